@@ -1,0 +1,75 @@
+// Byte helpers shared by key building and codecs. No I/O, no record formats (those are in model/records).
+
+const utf8Encoder = new TextEncoder();
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true });
+
+export const EMPTY_BYTES = new Uint8Array(0);
+
+export function utf8(text: string): Uint8Array {
+  return utf8Encoder.encode(text);
+}
+
+/** Decodes UTF-8 strictly: throws a TypeError on malformed input. */
+export function fromUtf8(bytes: Uint8Array): string {
+  return utf8Decoder.decode(bytes);
+}
+
+export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
+  let sizeBytes = 0;
+  for (const part of parts) sizeBytes += part.length;
+  const whole = new Uint8Array(sizeBytes);
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
+}
+
+/** Lexicographic order of unsigned bytes: the order of RocksDB and of S3 keys. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  return Buffer.compare(a, b);
+}
+
+export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}
+
+export function startsWithBytes(bytes: Uint8Array, prefix: Uint8Array): boolean {
+  return bytes.length >= prefix.length && Buffer.compare(bytes.subarray(0, prefix.length), prefix) === 0;
+}
+
+/**
+ * The smallest byte string greater than every string that begins with `prefix`; undefined when there is none
+ * (the prefix is empty or all 0xff).
+ */
+export function afterPrefix(prefix: Uint8Array): Uint8Array | undefined {
+  let end = prefix.length;
+  while (end > 0 && prefix[end - 1] === 0xff) end--;
+  if (end === 0) return undefined;
+  const bound = prefix.slice(0, end);
+  bound[end - 1] = (bound[end - 1] ?? 0) + 1;
+  return bound;
+}
+
+export function toHex(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString('hex');
+}
+
+export function fromHex(hex: string): Uint8Array {
+  return Buffer.from(hex, 'hex');
+}
+
+export function toBase64(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString('base64');
+}
+
+/** A Buffer over the same memory: no copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Bytes as a string of code units 0-255: a cheap, exact key for maps. */
+export function latin1Key(bytes: Uint8Array): string {
+  return asBuffer(bytes).latin1Slice(0, bytes.length);
+}

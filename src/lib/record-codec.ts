@@ -1,0 +1,60 @@
+// Records as bytes: one version byte, then MessagePack. Used for stored rows and for commands on the wire.
+// It knows no record; model/records names them, with their versions and migrations.
+import { Packr } from 'msgpackr';
+import { BrokenInvariant } from './assert.ts';
+
+// `useRecords: false`: plain MessagePack maps, readable by any implementation and stable over releases.
+// Integers above 32 bits travel as float64, exact up to 2^53, so no bigint ever appears in a record.
+const packr = new Packr({ useRecords: false, int64AsType: 'number', moreTypes: false, encodeUndefinedAsNil: false });
+
+/** Plain data that a record may hold. Bytes come back as Buffers. */
+export type Plain = null | boolean | number | string | Uint8Array | readonly Plain[] | { readonly [name: string]: Plain | undefined };
+
+export function packPlain(value: unknown): Uint8Array {
+  return packr.pack(value);
+}
+
+export function unpackPlain(bytes: Uint8Array): unknown {
+  return packr.unpack(bytes);
+}
+
+/** How one kind of record is stored: `version` is written, older ones are brought up by `migrate`. */
+export interface RecordCodec<T> {
+  readonly name: string;
+  encode(record: T): Uint8Array;
+  /** Throws {@link BrokenInvariant} for a version newer than this program knows. */
+  decode(bytes: Uint8Array): T;
+}
+
+/**
+ * Makes a codec for records of type `T`. `migrations[v]` turns the plain form of version v into that of v + 1;
+ * a record is therefore readable for ever once written.
+ */
+export function defineRecord<T extends object>(options: {
+  name: string;
+  version: number;
+  migrations?: Readonly<Record<number, (old: never) => unknown>>;
+}): RecordCodec<T> {
+  const { name, version, migrations = {} } = options;
+  return {
+    name,
+    encode(record) {
+      const body = packr.pack(record);
+      const bytes = Buffer.allocUnsafe(1 + body.length);
+      bytes[0] = version;
+      bytes.set(body, 1);
+      return bytes;
+    },
+    decode(bytes) {
+      const stored = bytes[0] ?? 0;
+      if (stored < 1 || stored > version) throw new BrokenInvariant(`${name}: unknown format version ${stored}`);
+      let plain = packr.unpack(bytes.subarray(1)) as unknown;
+      for (let from = stored; from < version; from++) {
+        const migrate = migrations[from];
+        if (migrate === undefined) throw new BrokenInvariant(`${name}: no migration from version ${from}`);
+        plain = migrate(plain as never);
+      }
+      return plain as T;
+    },
+  };
+}

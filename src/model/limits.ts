@@ -1,0 +1,82 @@
+// Every number of the contract and of our own bounds, in one place, and how they relate (asserted at load).
+// Settings that an operator may change are in config/schema.ts; their bounds refer to this file.
+import { assert } from '../lib/assert.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+const TiB = 1024 * GiB;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export const LIMITS = {
+  // Contract: service.txt 8, s3-behaviour.md, AWS "Amazon S3 multipart upload limits".
+  bucketsPerAccountDefault: 1000,
+  keyBytesMax: 1024,
+  objectBytesMax: 5 * TiB,
+  putBytesMax: 5 * GiB,
+  partBytesMin: 5 * MiB,
+  partBytesMax: 5 * GiB,
+  partCountMax: 10_000,
+  userMetadataBytesMax: 2 * KiB,
+  deleteObjectsKeysMax: 1000,
+  listPageMax: 1000,
+  presignedExpiryMaxSeconds: 7 * 24 * 3600,
+  clockSkewMaxMs: 15 * MINUTE,
+  composeOriginalsMax: 32,
+  appendCountMax: 1023,
+  completedUploadKeptMs: 7 * DAY,
+
+  // Requests.
+  headerBytesMax: 32 * KiB,
+  xmlBodyBytesMax: 1 * MiB,
+  completeBodyBytesMax: 4 * MiB,
+  deleteObjectsBodyBytesMax: 2 * MiB,
+  xmlDepthMax: 16,
+  chunkHeaderBytesMax: 8 * KiB,
+  signedChunkBytesMax: 64 * MiB,
+  trailerBytesMax: 8 * KiB,
+  refusedBodyDrainBytesMax: 1 * MiB,
+  requestAgeMaxMs: 23 * HOUR,
+
+  // Data path.
+  manifestSegmentsInlineMax: 64,
+  manifestPageSegments: 256,
+  chunkBytesMin: 64 * KiB,
+  chunkBytesMax: 4 * MiB,
+  sealPieceBytes: 256 * KiB,
+  inlineBodyBytesMax: 256 * KiB,
+  codecInlineBytesMax: 128 * KiB,
+  chunksInFlightPerBody: 4,
+  readAheadChunks: 4,
+
+  // Shards and the engine.
+  shardCountDefault: 64,
+  shardCountMax: 4096,
+  overlayBytesMax: 64 * MiB,
+  shardQueueMax: 4096,
+  commitGroupBytesMax: 8 * MiB,
+  requestIdKeptMs: 15 * MINUTE,
+  gatewayRetryMaxMs: 5 * MINUTE,
+
+  // Blobs and links: R25, R28, R30, R31, R32.
+  blobIdAgeMaxMs: 24 * HOUR,
+  blobIdAheadMaxMs: 1 * HOUR,
+  linkIdAgeMaxMs: 24 * HOUR,
+  claimResolveAfterMs: 10 * MINUTE,
+  readingGraceMs: 10 * MINUTE,
+  readerRevalidateMs: 5 * MINUTE,
+  sweepAfterMs: 24 * HOUR,
+
+  drainMaxMs: 30 * SECOND,
+} as const;
+
+assert(LIMITS.requestAgeMaxMs < LIMITS.blobIdAgeMaxMs, 'a request ends before its blob id is refused (R25)');
+assert(LIMITS.requestAgeMaxMs < LIMITS.linkIdAgeMaxMs, 'a request ends before its claim is dropped (R28)');
+assert(LIMITS.readerRevalidateMs < LIMITS.readingGraceMs, 'readers re-validate within the reading grace (R33)');
+assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
+assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
+assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
+assert(LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax, 'sizes nest');

@@ -1,0 +1,130 @@
+// The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/keyspace.ts.
+import { defineRecord } from '../../lib/record-codec.ts';
+import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
+import type { ETag } from '../etag.ts';
+import type { AccountId, BlobId, BucketId, BucketName, LinkId, ObjectKey, UploadId, VersionId } from '../names.ts';
+import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
+
+/** extensions.md 1.4: trial, paid, suspended. */
+export type AccountState = 'trial' | 'paid' | 'suspended';
+
+export interface AccountRecord {
+  accountId: AccountId;
+  name: string;
+  email: string;
+  /** 64 hex digits: the ID of Owner elements. */
+  canonicalId: string;
+  state: AccountState;
+  bucketsMax: number;
+  bucketCount: number;
+  createdAtMs: number;
+  /** The operator's account; in S3 an ordinary one. */
+  isRoot: boolean;
+}
+export const accountCodec = defineRecord<AccountRecord>({ name: 'account', version: 1 });
+
+export interface AccessKeyRecord {
+  accessKey: string;
+  accountId: AccountId;
+  /** The secret key, sealed by the master key, because SigV4 needs it in the clear. */
+  sealedSecret: WrappedKek;
+  createdAtMs: number;
+}
+export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
+
+/** A bucket's name in the system shard (R41-R43). `creating` counts as absent for readers. */
+export interface NameRecord {
+  state: 'creating' | 'active' | 'entering' | 'leaving';
+  bucketId: BucketId;
+  homeShard: number;
+  owner: AccountId;
+  createdAtMs: number;
+}
+export const nameCodec = defineRecord<NameRecord>({ name: 'name', version: 1 });
+
+/** A bucket in its home shard: the only authority on the name it bears (R43) and on its settings. */
+export interface BucketRecord {
+  bucketId: BucketId;
+  name: BucketName;
+  nameEpoch: number;
+  owner: AccountId;
+  state: 'open' | 'closing' | 'deleted';
+  createdAtMs: number;
+  /** Counts changes of settings; commands carry the one their gateway authorised by (R45). */
+  cfgVersion: number;
+  versioning: 'unversioned' | 'enabled' | 'suspended';
+}
+export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
+
+export interface UploadRecord {
+  uploadId: UploadId;
+  bucketId: BucketId;
+  key: ObjectKey;
+  initiatedAtMs: number;
+  initiator: AccountId;
+  owner: AccountId;
+  kek: WrappedKek;
+  sealedHeaders: Uint8Array;
+  checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
+}
+export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });
+
+export interface PartRecord extends ManifestBody {
+  partNumber: number;
+  sizeBytes: number;
+  modifiedAtMs: number;
+  /** 32 hex digits: the part's MD5, or derived for a part made by copy (architecture 3). */
+  etag: ETag;
+  checksum?: Omit<Checksum, 'type'>;
+}
+export const partCodec = defineRecord<PartRecord>({ name: 'part', version: 1 });
+
+/** What a Complete answered, kept so that repeating it is idempotent (s3-behaviour 29). */
+export interface CompletedUploadRecord {
+  key: ObjectKey;
+  versionId: VersionId;
+  isVersioned: boolean;
+  etag: ETag;
+  checksum?: Checksum;
+  /** Digest of the part list, to tell a repetition from another request. */
+  partListDigest: string;
+  completedAtMs: number;
+}
+export const completedUploadCodec = defineRecord<CompletedUploadRecord>({ name: 'completed-upload', version: 1 });
+
+/** A blob in its home shard; `manifest` blobs are paged manifests, link-counted the same way. */
+export interface BlobRecord extends BlobLayout {
+  kind: 'data' | 'manifest';
+  /** CRC32 of each chunk's plaintext, 4 bytes each, big-endian, so that ranges combine (architecture 3). */
+  chunkCrc32?: Uint8Array;
+  /** More CRCs by algorithm, as the client's checksum asked for. */
+  chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
+  /** Final: no link may be added any more (R26). */
+  condemnedAtMs?: number;
+}
+export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
+
+/** A link row in the blob's home, or under a foreign row (R26-R30). */
+export interface LinkRecord {
+  state: 'own' | 'pending' | 'confirmed';
+  /** The claiming shard; for `own` the home itself. */
+  shard: number;
+}
+export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });
+
+/** Shard S's knowledge of a blob of another home: the claim that its local links stand on (R28). */
+export interface ForeignRecord {
+  homeShard: number;
+  linkId: LinkId;
+  layout: BlobLayout & { kind: 'data' | 'manifest' };
+}
+export const foreignCodec = defineRecord<ForeignRecord>({ name: 'foreign', version: 1 });
+
+/** Work that one shard owes another (R21, R29, R41, R42); sent until done, idempotent by content. */
+export type OutboxRecord =
+  | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }
+  | { kind: 'create-bucket'; homeShard: number; bucketId: BucketId; name: BucketName; owner: AccountId }
+  | { kind: 'forget-name'; bucketId: BucketId; name: BucketName; owner: AccountId };
+export const outboxCodec = defineRecord<OutboxRecord>({ name: 'outbox', version: 1 });
+
+export const manifestPageCodec = defineRecord<ManifestPage>({ name: 'manifest-page', version: 1 });

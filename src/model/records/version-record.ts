@@ -1,0 +1,70 @@
+// The stored form of a version: a fixed head with what listings show, then the rest as MessagePack. Listings decode
+// the head only, which is what makes a page of 1000 keys cheap.
+import { assert } from '../../lib/assert.ts';
+import { asBuffer } from '../../lib/bytes.ts';
+import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
+import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
+import type { AccountId } from '../names.ts';
+import type { VersionRecord, VersionSummary } from '../version.ts';
+
+const FORMAT = 1;
+// Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
+const HEAD_BYTES = 45;
+const FLAG_DELETE_MARKER = 1;
+const FLAG_COMPOSITE = 2;
+
+type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'originals' | 'manifest'> & { checksumValue?: string };
+
+export function encodeVersion(record: VersionRecord): Uint8Array {
+  const tail: Tail = { versionId: record.versionId, originals: record.originals, manifest: record.manifest };
+  if (record.kek !== undefined) tail.kek = record.kek;
+  if (record.sealedHeaders !== undefined) tail.sealedHeaders = record.sealedHeaders;
+  if (record.checksum !== undefined) tail.checksumValue = record.checksum.value;
+  const packed = packPlain(tail);
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + packed.length);
+  const composite = record.checksum?.type === 'COMPOSITE' ? FLAG_COMPOSITE : 0;
+  bytes[0] = FORMAT;
+  bytes[1] = (record.isDeleteMarker ? FLAG_DELETE_MARKER : 0) | composite;
+  bytes[2] = record.checksum === undefined ? 0 : 1 + CHECKSUM_ALGORITHMS.indexOf(record.checksum.algorithm);
+  const [md5 = '', parts = '0'] = record.etag.split('-');
+  assert(record.isDeleteMarker || md5.length === 32, 'an ETag holds 16 bytes of hex');
+  bytes.writeUInt16BE(Number(parts), 3);
+  bytes.writeUIntBE(Number(record.owner), 5, 6);
+  bytes.writeUIntBE(record.order, 11, 6);
+  bytes.writeUIntBE(record.sizeBytes, 17, 6);
+  bytes.writeUIntBE(record.modifiedAtMs, 23, 6);
+  bytes.write(md5.padEnd(32, '0'), 29, 16, 'hex');
+  bytes.set(packed, HEAD_BYTES);
+  return bytes;
+}
+
+/** Decodes the head: the fields of a listing. */
+export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
+  const buffer = asBuffer(bytes);
+  assert(buffer[0] === FORMAT, `version record: unknown format ${buffer[0]}`);
+  const flags = buffer[1] ?? 0;
+  const isDeleteMarker = (flags & FLAG_DELETE_MARKER) !== 0;
+  const etagParts = buffer.readUInt16BE(3);
+  const md5 = buffer.hexSlice(29, 45);
+  const summary: VersionSummary = {
+    isDeleteMarker,
+    owner: String(buffer.readUIntBE(5, 6)).padStart(12, '0') as AccountId,
+    order: buffer.readUIntBE(11, 6),
+    sizeBytes: buffer.readUIntBE(17, 6),
+    modifiedAtMs: buffer.readUIntBE(23, 6),
+    etag: isDeleteMarker ? '' : etagParts === 0 ? md5 : `${md5}-${etagParts}`,
+  };
+  const algorithm = CHECKSUM_ALGORITHMS[(buffer[2] ?? 0) - 1];
+  if (algorithm !== undefined) {
+    summary.checksum = { algorithm, type: (flags & FLAG_COMPOSITE) !== 0 ? 'COMPOSITE' : 'FULL_OBJECT' };
+  }
+  return summary;
+}
+
+export function decodeVersion(bytes: Uint8Array): VersionRecord {
+  const { checksum, ...summary } = decodeVersionSummary(bytes);
+  const { checksumValue, ...tail } = unpackPlain(bytes.subarray(HEAD_BYTES)) as Tail;
+  const record: VersionRecord = { ...summary, ...tail };
+  if (checksum !== undefined) record.checksum = { ...checksum, value: checksumValue ?? '' };
+  return record;
+}

@@ -1,0 +1,143 @@
+// An object version: metadata and a manifest. PUT, multipart, copy, compose, append and MOVE all end as one of these
+// (architecture 3). Pure types and arithmetic; the stored form is in records/version-record.ts.
+import { assert } from '../lib/assert.ts';
+import type { Checksum } from './checksums.ts';
+import type { ETag } from './etag.ts';
+import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
+
+/**
+ * An object's key-encryption key, wrapped. It wraps the data keys of the object's blobs and seals its headers.
+ * Copies keep the same key, wrapped anew where the wrapping key differs, so a copy's cost does not depend on size.
+ */
+export interface WrappedKek {
+  by: 'master' | 'customer';
+  /** Id of the master key; for `customer` the salted fingerprint of the customer's key, hex. */
+  keyId: string;
+  /** AES-256-GCM: nonce | ciphertext | tag. */
+  wrapped: Uint8Array;
+}
+
+/** How the bytes of a blob are laid out; immutable. */
+export interface BlobLayout {
+  /** Bytes of plaintext. */
+  sizeBytes: number;
+  /** `inline`: sealed bytes in the bodies column under the blob id; `chunks`: values on storage nodes. */
+  storage: 'inline' | 'chunks';
+  /** Plaintext bytes per chunk; the last one may be shorter. For `inline` the whole is one chunk. */
+  chunkSizeBytes: number;
+}
+
+/** A version's (or part's) use of one blob: one link, however many segments (R26). */
+export interface BlobUse extends BlobLayout {
+  blobId: BlobId;
+  linkId: LinkId;
+  /** The blob's data key under the object's key-encryption key: nonce | ciphertext | tag. */
+  wrappedDataKey: Uint8Array;
+}
+
+/** A run of bytes of one blob. */
+export interface Segment {
+  /** Index into `uses`. */
+  use: number;
+  offsetBytes: number;
+  sizeBytes: number;
+}
+
+/** A part of a multipart object as GET with partNumber sees it. */
+export interface PartBoundary {
+  partNumber: number;
+  sizeBytes: number;
+  /** base64, of the upload's algorithm, when it has one. */
+  checksum?: string;
+}
+
+/** One data object as compose counts it (service.txt 4.2, compose rule 3); `md5` is hex, of 16 bytes. */
+export interface Original {
+  sizeBytes: number;
+  md5: string;
+}
+
+/** Where the bytes of a version (or part) are, in order. */
+export interface ManifestBody {
+  uses: BlobUse[];
+  segments: Segment[];
+}
+
+/** `direct` for up to LIMITS.manifestSegmentsInlineMax segments, else a paged, link-counted record of its own. */
+export type Manifest =
+  | ({ kind: 'direct'; parts: PartBoundary[] } & ManifestBody)
+  | {
+      kind: 'paged';
+      manifestId: BlobId;
+      linkId: LinkId;
+      partCount: number;
+      segmentCount: number;
+      /** First byte and first part index of each page, in order. */
+      pages: { startBytes: number; partStart: number }[];
+    };
+
+/** One page of a paged manifest: whole parts. */
+export interface ManifestPage extends ManifestBody {
+  parts: PartBoundary[];
+}
+
+export interface VersionRecord {
+  versionId: VersionId;
+  /** Per-key sequence given at commit; order of versions is by it alone, never by ids or clocks. */
+  order: number;
+  isDeleteMarker: boolean;
+  sizeBytes: number;
+  /** Shard time, ms since epoch. */
+  modifiedAtMs: number;
+  /** '' for delete markers. */
+  etag: ETag;
+  owner: AccountId;
+  checksum?: Checksum;
+  /** Absent for delete markers. */
+  kek?: WrappedKek;
+  /** Content headers and user metadata (ObjectHeaders as a record), sealed with the kek. */
+  sealedHeaders?: Uint8Array;
+  originals: Original[];
+  manifest: Manifest;
+}
+
+/** What listings show of a version; decoded without touching the rest of the record. */
+export type VersionSummary = Pick<VersionRecord, 'order' | 'isDeleteMarker' | 'sizeBytes' | 'modifiedAtMs' | 'etag' | 'owner'> & {
+  checksum?: Pick<Checksum, 'algorithm' | 'type'>;
+};
+
+/** The headers that a version keeps: lower-case names of RFC 9110 content headers, and user metadata. */
+export interface ObjectHeaders {
+  contentType?: string;
+  contentEncoding?: string;
+  contentDisposition?: string;
+  contentLanguage?: string;
+  cacheControl?: string;
+  expires?: string;
+  /** Names without "x-amz-meta-", lower case. */
+  userMetadata: Record<string, string>;
+}
+
+export const EMPTY_MANIFEST: Manifest = { kind: 'direct', uses: [], segments: [], parts: [] };
+
+/** Number of chunks of a blob; an empty blob has none. */
+export function chunkCount(layout: BlobLayout): number {
+  return Math.ceil(layout.sizeBytes / layout.chunkSizeBytes);
+}
+
+/** The segments of a manifest body that cover [offset, offset + size), cut to it. */
+export function sliceSegments(segments: readonly Segment[], range: { offsetBytes: number; sizeBytes: number }): Segment[] {
+  const slices: Segment[] = [];
+  const endBytes = range.offsetBytes + range.sizeBytes;
+  let positionBytes = 0;
+  for (const segment of segments) {
+    const from = Math.max(positionBytes, range.offsetBytes);
+    const to = Math.min(positionBytes + segment.sizeBytes, endBytes);
+    if (from < to) {
+      slices.push({ use: segment.use, offsetBytes: segment.offsetBytes + (from - positionBytes), sizeBytes: to - from });
+    }
+    positionBytes += segment.sizeBytes;
+  }
+  assert(endBytes <= positionBytes, 'slice lies within the segments');
+  return slices;
+}

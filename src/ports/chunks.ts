@@ -1,0 +1,33 @@
+// Encrypted, immutable chunks on storage nodes. Embedded: the chunk store itself; in a cluster: HTTP to its owners.
+// Contract (tests/contract/chunks.test.ts): plain data in and out; `put` is durable when it resolves (R35); the same
+// id with other bytes is refused (R24); reads verify the stored checksum and never give wrong bytes.
+import type { BlobId } from '../model/names.ts';
+
+export interface ChunkId {
+  blobId: BlobId;
+  /** Position in the blob, from 0. */
+  index: number;
+}
+
+/** Who orders a drop (R21, R38): nodes refuse a lower one than they have seen. */
+export interface Fence {
+  shard: number;
+  incarnation: number;
+  epoch: number;
+}
+
+export type ChunkRead = { kind: 'found'; bytes: Uint8Array } | { kind: 'missing' } | { kind: 'damaged' };
+
+export interface ChunkPort {
+  /**
+   * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced.
+   * Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
+   */
+  put(id: ChunkId, bytes: Uint8Array): Promise<void>;
+  get(id: ChunkId): Promise<ChunkRead>;
+  /** By order of the home shard alone (R31, R38); absent ones count as done. */
+  drop(ids: readonly ChunkId[], fence: Fence): Promise<void>;
+  /** For the reverse sweep and fsck (R32): ids and receipt times in id order, after `after`. */
+  list(options: { after?: ChunkId; limit: number }): Promise<{ id: ChunkId; sizeBytes: number; receivedAtMs: number }[]>;
+  usage(): Promise<{ chunkCount: number; liveBytes: number; pendingReclaimBytes: number; diskFreeBytes: number; diskTotalBytes: number }>;
+}

@@ -1,0 +1,15 @@
+// Time and chance as parameters, so that everything above them runs under simulation.
+
+export interface ClockPort {
+  /** Wall clock, ms since epoch. */
+  wallMs(): number;
+  /** Monotonic, ms, of arbitrary origin. */
+  monotonicMs(): number;
+  /** Resolves after `ms`, or at once when `signal` aborts (never rejects). */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export interface RandomPort {
+  /** Cryptographically random bytes; simulations give seeded ones. */
+  bytes(sizeBytes: number): Uint8Array;
+}

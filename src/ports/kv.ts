@@ -1,0 +1,53 @@
+// The ordered key-value store under shards and chunks. Contract, held by tests/contract/kv.test.ts for every adapter:
+// - Keys order by unsigned bytes. Columns are separate key spaces, fixed at open.
+// - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
+//   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes.
+// - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller.
+// - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects.
+
+export interface KvPut {
+  column: string;
+  key: Uint8Array;
+  /** null deletes. */
+  value: Uint8Array | null;
+}
+
+export interface KvRange {
+  column: string;
+  /** Inclusive lower bound. */
+  gte: Uint8Array;
+  /** Exclusive upper bound. */
+  lt: Uint8Array;
+  reverse?: boolean;
+  /** Rows at most. */
+  limit: number;
+  /** Stops after the row that reaches it. */
+  bytesMax?: number;
+}
+
+export interface KvRow {
+  key: Uint8Array;
+  value: Uint8Array;
+}
+
+/** A consistent view of one column that can be re-positioned: listings skip with it (L3). Close it. */
+export interface KvCursor {
+  /** Positions at the first key >= `key` (<= in reverse). */
+  seek(key: Uint8Array): void;
+  /** Up to `count` rows from the position on, which moves behind them; fewer only at the end. */
+  next(count: number): Promise<KvRow[]>;
+  close(): void;
+}
+
+export interface KvPort {
+  getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
+  range(range: KvRange): Promise<KvRow[]>;
+  cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor;
+  /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are. */
+  commit(rows: readonly KvPut[]): Promise<void>;
+  /** Resolves with the error when the store has failed for good; never rejects. */
+  readonly failed: Promise<Error>;
+  /** Approximate bytes on disk and bytes deleted but not yet compacted away, where the adapter knows. */
+  usage(): { liveBytes: number; pendingReclaimBytes: number };
+  close(): Promise<void>;
+}

@@ -1,0 +1,120 @@
+// The contract between the shard engine (src/shard) and what it replicates (src/metadata). A command's effect is a
+// pure function of (view, command, now, random): no I/O, no clock, no await inside, so it runs in transcripts and
+// under simulation (R7, architecture 4).
+
+/** A table of the shard: a one-byte id within a column. The engine prefixes rows with shard and table. */
+export interface TableRef {
+  readonly id: number;
+  readonly column: 'rows' | 'bodies';
+}
+
+export interface RowAddress {
+  table: TableRef;
+  /** Within the table; the engine adds the shard, so no batch can reach another one. */
+  key: Uint8Array;
+}
+
+export interface RangeAddress {
+  table: TableRef;
+  gte: Uint8Array;
+  lt: Uint8Array;
+  limit: number;
+  reverse?: boolean;
+}
+
+export interface Row {
+  key: Uint8Array;
+  value: Uint8Array;
+}
+
+/** What a command wants to see. Results are found in the view under the same address. */
+export interface Reads {
+  rows?: readonly RowAddress[];
+  ranges?: readonly RangeAddress[];
+}
+
+/** The rows that were asked for: overlay first, state second. Asking for one that was not named is a bug. */
+export interface View {
+  row(address: RowAddress): Uint8Array | undefined;
+  range(address: RangeAddress): readonly Row[];
+}
+
+/** Absolute put (value) or delete (null): no merges, no increments, no range deletes (protocol 1.2). */
+export interface RowPut {
+  table: TableRef;
+  key: Uint8Array;
+  value: Uint8Array | null;
+}
+
+export interface DecideContext {
+  /** Shard time, ms: never decreases (R19). */
+  nowMs: number;
+  shard: number;
+  shardCount: number;
+  /** Cryptographic in production, seeded in tests. */
+  random(sizeBytes: number): Uint8Array;
+}
+
+/** Additions to counters; the engine folds them into absolute rows per group, so they need no lock. */
+export interface CounterDelta {
+  name: string;
+  delta: number;
+}
+
+export interface Decision<Outcome> {
+  outcome: Outcome;
+  /** Empty: a refusal or a read; nothing is appended. */
+  puts: RowPut[];
+  counters?: CounterDelta[];
+}
+
+/** Names are held from evaluation to append. All locks of a command are taken at once, in sorted order. */
+export interface LockRequest {
+  name: string;
+  mode: 'shared' | 'exclusive';
+}
+
+export interface CommandSpec<Command, Outcome> {
+  locks(command: Command): LockRequest[];
+  reads(command: Command): Reads;
+  /** Further reads that depend on earlier ones (a version's blobs, say); asked again until it gives undefined. */
+  more?(command: Command, view: View): Reads | undefined;
+  /** Pure and synchronous. May be evaluated again in another process: all chance comes from the context. */
+  decide(command: Command, view: View, context: DecideContext): Decision<Outcome>;
+}
+
+/** Reads committed state only and never waits for writers (R10). Each `page` and `cursor` is one consistent view. */
+export interface StateReader {
+  rows(addresses: readonly RowAddress[]): Promise<(Uint8Array | undefined)[]>;
+  range(address: RangeAddress): Promise<Row[]>;
+  cursor(bounds: { table: TableRef; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): RowCursor;
+  counters(names: readonly string[]): Promise<number[]>;
+}
+
+export interface RowCursor {
+  seek(key: Uint8Array): void;
+  next(count: number): Promise<Row[]>;
+  close(): void;
+}
+
+export interface QuerySpec<Query, Result> {
+  run(query: Query, state: StateReader, context: { nowMs: number; shard: number; shardCount: number }): Promise<Result>;
+}
+
+/** What the engine checks before evaluating a command or query about a bucket (R45). */
+export interface BucketGuard {
+  /** The row that says which name, state and cfgVersion the bucket has. */
+  address(bucketId: string): RowAddress;
+  /** undefined when the envelope agrees with the row; else why not, with the row as plain data. */
+  check(
+    envelope: { bucketId: string; name: string; cfgVersion: number },
+    row: Uint8Array | undefined,
+  ): undefined | { bucket: unknown };
+}
+
+/** Everything the engine replicates: `cmd` hands it over, so that shard and metadata stay siblings. */
+export interface StateMachine {
+  commands: Readonly<Record<string, CommandSpec<never, unknown>>>;
+  queries: Readonly<Record<string, QuerySpec<never, unknown>>>;
+  bucketGuard: BucketGuard;
+}

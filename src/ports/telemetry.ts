@@ -1,0 +1,16 @@
+// Logs and metrics as the inner layers see them.
+
+/** The subset of pino that we use. Fields first, then the fixed event name. Never key material or bodies. */
+export interface Logger {
+  debug(fields: object, event: string): void;
+  info(fields: object, event: string): void;
+  warn(fields: object, event: string): void;
+  error(fields: object, event: string): void;
+}
+
+/** Metric names begin with holdfast_; labels come from closed sets only (style 1.6). */
+export interface TelemetryPort {
+  count(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
+  observe(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+  gauge(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+}
