@@ -71,5 +71,5 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 /** Bytes as a string of code units 0-255: a cheap, exact key for maps. */
 export function latin1Key(bytes: Uint8Array): string {
-  return asBuffer(bytes).latin1Slice(0, bytes.length);
+  return asBuffer(bytes).toString('latin1');
 }

@@ -5,10 +5,22 @@ import { BrokenInvariant } from './assert.ts';
 
 // `useRecords: false`: plain MessagePack maps, readable by any implementation and stable over releases.
 // Integers above 32 bits travel as float64, exact up to 2^53, so no bigint ever appears in a record.
-const packr = new Packr({ useRecords: false, int64AsType: 'number', moreTypes: false, encodeUndefinedAsNil: false });
+const packr = new Packr({
+  useRecords: false,
+  int64AsType: 'number',
+  moreTypes: false,
+  encodeUndefinedAsNil: false,
+});
 
 /** Plain data that a record may hold. Bytes come back as Buffers. */
-export type Plain = null | boolean | number | string | Uint8Array | readonly Plain[] | { readonly [name: string]: Plain | undefined };
+export type Plain =
+  | null
+  | boolean
+  | number
+  | string
+  | Uint8Array
+  | readonly Plain[]
+  | { readonly [name: string]: Plain | undefined };
 
 export function packPlain(value: unknown): Uint8Array {
   return packr.pack(value);
@@ -47,7 +59,8 @@ export function defineRecord<T extends object>(options: {
     },
     decode(bytes) {
       const stored = bytes[0] ?? 0;
-      if (stored < 1 || stored > version) throw new BrokenInvariant(`${name}: unknown format version ${stored}`);
+      if (stored < 1 || stored > version)
+        throw new BrokenInvariant(`${name}: unknown format version ${stored}`);
       let plain = packr.unpack(bytes.subarray(1)) as unknown;
       for (let from = stored; from < version; from++) {
         const migrate = migrations[from];

@@ -14,10 +14,13 @@ export interface Checksum {
 }
 
 /** Bytes of a digest by algorithm. */
-export const CHECKSUM_BYTES = { CRC32: 4, CRC32C: 4, CRC64NVME: 8, SHA1: 20, SHA256: 32 } as const satisfies Record<
-  ChecksumAlgorithm,
-  number
->;
+export const CHECKSUM_BYTES = {
+  CRC32: 4,
+  CRC32C: 4,
+  CRC64NVME: 8,
+  SHA1: 20,
+  SHA256: 32,
+} as const satisfies Record<ChecksumAlgorithm, number>;
 
 /** "x-amz-checksum-crc32" and so on. */
 export function checksumHeader(algorithm: ChecksumAlgorithm): string {

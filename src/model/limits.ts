@@ -75,8 +75,14 @@ export const LIMITS = {
 
 assert(LIMITS.requestAgeMaxMs < LIMITS.blobIdAgeMaxMs, 'a request ends before its blob id is refused (R25)');
 assert(LIMITS.requestAgeMaxMs < LIMITS.linkIdAgeMaxMs, 'a request ends before its claim is dropped (R28)');
-assert(LIMITS.readerRevalidateMs < LIMITS.readingGraceMs, 'readers re-validate within the reading grace (R33)');
+assert(
+  LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
+  'readers re-validate within the reading grace (R33)',
+);
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
-assert(LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax, 'sizes nest');
+assert(
+  LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax,
+  'sizes nest',
+);

@@ -34,7 +34,8 @@ const RESERVED_NAMES = new Set(['api', 'console', 'health', 'metrics', 'holdfast
 
 /** The bucket name in `text`, or undefined when AWS's rules or our reserved paths forbid it. */
 export function parseBucketName(text: string): BucketName | undefined {
-  if (!BUCKET_NAME.test(text) || text.includes('..') || text.includes('.-') || text.includes('-.')) return undefined;
+  if (!BUCKET_NAME.test(text) || text.includes('..') || text.includes('.-') || text.includes('-.'))
+    return undefined;
   if (IPV4_LIKE.test(text) || RESERVED_NAMES.has(text)) return undefined;
   if (RESERVED_PREFIXES.some((prefix) => text.startsWith(prefix))) return undefined;
   if (RESERVED_SUFFIXES.some((suffix) => text.endsWith(suffix))) return undefined;
@@ -77,7 +78,8 @@ export function makeLinkId(options: { timeMs: number; random: Uint8Array }): Lin
 
 /** Mints an upload id: time first, so that a key's uploads list in the order of their initiation. */
 export function makeUploadId(options: { timeMs: number; random: Uint8Array }): UploadId {
-  return (hexOf(options.timeMs, 12) + Buffer.from(options.random.subarray(0, 16)).toString('hex')) as UploadId;
+  return (hexOf(options.timeMs, 12) +
+    Buffer.from(options.random.subarray(0, 16)).toString('hex')) as UploadId;
 }
 
 /** Mints a version id: opaque to clients, unguessable. */

@@ -102,7 +102,10 @@ export interface VersionRecord {
 }
 
 /** What listings show of a version; decoded without touching the rest of the record. */
-export type VersionSummary = Pick<VersionRecord, 'order' | 'isDeleteMarker' | 'sizeBytes' | 'modifiedAtMs' | 'etag' | 'owner'> & {
+export type VersionSummary = Pick<
+  VersionRecord,
+  'order' | 'isDeleteMarker' | 'sizeBytes' | 'modifiedAtMs' | 'etag' | 'owner'
+> & {
   checksum?: Pick<Checksum, 'algorithm' | 'type'>;
 };
 
@@ -126,7 +129,10 @@ export function chunkCount(layout: BlobLayout): number {
 }
 
 /** The segments of a manifest body that cover [offset, offset + size), cut to it. */
-export function sliceSegments(segments: readonly Segment[], range: { offsetBytes: number; sizeBytes: number }): Segment[] {
+export function sliceSegments(
+  segments: readonly Segment[],
+  range: { offsetBytes: number; sizeBytes: number },
+): Segment[] {
   const slices: Segment[] = [];
   const endBytes = range.offsetBytes + range.sizeBytes;
   let positionBytes = 0;
@@ -134,7 +140,11 @@ export function sliceSegments(segments: readonly Segment[], range: { offsetBytes
     const from = Math.max(positionBytes, range.offsetBytes);
     const to = Math.min(positionBytes + segment.sizeBytes, endBytes);
     if (from < to) {
-      slices.push({ use: segment.use, offsetBytes: segment.offsetBytes + (from - positionBytes), sizeBytes: to - from });
+      slices.push({
+        use: segment.use,
+        offsetBytes: segment.offsetBytes + (from - positionBytes),
+        sizeBytes: to - from,
+      });
     }
     positionBytes += segment.sizeBytes;
   }

@@ -28,6 +28,15 @@ export interface ChunkPort {
   /** By order of the home shard alone (R31, R38); absent ones count as done. */
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void>;
   /** For the reverse sweep and fsck (R32): ids and receipt times in id order, after `after`. */
-  list(options: { after?: ChunkId; limit: number }): Promise<{ id: ChunkId; sizeBytes: number; receivedAtMs: number }[]>;
-  usage(): Promise<{ chunkCount: number; liveBytes: number; pendingReclaimBytes: number; diskFreeBytes: number; diskTotalBytes: number }>;
+  list(options: {
+    after?: ChunkId;
+    limit: number;
+  }): Promise<{ id: ChunkId; sizeBytes: number; receivedAtMs: number }[]>;
+  usage(): Promise<{
+    chunkCount: number;
+    liveBytes: number;
+    pendingReclaimBytes: number;
+    diskFreeBytes: number;
+    diskTotalBytes: number;
+  }>;
 }

@@ -98,7 +98,11 @@ export interface RowCursor {
 }
 
 export interface QuerySpec<Query, Result> {
-  run(query: Query, state: StateReader, context: { nowMs: number; shard: number; shardCount: number }): Promise<Result>;
+  run(
+    query: Query,
+    state: StateReader,
+    context: { nowMs: number; shard: number; shardCount: number },
+  ): Promise<Result>;
 }
 
 /** What the engine checks before evaluating a command or query about a bucket (R45). */

@@ -2,7 +2,16 @@
 import { defineRecord } from '../../lib/record-codec.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
 import type { ETag } from '../etag.ts';
-import type { AccountId, BlobId, BucketId, BucketName, LinkId, ObjectKey, UploadId, VersionId } from '../names.ts';
+import type {
+  AccountId,
+  BlobId,
+  BucketId,
+  BucketName,
+  LinkId,
+  ObjectKey,
+  UploadId,
+  VersionId,
+} from '../names.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
 
 /** extensions.md 1.4: trial, paid, suspended. */
@@ -90,7 +99,10 @@ export interface CompletedUploadRecord {
   partListDigest: string;
   completedAtMs: number;
 }
-export const completedUploadCodec = defineRecord<CompletedUploadRecord>({ name: 'completed-upload', version: 1 });
+export const completedUploadCodec = defineRecord<CompletedUploadRecord>({
+  name: 'completed-upload',
+  version: 1,
+});
 
 /** A blob in its home shard; `manifest` blobs are paged manifests, link-counted the same way. */
 export interface BlobRecord extends BlobLayout {

@@ -13,7 +13,9 @@ const HEAD_BYTES = 45;
 const FLAG_DELETE_MARKER = 1;
 const FLAG_COMPOSITE = 2;
 
-type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'originals' | 'manifest'> & { checksumValue?: string };
+type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'originals' | 'manifest'> & {
+  checksumValue?: string;
+};
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
   const tail: Tail = { versionId: record.versionId, originals: record.originals, manifest: record.manifest };
@@ -45,7 +47,7 @@ export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   const flags = buffer[1] ?? 0;
   const isDeleteMarker = (flags & FLAG_DELETE_MARKER) !== 0;
   const etagParts = buffer.readUInt16BE(3);
-  const md5 = buffer.hexSlice(29, 45);
+  const md5 = buffer.toString('hex', 29, 45);
   const summary: VersionSummary = {
     isDeleteMarker,
     owner: String(buffer.readUIntBE(5, 6)).padStart(12, '0') as AccountId,

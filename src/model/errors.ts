@@ -1,0 +1,187 @@
+// The catalogue of errors: the one place where an error code, its status and its text are born. XML, JSON and the
+// inter-node form are renderers of it (gateway/s3/error-xml.ts and its likes). docs/errors.md is tested against it.
+// Codes, statuses and texts: AWS "Error responses"; choices of s3-behaviour.md and extensions.md where they differ.
+
+export interface ErrorSpec {
+  status: number;
+  message: string;
+}
+
+export const ERRORS = {
+  AccessDenied: { status: 403, message: 'Access Denied' },
+  AccountProblem: {
+    status: 403,
+    message: 'There is a problem with your account that prevents the operation from completing successfully.',
+  },
+  AuthorizationHeaderMalformed: {
+    status: 400,
+    message: 'The authorization header that you provided is not valid.',
+  },
+  AuthorizationQueryParametersError: {
+    status: 400,
+    message: 'The authorization query parameters that you provided are not valid.',
+  },
+  BadDigest: {
+    status: 400,
+    message: 'The Content-MD5 or checksum value that you specified did not match what the server received.',
+  },
+  BadRequest: { status: 400, message: 'Bad Request' },
+  BucketAlreadyExists: {
+    status: 409,
+    message:
+      'The requested bucket name is not available. The bucket namespace is shared by all users of the system. Specify a different name and try again.',
+  },
+  BucketNotEmpty: { status: 409, message: 'The bucket that you tried to delete is not empty.' },
+  EntityTooLarge: { status: 400, message: 'Your proposed upload exceeds the maximum allowed object size.' },
+  EntityTooSmall: {
+    status: 400,
+    message: 'Your proposed upload is smaller than the minimum allowed object size.',
+  },
+  ExpiredToken: { status: 400, message: 'The provided token has expired.' },
+  IllegalLocationConstraintException: {
+    status: 400,
+    message: 'The specified location constraint is not valid.',
+  },
+  IncompleteBody: {
+    status: 400,
+    message: 'You did not provide the number of bytes specified by the Content-Length HTTP header.',
+  },
+  InsufficientStorage: {
+    status: 507,
+    message: 'There is not enough storage space to complete your request.',
+  },
+  InternalError: { status: 500, message: 'An internal error occurred. Try again.' },
+  InvalidAccessKeyId: {
+    status: 403,
+    message: 'The AWS access key ID that you provided does not exist in our records.',
+  },
+  InvalidArgument: { status: 400, message: 'Invalid Argument' },
+  InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
+  InvalidBucketState: {
+    status: 409,
+    message: 'The request is not valid for the current state of the bucket.',
+  },
+  InvalidDigest: {
+    status: 400,
+    message: 'The Content-MD5 or checksum value that you specified is not valid.',
+  },
+  InvalidPart: {
+    status: 400,
+    message:
+      "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.",
+  },
+  InvalidPartNumber: { status: 416, message: 'The requested partnumber is not satisfiable.' },
+  InvalidPartOrder: {
+    status: 400,
+    message:
+      'The list of parts was not in ascending order. The parts list must be specified in order by part number.',
+  },
+  InvalidRange: { status: 416, message: 'The requested range is not satisfiable.' },
+  InvalidRequest: { status: 400, message: 'Invalid Request' },
+  InvalidStorageClass: { status: 400, message: 'The storage class that you specified is not valid.' },
+  InvalidTag: { status: 400, message: 'The tag provided was not a valid tag.' },
+  InvalidToken: { status: 400, message: 'The provided token is malformed or otherwise not valid.' },
+  InvalidURI: { status: 400, message: "The specified URI couldn't be parsed." },
+  KeyTooLongError: { status: 400, message: 'Your key is too long.' },
+  MalformedXML: {
+    status: 400,
+    message:
+      'The XML that you provided was not well formed or did not validate against our published schema.',
+  },
+  MaxMessageLengthExceeded: { status: 400, message: 'Your request was too large.' },
+  MetadataTooLarge: {
+    status: 400,
+    message: 'Your metadata headers exceed the maximum allowed metadata size.',
+  },
+  MethodNotAllowed: { status: 405, message: 'The specified method is not allowed against this resource.' },
+  MissingContentLength: { status: 411, message: 'You must provide the Content-Length HTTP header.' },
+  MissingRequestBodyError: { status: 400, message: 'Request body is empty.' },
+  NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },
+  NoSuchKey: { status: 404, message: 'The specified key does not exist.' },
+  NoSuchUpload: {
+    status: 404,
+    message:
+      'The specified multipart upload does not exist. The upload ID might not be valid, or the multipart upload might have been aborted or completed.',
+  },
+  NoSuchVersion: { status: 404, message: 'The specified version does not exist.' },
+  NotImplemented: {
+    status: 501,
+    message: 'A header or query parameter that you provided implies functionality that is not implemented.',
+  },
+  NotModified: { status: 304, message: 'Not Modified' },
+  OperationAborted: {
+    status: 409,
+    message: 'A conflicting conditional operation is currently in progress against this resource. Try again.',
+  },
+  PreconditionFailed: {
+    status: 412,
+    message: 'At least one of the preconditions that you specified did not hold.',
+  },
+  RequestHeaderSectionTooLarge: {
+    status: 400,
+    message: 'Your request header section exceeds the maximum allowed size.',
+  },
+  RequestTimeTooSkewed: {
+    status: 403,
+    message: 'The difference between the request time and the current time is too large.',
+  },
+  RequestTimeout: {
+    status: 400,
+    message:
+      'Your socket connection to the server was not read from or written to within the timeout period.',
+  },
+  ServiceUnavailable: { status: 503, message: 'Service is unable to handle request.' },
+  SignatureDoesNotMatch: {
+    status: 403,
+    message:
+      'The request signature that we calculated does not match the signature that you provided. Check your secret access key and signing method.',
+  },
+  SlowDown: { status: 503, message: 'Please reduce your request rate.' },
+  TooManyBuckets: { status: 400, message: 'You have attempted to create more buckets than are allowed.' },
+  UnexpectedContent: { status: 400, message: 'This request contains unsupported content.' },
+  UnsupportedArgument: { status: 400, message: 'The request contained an unsupported argument.' },
+  XAmzContentChecksumMismatch: {
+    status: 400,
+    message: 'The provided x-amz-checksum header does not match what was computed.',
+  },
+  XAmzContentSHA256Mismatch: {
+    status: 400,
+    message: "The provided 'x-amz-content-sha256' header does not match what was computed.",
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** Extra elements of an error body, in the order of their insertion (AWS adds BucketName, Key, ArgumentName and so on). */
+export type ErrorFields = Readonly<Record<string, string | number>>;
+
+/** Ends the request with a catalogued error. */
+export class AppError extends Error {
+  override name = 'AppError';
+  readonly code: ErrorCode;
+  readonly fields: ErrorFields;
+  /** Answer headers besides the usual ones (x-amz-delete-marker, Allow and so on). */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: ErrorCode,
+    options: {
+      message?: string;
+      fields?: ErrorFields;
+      headers?: Readonly<Record<string, string>>;
+      cause?: unknown;
+    } = {},
+  ) {
+    super(
+      options.message ?? ERRORS[code].message,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.code = code;
+    this.fields = options.fields ?? {};
+    this.headers = options.headers ?? {};
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+}
