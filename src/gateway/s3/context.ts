@@ -1,0 +1,42 @@
+// Everything a handler can reach: its arguments are the whole truth, nothing hides in hooks or globals.
+
+import type { AccountId } from '../../model/names.ts';
+import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
+import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { BucketClaim } from '../../ports/metadata.ts';
+import type { AccessRecord } from './access-record.ts';
+import type { AccessPair, Caller } from './operation.ts';
+
+/** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
+export interface ResolvedBucket {
+  record: BucketRecord;
+  homeShard: number;
+  /** What commands and queries carry (R45). */
+  claim: BucketClaim;
+}
+
+export interface OperationContext {
+  readonly requestId: string;
+  /** Throws AccessDenied for an anonymous caller: for operations that need an account. */
+  readonly caller: Caller;
+  /** The caller's account; only for operations whose access pairs anonymous callers cannot have. */
+  account(): AccountRecord;
+  /** Step 5's bucket; a broken invariant on service level. */
+  bucket(): ResolvedBucket;
+  /** Another bucket (copy source): NoSuchBucket when missing; authorisation is the handler's `authorize`. */
+  resolveBucket(name: string): Promise<ResolvedBucket>;
+  /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
+  authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): boolean;
+  /** Owner elements: canonical id and display name. */
+  ownerOf(accountId: AccountId): Promise<{ id: string; displayName: string }>;
+  readonly metadata: MetadataCalls;
+  readonly objects: ObjectStore;
+  readonly clock: ClockPort;
+  readonly random: RandomPort;
+  readonly record: AccessRecord;
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
+  /** Scheme and host as the client sees them, for Location elements. */
+  readonly baseUrl: string;
+}

@@ -1,0 +1,112 @@
+// One row per S3 operation: everything the service knows of it (style 1.4). Routes, 501 answers, authorisation, log
+// name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
+import type { Readable } from 'node:stream';
+import type { ErrorCode } from '../../model/errors.ts';
+import type { BucketName, ObjectKey } from '../../model/names.ts';
+import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
+import type { OperationContext } from './context.ts';
+import type { RequestBody } from './request-body.ts';
+
+/** Which level of the address space the request names. */
+export type Level = 'service' | 'bucket' | 'object';
+
+export interface OperationMatch {
+  method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'OPTIONS' | 'MOVE';
+  on: Level;
+  /** Sub-resources and parameters that must be there, as `uploads`, or with a value, as `list-type=2`. */
+  query?: readonly string[];
+  /** A header that must be there: `x-amz-copy-source`. */
+  header?: string;
+}
+
+/** An action and the ARN that it acts on: the operation runs only when every pair is allowed. */
+export type AccessPair = readonly [action: string, resource: string];
+
+/** Query parameters: decoded; the first value wins where a name is repeated, as AWS does. */
+export type QueryParameters = ReadonlyMap<string, string>;
+
+/** What `parse` sees: the request without its body stream. */
+export interface OperationRequest {
+  method: string;
+  /** Present on bucket and object level. */
+  bucket: BucketName;
+  /** Present on object level. */
+  key: ObjectKey;
+  query: QueryParameters;
+  /** Lower-case names; values of repeated headers joined by ", ". */
+  headers: Readonly<Record<string, string>>;
+  /** The whole body of an `xml` operation, size-limited and checked against its digests. */
+  xmlBody: Buffer;
+  /** The unread body of a `stream` operation. */
+  body: RequestBody;
+}
+
+export type Caller =
+  | {
+      kind: 'account';
+      account: AccountRecord;
+      accessKey: string;
+      signatureVersion: 'SigV4';
+      authType: 'AuthHeader' | 'QueryString';
+    }
+  | { kind: 'anonymous' };
+
+/** What a handler gives back; one place (respond.ts) turns it into HTTP. */
+export interface OperationResult {
+  status: number;
+  /** Answer headers by their wire names; undefined ones are left out. */
+  headers?: Readonly<Record<string, string | number | undefined>>;
+  body?:
+    | { kind: 'xml'; text: string }
+    /** Content-Length is required; the stream is destroyed when the client goes, and its error cuts the connection. */
+    | { kind: 'stream'; stream: Readable; sizeBytes: number }
+    /**
+     * An answer that begins before its outcome is known (Complete, prefix MOVE): 200, then white space until `text`
+     * resolves to the whole XML document, which may be an Error document.
+     */
+    | { kind: 'slow-xml'; text: Promise<string> };
+}
+
+export interface OperationRow<Input> {
+  readonly name: string;
+  readonly match: OperationMatch;
+  /** The operation field of the server access log: REST.PUT.OBJECT (spec 6, s3-behaviour 43). */
+  readonly logName: string;
+  /** The notification event it causes when it succeeds; absent: none. */
+  readonly event?: string;
+  /** `none`: a body is refused or drained; `xml`: read whole before parse; `stream`: handed to run. */
+  readonly body: 'none' | 'xml' | 'stream';
+  /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */
+  readonly bodyBytesMax?: number;
+  /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */
+  readonly claims?: readonly string[];
+  /** `none`: no credentials are looked at (OPTIONS). */
+  readonly auth?: 'signed' | 'none';
+  /** False where the bucket need not exist (CreateBucket, ListBuckets, OPTIONS). Default true above service level. */
+  readonly needsBucket?: boolean;
+  /** Every error it can answer beyond those of the pipeline; the coverage test sees each of them. */
+  readonly errors: readonly ErrorCode[];
+  /** One line for docs/s3.md: what differs from AWS. */
+  readonly differences?: string;
+  parse(request: OperationRequest): Input;
+  access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
+  run(context: OperationContext, input: Input): Promise<OperationResult>;
+}
+
+/** A row whose input type is sealed inside: what the registry holds. */
+export type Operation = OperationRow<never> & { readonly __input?: unknown };
+
+/** Keep `parse` before `access` in the literal, else TypeScript infers the input as unknown. */
+export function defineOperation<const Name extends string, Input>(
+  row: OperationRow<Input> & { readonly name: Name },
+): OperationRow<never> & { readonly name: Name } {
+  return row as unknown as OperationRow<never> & { readonly name: Name };
+}
+
+export function bucketArn(bucket: BucketName): string {
+  return `arn:aws:s3:::${bucket}`;
+}
+
+export function objectArn(address: { bucket: BucketName; key: ObjectKey }): string {
+  return `arn:aws:s3:::${address.bucket}/${address.key}`;
+}

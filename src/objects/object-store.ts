@@ -1,0 +1,160 @@
+// The data path as the gateway sees it: what it asks of src/objects. Types only; create-object-store.ts builds it.
+// Every call ends well or throws AppError (BadDigest, IncompleteBody, NoSuchKey, SlowDown, InsufficientStorage ...)
+// having left nothing behind that a client could see.
+import type { Readable } from 'node:stream';
+import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../model/checksums.ts';
+import type { ETag } from '../model/etag.ts';
+import type { AccountId, ObjectKey, UploadId, VersionId } from '../model/names.ts';
+import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
+import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
+import type {
+  BucketClaim,
+  CommandName,
+  CommandOf,
+  FoundVersion,
+  OutcomeOf,
+  QueryName,
+  QueryOf,
+  ResultOf,
+  WriteConditions,
+} from '../ports/metadata.ts';
+
+/** Where a bucket's shard is and what the request believes of the bucket. */
+export interface BucketTarget {
+  homeShard: number;
+  claim: BucketClaim;
+}
+
+/**
+ * Metadata calls as a request makes them: replies that are not `done` have become AppErrors, and a stale bucket has
+ * been authorised anew and retried.
+ */
+export interface MetadataCalls {
+  execute<N extends CommandName>(
+    target: { shard: number; bucket?: BucketClaim },
+    name: N,
+    command: CommandOf<N>,
+  ): Promise<{ value: OutcomeOf<N>; timeMs: number }>;
+  query<N extends QueryName>(
+    target: { shard: number; bucket?: BucketClaim },
+    name: N,
+    query: QueryOf<N>,
+  ): Promise<{ value: ResultOf<N>; timeMs: number }>;
+  readonly shardCount: number;
+}
+
+/** A body and what the client said of it (gateway/s3/request-body.ts fits). */
+export interface BodySource {
+  readonly stream: AsyncIterable<Buffer>;
+  readonly sizeBytes: number;
+  /** hex */
+  readonly contentMd5?: string;
+  /** hex; verified: XAmzContentSHA256Mismatch */
+  readonly contentSha256?: string;
+  /** base64; verified: BadDigest */
+  readonly checksum?: { algorithm: ChecksumAlgorithm; value: string };
+  readonly trailerAlgorithm?: ChecksumAlgorithm;
+  /** After the end of the stream: base64. */
+  trailerChecksum(): string | undefined;
+}
+
+export interface Written {
+  versionId: VersionId;
+  versioning: BucketRecord['versioning'];
+  etag: ETag;
+  sizeBytes: number;
+  modifiedAtMs: number;
+  checksum?: Checksum;
+}
+
+export interface PutObject {
+  calls: MetadataCalls;
+  bucket: BucketTarget;
+  key: ObjectKey;
+  owner: AccountId;
+  headers: ObjectHeaders;
+  body: BodySource;
+  conditions?: WriteConditions;
+  signal: AbortSignal;
+}
+
+export interface CopyObject {
+  calls: MetadataCalls;
+  source: { bucket: BucketTarget; key: ObjectKey; versionId?: VersionId; found: FoundVersion };
+  bucket: BucketTarget;
+  key: ObjectKey;
+  owner: AccountId;
+  /** Absent: COPY the source's headers; else REPLACE. */
+  headers?: ObjectHeaders;
+  /** Another algorithm than the source's: computed by reading it. */
+  checksumAlgorithm?: ChecksumAlgorithm;
+  conditions?: WriteConditions;
+  signal: AbortSignal;
+}
+
+export interface PartTarget {
+  calls: MetadataCalls;
+  bucket: BucketTarget;
+  upload: UploadRecord;
+  partNumber: number;
+  signal: AbortSignal;
+}
+
+export interface WrittenPart {
+  etag: ETag;
+  sizeBytes: number;
+  modifiedAtMs: number;
+  checksum?: Omit<Checksum, 'type'>;
+}
+
+/** A version ready to be read: its headers are open, and the first piece of the range is fetched and verified. */
+export interface OpenObject {
+  stream: Readable;
+  sizeBytes: number;
+}
+
+export interface ByteRange {
+  offsetBytes: number;
+  sizeBytes: number;
+}
+
+export interface ObjectStore {
+  putObject(input: PutObject): Promise<Written>;
+  /** A link, any size (service.txt 4.2). A source that goes away meanwhile is NoSuchKey. */
+  copyObject(input: CopyObject): Promise<Written>;
+  createUpload(input: {
+    calls: MetadataCalls;
+    bucket: BucketTarget;
+    key: ObjectKey;
+    owner: AccountId;
+    initiator: AccountId;
+    headers: ObjectHeaders;
+    checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
+  }): Promise<UploadRecord>;
+  putPart(input: PartTarget & { body: BodySource }): Promise<WrittenPart>;
+  /** A link; the range is of the source's bytes and has been checked against its size. */
+  copyPart(
+    input: PartTarget & {
+      source: { bucket: BucketTarget; key: ObjectKey; versionId?: VersionId; found: FoundVersion };
+      range?: ByteRange;
+    },
+  ): Promise<WrittenPart>;
+  /** Unseals what the version keeps beside its bytes. */
+  headersOf(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>): ObjectHeaders;
+  /** Resolves when the first bytes are verified; the caller consumes or destroys the stream. */
+  openObject(input: {
+    calls: MetadataCalls;
+    bucket: BucketTarget;
+    key: ObjectKey;
+    found: FoundVersion;
+    range: ByteRange;
+    signal: AbortSignal;
+  }): Promise<OpenObject>;
+  /** Boundaries for partNumber: undefined beyond the last part. Part 1 of an object that is no multipart is the whole. */
+  partRange(input: {
+    calls: MetadataCalls;
+    bucket: BucketTarget;
+    version: VersionRecord;
+    partNumber: number;
+  }): Promise<{ range: ByteRange; partCount: number; checksum?: string } | undefined>;
+}
