@@ -1,0 +1,254 @@
+// The settings: one row each. Flag, environment variable, key of the JSON file, help text, validation and the type
+// of the loaded value all follow from the row (names.ts, values.ts, load.ts, help.ts).
+// A new setting is a new row; nothing else needs to change. Values are read and combined in load.ts, not here.
+import { LIMITS } from '../model/limits.ts';
+
+export type SettingKind =
+  | 'text'
+  | 'path'
+  | 'bytes'
+  | 'duration'
+  | 'integer'
+  | 'boolean'
+  | 'choice'
+  | 'list'
+  | 'hostPort'
+  | 'secret';
+
+/** What the items of a list must look like (values.ts). */
+export type ItemKind = 'hostName' | 'publicName' | 'networkRange';
+
+export interface SettingRow {
+  /** Dotted camelCase, at most one dot: `storage.readingGrace` is --storage-reading-grace. */
+  readonly key: string;
+  readonly kind: SettingKind;
+  /** As a user would write it: `64KiB`, `10min`, `a,b`. Absent: the value may be undefined. */
+  readonly default?: string;
+  /** Bounds of bytes (bytes), duration (ms) and integer, both inclusive. */
+  readonly min?: number;
+  readonly max?: number;
+  readonly choices?: readonly string[];
+  readonly items?: ItemKind;
+  /** The integer may also be `auto`: the program decides. */
+  readonly auto?: true;
+  readonly help: string;
+  /** Left out of the help: for tests and for choices that most never make. */
+  readonly hidden?: true;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+
+export const SETTINGS = [
+  {
+    key: 'dataDir',
+    kind: 'path',
+    default: './data',
+    help: 'Folder of everything the server keeps. Created at the first start.',
+  },
+  {
+    key: 'listen',
+    kind: 'hostPort',
+    default: '127.0.0.1:9000',
+    help: 'Address and port to listen on. Port 0 takes a free one.',
+  },
+  {
+    key: 'domain',
+    kind: 'list',
+    items: 'hostName',
+    default: '',
+    help: 'Base domains of virtual-host requests: BUCKET.DOMAIN is the bucket. Repeat or separate by commas.',
+  },
+  {
+    key: 'publicNames',
+    kind: 'list',
+    items: 'publicName',
+    default: '',
+    help: 'Names (HOST or HOST:PORT) or URLs under which clients reach this server, beside the listening address.',
+  },
+  {
+    key: 'trustedProxies',
+    kind: 'list',
+    items: 'networkRange',
+    default: '',
+    help: 'Addresses or CIDR ranges of proxies whose X-Forwarded-Host, -Proto and -For are believed.',
+  },
+  {
+    key: 'tls.mode',
+    kind: 'choice',
+    choices: ['off', 'self-signed', 'files'],
+    default: 'off',
+    help: 'HTTPS with a certificate made here (self-signed), with your own (files), or plain HTTP (off).',
+  },
+  { key: 'tls.cert', kind: 'path', help: 'PEM file of the certificate and its chain, for mode files.' },
+  { key: 'tls.key', kind: 'path', help: 'PEM file of the private key, for mode files.' },
+  {
+    key: 'tls.names',
+    kind: 'list',
+    items: 'hostName',
+    default: '',
+    help: 'More names or addresses for the self-signed certificate.',
+  },
+  {
+    key: 'root.accessKey',
+    kind: 'secret',
+    help: 'Access key of the root account, fixed at the first start. Made up when absent.',
+  },
+  {
+    key: 'root.secretKey',
+    kind: 'secret',
+    help: 'Secret key of the root account, fixed at the first start. Made up when absent.',
+  },
+  {
+    key: 'log.level',
+    kind: 'choice',
+    choices: ['debug', 'info', 'warn', 'error', 'silent'],
+    default: 'info',
+    help: 'Least severe log line to print. Requests are logged at info.',
+  },
+  {
+    key: 'drainTimeout',
+    kind: 'duration',
+    default: '30s',
+    min: 0,
+    max: LIMITS.drainMaxMs,
+    help: 'How long requests in flight may go on after a signal to stop.',
+  },
+  {
+    key: 'requests.headerTimeout',
+    kind: 'duration',
+    default: '60s',
+    min: SECOND,
+    help: 'How long a client may take to send the headers of a request.',
+  },
+  {
+    key: 'requests.idleTimeout',
+    kind: 'duration',
+    default: '5min',
+    min: SECOND,
+    help: 'How long a connection may stand still in the middle of a request.',
+  },
+  {
+    key: 'requests.keepAliveTimeout',
+    kind: 'duration',
+    default: '75s',
+    min: SECOND,
+    help: 'How long an idle connection is kept for the next request.',
+  },
+  {
+    key: 'memory.bodyBuffer',
+    kind: 'bytes',
+    default: '256MiB',
+    min: 16 * MiB,
+    max: 64 * GiB,
+    help: 'Memory for the bodies in flight of all requests together.',
+  },
+  {
+    key: 'codec.workers',
+    kind: 'integer',
+    auto: true,
+    default: 'auto',
+    min: 0,
+    max: 256,
+    help: 'Worker threads that hash and encrypt. 0: none; auto: by the number of processors.',
+  },
+  {
+    key: 'uploads.expiry',
+    kind: 'duration',
+    default: '31d',
+    min: MINUTE,
+    max: 3650 * DAY,
+    help: 'Age at which an unfinished multipart upload is aborted.',
+  },
+  {
+    key: 'storage.inlineBodyMax',
+    kind: 'bytes',
+    default: '64KiB',
+    min: 0,
+    max: LIMITS.inlineBodyBytesMax,
+    help: 'Bodies up to this size travel and live with their metadata.',
+  },
+  {
+    key: 'storage.chunkSize',
+    kind: 'bytes',
+    default: '1MiB',
+    min: LIMITS.chunkBytesMin,
+    max: LIMITS.chunkBytesMax,
+    help: 'Plaintext of one chunk of a larger body.',
+  },
+  {
+    key: 'storage.readingGrace',
+    kind: 'duration',
+    default: '10min',
+    min: SECOND,
+    max: DAY,
+    help: 'How long the data of a deleted object is kept for those who are reading it.',
+  },
+  {
+    key: 'shards',
+    kind: 'integer',
+    default: String(LIMITS.shardCountDefault),
+    min: 1,
+    max: LIMITS.shardCountMax,
+    hidden: true,
+    help: 'Number of metadata shards of a new data folder; an existing one keeps its number.',
+  },
+  {
+    key: 'metadata.forceLoopback',
+    kind: 'boolean',
+    default: 'false',
+    hidden: true,
+    help: 'For tests: every message to a shard is serialised, as between machines.',
+  },
+] as const satisfies readonly SettingRow[];
+
+type Row = (typeof SETTINGS)[number];
+
+/** HOST:PORT, with the brackets of an IPv6 address removed. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface ValueOfKind {
+  readonly text: string;
+  readonly path: string;
+  readonly secret: string;
+  readonly bytes: number;
+  readonly duration: number;
+  readonly integer: number;
+  readonly boolean: boolean;
+  readonly list: readonly string[];
+  readonly hostPort: HostPort;
+}
+
+type ValueOf<R extends Row> =
+  | (R extends { choices: readonly (infer C)[] }
+      ? C
+      : R['kind'] extends keyof ValueOfKind
+        ? ValueOfKind[R['kind']]
+        : never)
+  | (R extends { auto: true } ? 'auto' : never)
+  | (R extends { default: string } ? never : undefined);
+
+/** In code a name ends in its unit: `storage.readingGrace` is config.storage.readingGraceMs. */
+type PropertyOf<R extends Row> = R['kind'] extends 'duration'
+  ? `${R['key']}Ms`
+  : R['kind'] extends 'bytes'
+    ? `${R['key']}Bytes`
+    : R['key'];
+
+type GroupOf<P extends string> = P extends `${infer Group}.${string}` ? Group : never;
+
+/** The loaded settings: frozen, durations in ms, sizes in bytes. */
+export type Config = {
+  readonly [R in Row as PropertyOf<R> extends `${string}.${string}` ? never : PropertyOf<R>]: ValueOf<R>;
+} & {
+  readonly [G in GroupOf<Row['key']>]: {
+    readonly [R in Row as PropertyOf<R> extends `${G}.${infer Name}` ? Name : never]: ValueOf<R>;
+  };
+};
