@@ -1,0 +1,225 @@
+// Starts a whole embedded server for a test: in this process (fast, with a clock of the test's if it wants), or as a
+// child process (for signals, kill -9 and the environment). On a free loopback port, with a temporary data folder.
+// Not here: a client (s3-client.ts), nor anything that looks inside of the server.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { startEmbedded } from '../../cmd/embedded.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { variableOf } from '../../src/config/names.ts';
+import { SETTINGS } from '../../src/config/schema.ts';
+import { must } from '../../src/lib/assert.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const START_TIMEOUT_MS = 30_000;
+
+export interface StartOptions {
+  /** A process of its own instead of this one. */
+  child?: boolean;
+  /** Settings by key, written as in a flag: `{ 'storage.readingGrace': '1s' }`. */
+  settings?: Readonly<Record<string, string>>;
+  /** More environment; only for a child, which otherwise sees none of our variables. */
+  env?: Readonly<Record<string, string>>;
+  /** An existing or new folder that outlives the server; default a temporary one that `stop` removes. */
+  dataDir?: string;
+  /** Only in this process. */
+  clock?: ClockPort;
+}
+
+/** A line of the server's log: at least the event, and the fields that came with it. */
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Exit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface TestServer {
+  /** As `http://127.0.0.1:40123`, without a slash at its end. */
+  readonly endpoint: string;
+  /** Of the root account. */
+  readonly accessKey: string;
+  readonly secretKey: string;
+  readonly dataDir: string;
+  /** Of a child. */
+  readonly pid?: number;
+  /** All lines so far; of a child, all that have arrived. */
+  logs(): readonly LogLine[];
+  /** Everything that a child wrote on stdout that is not a line of the log. */
+  output(): string;
+  /** Ends it gracefully and removes a temporary data folder. Resolves with the exit code. Safe to repeat. */
+  stop(): Promise<number>;
+  /** Sends a child a signal, and resolves when it is gone. */
+  kill(signal: NodeJS.Signals): Promise<Exit>;
+  /** Resolves when a child is gone, however that came. */
+  readonly exited: Promise<Exit>;
+}
+
+/** Resolves when the server takes requests; rejects with its log when it does not come up. */
+export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
+  const settings = { listen: '127.0.0.1:0', ...options.settings, dataDir };
+  const removeFolder = async () => {
+    if (options.dataDir === undefined) await rm(join(dataDir, '..'), { recursive: true, force: true });
+  };
+  return options.child === true
+    ? startChild({ settings, env: options.env ?? {}, dataDir, removeFolder })
+    : startHere({ settings, dataDir, removeFolder, ...(options.clock && { clock: options.clock }) });
+}
+
+async function startHere(options: {
+  settings: Readonly<Record<string, string>>;
+  dataDir: string;
+  removeFolder: () => Promise<void>;
+  clock?: ClockPort;
+}): Promise<TestServer> {
+  const lines: LogLine[] = [];
+  const server = await startEmbedded({
+    config: loadConfig({ flags: options.settings }),
+    log: memoryLog(lines),
+    ...(options.clock && { clock: options.clock }),
+  });
+  let stopping: Promise<number> | undefined;
+  const stop = async () => {
+    await server.stop();
+    await options.removeFolder();
+    return 0;
+  };
+  return {
+    endpoint: server.endpoint,
+    accessKey: server.root.accessKey,
+    secretKey: server.root.secretKey,
+    dataDir: options.dataDir,
+    logs: () => lines,
+    output: () => '',
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+    kill: () => Promise.reject(new Error('only a child can be killed: startServer({ child: true })')),
+    exited: new Promise(() => {}),
+  };
+}
+
+async function startChild(options: {
+  settings: Readonly<Record<string, string>>;
+  env: Readonly<Record<string, string>>;
+  dataDir: string;
+  removeFolder: () => Promise<void>;
+}): Promise<TestServer> {
+  const child = spawn(process.execPath, [join(ROOT, 'cmd', 'main.ts'), 'server'], {
+    cwd: ROOT,
+    env: { ...cleanEnvironment(), ...settingVariables(options.settings), ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }));
+  const written = collectOutput(child);
+  const started = await waitForStart({ written, exited, child });
+  const root = JSON.parse(await readFile(join(options.dataDir, 'root-credentials.json'), 'utf8'));
+  return {
+    endpoint: String(started.endpoint),
+    accessKey: root.accessKey,
+    secretKey: root.secretKey,
+    dataDir: options.dataDir,
+    pid: must(child.pid, 'a running child has a pid'),
+    logs: () => written.lines,
+    output: () => written.text.join('\n'),
+    async stop() {
+      child.kill('SIGTERM');
+      const { code } = await exited;
+      await options.removeFolder();
+      return code ?? -1;
+    },
+    async kill(signal) {
+      child.kill(signal);
+      return exited;
+    },
+    exited,
+  };
+}
+
+interface Written {
+  lines: LogLine[];
+  text: string[];
+  onLine: (line: LogLine) => void;
+}
+
+function collectOutput(child: ChildProcess): Written {
+  const written: Written = { lines: [], text: [], onLine: () => {} };
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: must(stream, 'the streams of a child are pipes') }).on('line', (text) => {
+      const line = text.startsWith('{') ? parseLine(text) : undefined;
+      if (line === undefined) {
+        written.text.push(text);
+      } else {
+        written.lines.push(line);
+        written.onLine(line);
+      }
+    });
+  }
+  return written;
+}
+
+function parseLine(text: string): LogLine | undefined {
+  try {
+    return JSON.parse(text) as LogLine;
+  } catch {
+    return undefined;
+  }
+}
+
+async function waitForStart(options: {
+  written: Written;
+  exited: Promise<Exit>;
+  child: ChildProcess;
+}): Promise<LogLine> {
+  const { written, child } = options;
+  const wrote = () => [...written.text, ...written.lines.map((line) => JSON.stringify(line))].join('\n');
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise<LogLine>((resolve, reject) => {
+      written.onLine = (line) => {
+        if (line.event === 'started') resolve(line);
+      };
+      options.exited.then(({ code }) => reject(new Error(`the server ended with ${code}:\n${wrote()}`)));
+      timer = setTimeout(() => {
+        child.kill('SIGKILL');
+        reject(new Error(`the server did not start in ${START_TIMEOUT_MS} ms:\n${wrote()}`));
+      }, START_TIMEOUT_MS);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** This environment without settings that some developer may have set. */
+function cleanEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_')));
+}
+
+function settingVariables(settings: Readonly<Record<string, string>>): Record<string, string> {
+  const variables = Object.entries(settings).map(([key, value]): [string, string] => {
+    const row = must(
+      SETTINGS.find((candidate) => candidate.key === key),
+      `unknown setting ${key}`,
+    );
+    return [variableOf(row), value];
+  });
+  return Object.fromEntries(variables);
+}
+
+function memoryLog(lines: LogLine[]): Logger {
+  const at = (level: string) => (fields: object, event: string) => {
+    lines.push({ level, event, ...fields });
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
