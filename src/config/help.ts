@@ -40,6 +40,6 @@ function describe(row: SettingRow): string {
     variableOf(row),
     fileVariableOf(row),
   ];
-  const fallback = row.default === undefined || row.default === '' ? 'none' : row.default;
-  return `  ${names.filter((name) => name !== undefined).join('  or  ')}\n      ${row.help} Default: ${fallback}.`;
+  const fallback = row.default === undefined ? '' : ` Default: ${row.default || 'none'}.`;
+  return `  ${names.filter((name) => name !== undefined).join('  or  ')}\n      ${row.help}${fallback}`;
 }

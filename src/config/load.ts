@@ -2,6 +2,7 @@
 // over default. Unknown names are refused, with the nearest known one. Pure: whoever calls it has read the file and
 // the environment (cmd/read-config.ts), and resolved the variables that name a secret's file.
 import { nearestWord } from '../lib/nearest-word.ts';
+import { Refusal } from '../lib/refusal.ts';
 import {
   CONFIG_FILE_VARIABLE,
   fileVariableOf,
@@ -22,7 +23,7 @@ export interface ConfigSources {
 }
 
 /** Everything that is wrong with the settings, each line naming its source and key. */
-export class SettingsError extends Error {
+export class SettingsError extends Refusal {
   override name = 'SettingsError';
   readonly problems: readonly string[];
 

@@ -1,0 +1,74 @@
+// The command line: one subcommand each, its code loaded when it is called, so that none waits for another's.
+// Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
+import { readFileSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import { settingsHelp, valueNameOf } from '../src/config/help.ts';
+import { flagOf } from '../src/config/names.ts';
+import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
+import { Refusal } from '../src/lib/refusal.ts';
+import { readConfig } from './read-config.ts';
+
+const ROWS: readonly SettingRow[] = SETTINGS;
+
+function buildProgram(): Command {
+  const program = new Command('holdfast')
+    .description('Holdfast, an S3-compatible object store.')
+    .version(readVersion())
+    .addHelpText('after', `\n${settingsHelp()}`)
+    .showHelpAfterError('(holdfast --help lists the commands and settings)');
+  addServerCommand(program);
+  return program;
+}
+
+function addServerCommand(program: Command): void {
+  const server = program
+    .command('server')
+    .description('start the server; its settings are listed below')
+    .addOption(new Option('--config <path>'))
+    .configureHelp({ formatHelp: () => `Usage: holdfast server [settings]\n\n${settingsHelp()}\n` })
+    .showHelpAfterError('(holdfast server --help lists the settings)');
+  for (const row of ROWS) {
+    const flag = flagOf(row);
+    if (flag === undefined) continue;
+    const option = new Option(row.kind === 'boolean' ? `${flag} [value]` : `${flag} <${valueNameOf(row)}>`);
+    server.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
+  }
+  server.action(async () => {
+    const options = server.opts<Record<string, string | true>>();
+    const config = readConfig({
+      env: process.env,
+      flags: flagsByKey(options),
+      configFile: options.config as string | undefined,
+    });
+    const { runServer } = await import('./server.ts');
+    process.exit(await runServer(config));
+  });
+}
+
+function joinRepeated(item: string, earlier: string | undefined): string {
+  return earlier === undefined ? item : `${earlier},${item}`;
+}
+
+/** Commander names an option after its flag in camelCase; the settings are named by key. */
+function flagsByKey(options: Readonly<Record<string, string | true>>): Record<string, string> {
+  const flags: Record<string, string> = {};
+  for (const row of ROWS) {
+    const flag = flagOf(row);
+    const value = flag === undefined ? undefined : options[new Option(flag).attributeName()];
+    if (value !== undefined) flags[row.key] = String(value);
+  }
+  return flags;
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+try {
+  await buildProgram().parseAsync();
+} catch (error) {
+  if (!(error instanceof Refusal)) throw error;
+  for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${line}\n`);
+  process.exit(1);
+}
