@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
+
+const ETAG = '5d41402abc4b2a76b9719d911017c592';
+const MODIFIED = 'Sun, 06 Nov 1994 08:49:37 GMT';
+const BEFORE = 'Sun, 06 Nov 1994 08:49:36 GMT';
+const validators = { etag: ETAG, modifiedAtMs: Date.UTC(1994, 10, 6, 8, 49, 37, 500) };
+
+test.each([
+  ['no condition', {}, 'met'],
+  ['If-Match: the ETag', { 'if-match': `"${ETAG}"` }, 'met'],
+  ['If-Match: without quotes', { 'if-match': ETAG }, 'met'],
+  ['If-Match: *', { 'if-match': '*' }, 'met'],
+  ['If-Match: in a list', { 'if-match': `"a", "${ETAG}"` }, 'met'],
+  ['If-Match: another', { 'if-match': '"a"' }, 'precondition-failed'],
+  ['If-Match: weak', { 'if-match': `W/"${ETAG}"` }, 'precondition-failed'],
+  ['If-None-Match: the ETag', { 'if-none-match': `"${ETAG}"` }, 'not-modified'],
+  ['If-None-Match: weak', { 'if-none-match': `W/"${ETAG}"` }, 'not-modified'],
+  ['If-None-Match: *', { 'if-none-match': '*' }, 'not-modified'],
+  ['If-None-Match: another', { 'if-none-match': '"a"' }, 'met'],
+  ['If-Modified-Since: the time', { 'if-modified-since': MODIFIED }, 'not-modified'],
+  ['If-Modified-Since: earlier', { 'if-modified-since': BEFORE }, 'met'],
+  ['If-Modified-Since: no date', { 'if-modified-since': 'soon' }, 'met'],
+  ['If-Unmodified-Since: the time', { 'if-unmodified-since': MODIFIED }, 'met'],
+  ['If-Unmodified-Since: earlier', { 'if-unmodified-since': BEFORE }, 'precondition-failed'],
+  ['If-Unmodified-Since: no date', { 'if-unmodified-since': 'soon' }, 'met'],
+  [
+    'If-Match outranks If-Unmodified-Since',
+    { 'if-match': `"${ETAG}"`, 'if-unmodified-since': BEFORE },
+    'met',
+  ],
+  [
+    'If-None-Match outranks If-Modified-Since',
+    { 'if-none-match': '"a"', 'if-modified-since': MODIFIED },
+    'met',
+  ],
+  [
+    'If-Match is decided before If-None-Match',
+    { 'if-match': '"a"', 'if-none-match': `"${ETAG}"` },
+    'precondition-failed',
+  ],
+])('%s', (_name, headers, kind) => {
+  expect(judgeRead(headers, validators).kind).toBe(kind);
+});
+
+test('the header that failed is named', () => {
+  expect(judgeRead({ 'if-unmodified-since': BEFORE }, validators)).toEqual({
+    kind: 'precondition-failed',
+    condition: 'If-Unmodified-Since',
+  });
+});
+
+test.each([
+  [undefined, true],
+  [`"${ETAG}"`, true],
+  ['"a"', false],
+  [`W/"${ETAG}"`, false],
+  [MODIFIED, true],
+  [BEFORE, false],
+])('If-Range: %s', (ifRange, isWanted) => {
+  expect(isRangeStillWanted(ifRange, validators)).toBe(isWanted);
+});

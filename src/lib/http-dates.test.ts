@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { httpDate, isoSeconds, parseHttpDate } from './http-dates.ts';
+
+const TIME_MS = Date.UTC(1994, 10, 6, 8, 49, 37);
+
+test('all three forms of an HTTP date are read', () => {
+  expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT')).toBe(TIME_MS);
+  expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT')).toBe(TIME_MS);
+  expect(parseHttpDate('Sun Nov  6 08:49:37 1994')).toBe(TIME_MS);
+  expect(parseHttpDate('06 Nov 1994 08:49:37 -0000')).toBe(TIME_MS);
+});
+
+test.each([
+  '',
+  'yesterday',
+  'Sun, 06 Nov 1994 08:49:37',
+  'Sun, 06 Nov 1994 08:49:37 CET',
+  'Sun, 06 ovD 1994 08:49:37 GMT',
+  'Sun, 31 Feb 1994 08:49:37 GMT',
+  'Sun, 06 Nov 1994 24:00:00 GMT',
+  '1994-11-06T08:49:37Z',
+])('%j is no HTTP date', (text) => {
+  expect(parseHttpDate(text)).toBeUndefined();
+});
+
+test('written dates have whole seconds', () => {
+  expect(httpDate(TIME_MS + 999)).toBe('Sun, 06 Nov 1994 08:49:37 GMT');
+  expect(isoSeconds(TIME_MS + 999)).toBe('1994-11-06T08:49:37.000Z');
+  expect(parseHttpDate(httpDate(TIME_MS))).toBe(TIME_MS);
+});

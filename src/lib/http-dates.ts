@@ -1,0 +1,57 @@
+// Dates as HTTP and S3 write them. Seconds are the unit of both, so whatever shows a time of change cuts its
+// milliseconds off here: a listing and a HEAD of one object must agree. Dates of signatures are not here.
+
+const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
+// RFC 9110 5.6.7: IMF-fixdate, the two obsolete forms, and the zones that mean UTC.
+const IMF_FIXDATE =
+  /^(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) (?:GMT|UTC|[+-]0000)$/;
+const RFC_850 = /^[A-Z][a-z]+, (\d{2})-([A-Z][a-z]{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
+const ASCTIME = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}) (\d{4})$/;
+
+/** "Tue, 15 Nov 1994 08:12:31 GMT". */
+export function httpDate(timeMs: number): string {
+  return new Date(timeMs).toUTCString();
+}
+
+/** "1994-11-15T08:12:31.000Z", as S3 writes times of change in XML. */
+export function isoSeconds(timeMs: number): string {
+  return new Date(timeMs - (timeMs % 1000)).toISOString();
+}
+
+/** ms since epoch of an HTTP date in any of its three forms; undefined when it is none (RFC 9110 5.6.7). */
+export function parseHttpDate(text: string): number | undefined {
+  const trimmed = text.trim();
+  let match = IMF_FIXDATE.exec(trimmed);
+  if (match !== null) {
+    const [, day, month, year, hour, minute, second] = match;
+    return toTimeMs({ day, month, year, hour, minute, second });
+  }
+  match = RFC_850.exec(trimmed);
+  if (match !== null) {
+    const [, day, month, shortYear, hour, minute, second] = match;
+    // Two digits: the century that an S3 object can be of.
+    const year = Number(shortYear) < 70 ? `20${shortYear}` : `19${shortYear}`;
+    return toTimeMs({ day, month, year, hour, minute, second });
+  }
+  match = ASCTIME.exec(trimmed);
+  if (match === null) return undefined;
+  const [, month, day, hour, minute, second, year] = match;
+  return toTimeMs({ day, month, year, hour, minute, second });
+}
+
+type DateField = 'day' | 'month' | 'year' | 'hour' | 'minute' | 'second';
+
+function toTimeMs(fields: Record<DateField, string | undefined>): number | undefined {
+  const month = MONTHS.indexOf(fields.month ?? '?') / 3;
+  const [year, day, hour, minute, second] = [
+    Number(fields.year),
+    Number(fields.day),
+    Number(fields.hour),
+    Number(fields.minute),
+    Number(fields.second),
+  ];
+  if (!Number.isInteger(month) || month < 0 || hour > 23 || minute > 59 || second > 60) return undefined;
+  const timeMs = Date.UTC(year, month, day, hour, minute, second);
+  // 31 February would have become March.
+  return new Date(timeMs).getUTCDate() === day || second === 60 ? timeMs : undefined;
+}
