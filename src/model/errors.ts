@@ -32,6 +32,8 @@ export const ERRORS = {
       'The requested bucket name is not available. The bucket namespace is shared by all users of the system. Specify a different name and try again.',
   },
   BucketNotEmpty: { status: 409, message: 'The bucket that you tried to delete is not empty.' },
+  DeleteConflict: { status: 409, message: 'The request tried to delete something that others depend on.' },
+  EntityAlreadyExists: { status: 409, message: 'The request tried to create something that already exists.' },
   EntityTooLarge: { status: 400, message: 'Your proposed upload exceeds the maximum allowed object size.' },
   EntityTooSmall: {
     status: 400,
@@ -97,6 +99,7 @@ export const ERRORS = {
   MissingContentLength: { status: 411, message: 'You must provide the Content-Length HTTP header.' },
   MissingRequestBodyError: { status: 400, message: 'Request body is empty.' },
   NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },
+  NoSuchEntity: { status: 404, message: 'The request referred to something that does not exist.' },
   NoSuchKey: { status: 404, message: 'The specified key does not exist.' },
   NoSuchUpload: {
     status: 404,
@@ -140,6 +143,7 @@ export const ERRORS = {
   TooManyBuckets: { status: 400, message: 'You have attempted to create more buckets than are allowed.' },
   UnexpectedContent: { status: 400, message: 'This request contains unsupported content.' },
   UnsupportedArgument: { status: 400, message: 'The request contained an unsupported argument.' },
+  ValidationError: { status: 400, message: 'The input does not satisfy the constraints of the service.' },
   XAmzContentChecksumMismatch: {
     status: 400,
     message: 'The provided x-amz-checksum header does not match what was computed.',
