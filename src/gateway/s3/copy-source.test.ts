@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { makeVersionId } from '../../model/names.ts';
+import { parseCopySource } from './copy-source.ts';
+
+const VERSION = makeVersionId(new Uint8Array(24).fill(7));
+
+test.each([
+  ['bucket/key', 'bucket', 'key'],
+  ['/bucket/key', 'bucket', 'key'],
+  ['bucket/dir/key', 'bucket', 'dir/key'],
+  ['bucket//key', 'bucket', '/key'],
+  ['bucket%2Fdir%2Fa%20b', 'bucket', 'dir/a b'],
+  ['bucket/a+b', 'bucket', 'a+b'],
+  ['bucket/a%2Bb%3Fc', 'bucket', 'a+b?c'],
+  ['bucket/%C3%A4', 'bucket', 'ä'],
+  ['bucket/\u00c3\u00a4', 'bucket', 'ä'],
+  ['bucket/100%', 'bucket', '100%'],
+  ['bucket/a?b', 'bucket', 'a?b'],
+  ['No_Bucket/key', 'No_Bucket', 'key'],
+])('%s', (header, bucket, key) => {
+  expect(parseCopySource(header)).toEqual({ bucket, key });
+});
+
+test('a version id follows the key', () => {
+  expect(parseCopySource(`bucket/key?versionId=${VERSION}`)).toEqual({
+    bucket: 'bucket',
+    key: 'key',
+    versionId: VERSION,
+  });
+  expect(parseCopySource('bucket/a?versionId=x?versionId=null')).toEqual({
+    bucket: 'bucket',
+    key: 'a?versionId=x',
+    versionId: 'null',
+  });
+});
+
+test.each([
+  '',
+  '/',
+  'bucket',
+  'bucket/',
+  '/bucket',
+  '//key',
+  'bucket/%FF',
+  'bucket/key?versionId=',
+  'bucket/key?versionId=no',
+  `bucket/${'k'.repeat(1025)}`,
+])('%j is refused', (header) => {
+  expect(() => parseCopySource(header)).toThrowError(expect.objectContaining({ code: 'InvalidArgument' }));
+});

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import type { AnswerHeaders } from './object-headers.ts';
+import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
+
+function overridden(request: {
+  query?: string;
+  headers?: Record<string, string>;
+  isSigned?: boolean;
+}): AnswerHeaders {
+  const answer: AnswerHeaders = { 'Content-Type': 'text/plain', 'Content-Length': 3, ETag: '"e"' };
+  addResponseOverrides(answer, {
+    query: new Map(new URLSearchParams(request.query)),
+    headers: request.headers ?? {},
+    isSigned: request.isSigned ?? true,
+  });
+  return answer;
+}
+
+test('the six parameters of AWS take the place of the stored headers', () => {
+  expect(RESPONSE_PARAMETERS).toHaveLength(6);
+  const query = RESPONSE_PARAMETERS.map((name) => `${name}=new`).join('&');
+  expect(overridden({ query })).toEqual({
+    'Content-Type': 'new',
+    'Content-Language': 'new',
+    Expires: 'new',
+    'Cache-Control': 'new',
+    'Content-Disposition': 'new',
+    'Content-Encoding': 'new',
+    'Content-Length': 3,
+    ETag: '"e"',
+  });
+});
+
+test('text beyond Latin-1 travels as UTF-8', () => {
+  const value = overridden({ query: 'response-content-disposition=%E2%82%AC' })['Content-Disposition'];
+  expect(Buffer.from(String(value), 'latin1').toString('utf8')).toBe('€');
+});
+
+test('other response-* parameters are nothing to us', () => {
+  expect(overridden({ query: 'response-etag=x&versionId=null' }).ETag).toBe('"e"');
+});
+
+test('without a signature the parameters are refused, the headers are not', () => {
+  expect(() => overridden({ query: 'response-expires=now', isSigned: false })).toThrowError(
+    expect.objectContaining({ code: 'InvalidRequest' }),
+  );
+  const headers = { 'response-x-colour': 'red', 'response-constructor': 'blue' };
+  expect(overridden({ headers, isSigned: false })).toMatchObject({ 'x-colour': 'red', constructor: 'blue' });
+});
+
+test('any response-* header is echoed, those of the framing and of the service are not', () => {
+  const headers = Object.fromEntries(
+    [
+      'content-type',
+      'etag',
+      'x-own',
+      'content-length',
+      'transfer-encoding',
+      'connection',
+      'set-cookie',
+      'x-amz-request-id',
+      'x-std-version-id',
+      '',
+    ].map((name) => [`response-${name}`, 'new']),
+  );
+  expect(overridden({ headers })).toEqual({
+    'Content-Type': 'new',
+    ETag: 'new',
+    'x-own': 'new',
+    'Content-Length': 3,
+  });
+});
+
+test.each(['a\r\nb', 'a\nb', 'a\0b', 'a\u007fb'])('%j is no header value', (value) => {
+  const refusal = expect.objectContaining({ code: 'InvalidArgument' });
+  expect(() => overridden({ query: `response-expires=${encodeURIComponent(value)}` })).toThrowError(refusal);
+  expect(() => overridden({ headers: { 'response-x': value } })).toThrowError(refusal);
+});

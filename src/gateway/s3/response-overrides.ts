@@ -1,0 +1,77 @@
+// Answer headers that the reader chooses: AWS's six response-* query parameters, of signed requests only, and any
+// request header that begins with "response-" (service.txt 4.2, extensions 2.7).
+import { AppError } from '../../model/errors.ts';
+import { invalidArgument } from './arguments.ts';
+import type { AnswerHeaders } from './object-headers.ts';
+import type { QueryParameters } from './operation.ts';
+
+const PREFIX = 'response-';
+
+/** The query parameters of AWS, these and no others: what follows "response-", and the header on the wire. */
+const PARAMETERS: readonly (readonly [target: string, wireName: string])[] = [
+  ['content-type', 'Content-Type'],
+  ['content-language', 'Content-Language'],
+  ['expires', 'Expires'],
+  ['cache-control', 'Cache-Control'],
+  ['content-disposition', 'Content-Disposition'],
+  ['content-encoding', 'Content-Encoding'],
+];
+export const RESPONSE_PARAMETERS: readonly string[] = PARAMETERS.map(([target]) => PREFIX + target);
+
+/** Names that answers already have in this spelling: an override takes their place. */
+const OWN_NAMES: ReadonlyMap<string, string> = new Map([
+  ...PARAMETERS,
+  ['etag', 'ETag'],
+  ['last-modified', 'Last-Modified'],
+  ['accept-ranges', 'Accept-Ranges'],
+  ['content-range', 'Content-Range'],
+]);
+
+/** Framing, the connection, cookies and the service's own headers are never the client's to set. */
+const PROTECTED = new Set([
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'set-cookie',
+  'keep-alive',
+  'upgrade',
+  'trailer',
+]);
+const PROTECTED_PREFIXES = ['x-amz-', 'x-std-', 'access-control-'];
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a header
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+
+/** Puts the chosen headers on the answer. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
+export function addResponseOverrides(
+  answer: AnswerHeaders,
+  request: { query: QueryParameters; headers: Readonly<Record<string, string>>; isSigned: boolean },
+): void {
+  for (const name in request.headers) {
+    if (!name.startsWith(PREFIX)) continue;
+    const target = name.slice(PREFIX.length);
+    if (target === '' || isProtected(target)) continue;
+    answer[OWN_NAMES.get(target) ?? target] = checked(name, request.headers[name] ?? '');
+  }
+  if (request.query.size === 0) return;
+  for (const [target, wireName] of PARAMETERS) {
+    const name = PREFIX + target;
+    const value = request.query.get(name);
+    if (value === undefined) continue;
+    if (!request.isSigned) {
+      const message = 'Request specific response headers cannot be used for anonymous GET requests.';
+      throw new AppError('InvalidRequest', { message });
+    }
+    // A header carries bytes: the text's UTF-8, one character each.
+    answer[wireName] = Buffer.from(checked(name, value), 'utf8').toString('latin1');
+  }
+}
+
+function isProtected(target: string): boolean {
+  return PROTECTED.has(target) || PROTECTED_PREFIXES.some((prefix) => target.startsWith(prefix));
+}
+
+function checked(name: string, value: string): string {
+  if (!CONTROL.test(value)) return value;
+  throw invalidArgument({ name, value, message: 'Header value cannot be represented.' });
+}
