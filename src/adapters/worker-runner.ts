@@ -1,0 +1,70 @@
+// Runs the background jobs: one loop each, that does a unit of work, waits, and begins again. Errors, back-off and
+// shutdown are written here once. What a unit is, and how long an idle job waits, are the job's to say.
+import type { ClockPort } from '../ports/clock.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import type { Worker } from '../ports/worker.ts';
+
+const RETRY_MIN_MS = 1000;
+const RETRY_MAX_MS = 60_000;
+/** Between two units of a busy job, so that requests are served in between. */
+const BREATH_MS = 1;
+
+export interface WorkerRunner {
+  start(): void;
+  /** Ends the wait of an idle job: there is something to do now. Nothing happens when it is at work. */
+  wake(name: string): void;
+  /** Aborts the signal that units got, and resolves when the last one has ended. Safe to repeat. */
+  stop(): Promise<void>;
+}
+
+export function createWorkerRunner(deps: {
+  workers: readonly Worker[];
+  clock: ClockPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+}): WorkerRunner {
+  const { clock, log, telemetry } = deps;
+  const stopping = new AbortController();
+  const waits = new Map<string, AbortController>();
+  let loops: Promise<void>[] = [];
+
+  async function run(worker: Worker): Promise<void> {
+    let failureCount = 0;
+    while (!stopping.signal.aborted) {
+      let waitMs: number;
+      try {
+        const outcome = await worker.work(stopping.signal);
+        waitMs = outcome.state === 'busy' ? BREATH_MS : outcome.idleMs;
+        failureCount = 0;
+      } catch (error) {
+        // A unit that is cut off by the end of the server may fail as it likes.
+        if (stopping.signal.aborted) return;
+        waitMs = Math.min(RETRY_MIN_MS * 2 ** failureCount, RETRY_MAX_MS);
+        failureCount++;
+        telemetry.count('holdfast_worker_failures_total', { worker: worker.name });
+        log.error({ worker: worker.name, err: error, retryInMs: waitMs }, 'worker-failed');
+      }
+      await wait(worker.name, waitMs);
+    }
+  }
+
+  async function wait(name: string, waitMs: number): Promise<void> {
+    const woken = new AbortController();
+    waits.set(name, woken);
+    await clock.sleep(waitMs, AbortSignal.any([woken.signal, stopping.signal]));
+    waits.delete(name);
+  }
+
+  return {
+    start() {
+      loops = deps.workers.map(run);
+    },
+    wake(name) {
+      waits.get(name)?.abort();
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all(loops);
+    },
+  };
+}
