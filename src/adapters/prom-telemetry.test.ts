@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { createPromTelemetry, METRICS } from './prom-telemetry.ts';
+
+function telemetryWithLog() {
+  const lines: { metric: string }[] = [];
+  const nothing = () => {};
+  const log = {
+    debug: nothing,
+    info: nothing,
+    warn: nothing,
+    error: (fields: object) => void lines.push(fields as never),
+  };
+  return { telemetry: createPromTelemetry({ log }), lines };
+}
+
+test('counts, observes and gauges, and brings gauges up to date before a scrape', async () => {
+  const { telemetry, lines } = telemetryWithLog();
+  const labels = { operation: 'PutObject', outcome: 'ok' };
+  telemetry.count('holdfast_s3_requests_total', labels);
+  telemetry.count('holdfast_s3_requests_total', labels, 2);
+  telemetry.observe('holdfast_s3_request_duration_seconds', 0.02, labels);
+  telemetry.onScrape(async () => telemetry.gauge('holdfast_objects', 7));
+  const { contentType, text } = await telemetry.scrape();
+  expect(contentType).toMatch(/^text\/plain/);
+  expect(text).toContain('holdfast_s3_requests_total{operation="PutObject",outcome="ok"} 3');
+  expect(text).toContain(
+    'holdfast_s3_request_duration_seconds_bucket{le="0.025",operation="PutObject",outcome="ok"} 1',
+  );
+  expect(text).toContain('holdfast_objects 7');
+  expect(text).toContain('holdfast_nodejs_eventloop_lag_seconds');
+  expect(lines).toEqual([]);
+});
+
+test('what is not in the table is reported once and does no harm', () => {
+  const { telemetry, lines } = telemetryWithLog();
+  for (let round = 0; round < 2; round++) {
+    telemetry.count('holdfast_unheard_of');
+    telemetry.gauge('holdfast_s3_requests_total', 1);
+    telemetry.count('holdfast_worker_failures_total', { bucket: 'b' });
+  }
+  expect(lines.map((line) => line.metric)).toEqual([
+    'holdfast_unheard_of',
+    'holdfast_s3_requests_total',
+    'holdfast_worker_failures_total',
+  ]);
+});
+
+test('names carry the prefix, units and "total" where Prometheus wants them', () => {
+  for (const [name, row] of Object.entries(METRICS)) {
+    expect(name).toMatch(/^holdfast_[a-z0-9_]+$/);
+    expect(name.endsWith('_total'), name).toBe(row.kind === 'counter');
+  }
+});

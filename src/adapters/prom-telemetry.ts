@@ -1,0 +1,120 @@
+// Metrics as Prometheus reads them. The table below is the whole list of what the server measures: a name or label
+// that is not in it is a mistake of ours, said once in the log and otherwise ignored. Labels come from closed sets
+// only: never a bucket, a key or an account. What each figure means stands in its help text.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { must } from '../lib/assert.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+
+interface MetricRow {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels?: readonly string[];
+  readonly buckets?: readonly number[];
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export const METRICS = {
+  holdfast_s3_requests_total: {
+    kind: 'counter',
+    help: 'S3 requests answered, by operation and by the class of their outcome.',
+    labels: ['operation', 'outcome'],
+  },
+  holdfast_s3_request_duration_seconds: {
+    kind: 'histogram',
+    help: 'From the head of a request to the last byte of its answer.',
+    labels: ['operation', 'outcome'],
+    buckets: SECONDS,
+  },
+  holdfast_s3_received_bytes_total: {
+    kind: 'counter',
+    help: 'Bytes of request bodies.',
+    labels: ['operation'],
+  },
+  holdfast_s3_sent_bytes_total: { kind: 'counter', help: 'Bytes of answer bodies.', labels: ['operation'] },
+  holdfast_s3_requests_in_flight: { kind: 'gauge', help: 'S3 requests being served now.' },
+  holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
+  holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
+  holdfast_kv_commit_group_size: {
+    kind: 'histogram',
+    help: 'Commits that shared one synced write.',
+    labels: ['store'],
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+  },
+  holdfast_kv_commit_duration_seconds: {
+    kind: 'histogram',
+    help: 'From the request of a commit until it is synced.',
+    labels: ['store'],
+    buckets: SECONDS,
+  },
+  holdfast_kv_commit_bytes_total: { kind: 'counter', help: 'Bytes of synced writes.', labels: ['store'] },
+  holdfast_worker_failures_total: {
+    kind: 'counter',
+    help: 'Units of background work that failed and will be tried again.',
+    labels: ['worker'],
+  },
+  holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
+  holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
+  holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
+  holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
+  holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
+  holdfast_pending_reclaim_bytes: {
+    kind: 'gauge',
+    help: 'Bytes of deleted data that the file system has not got back yet.',
+  },
+  holdfast_disk_free_bytes: { kind: 'gauge', help: 'Room left on the file system of the data folder.' },
+  holdfast_disk_bytes: { kind: 'gauge', help: 'Size of the file system of the data folder.' },
+} as const satisfies Readonly<Record<string, MetricRow>>;
+
+export interface PromTelemetry extends TelemetryPort {
+  /** Adds a function that brings gauges up to date before each scrape. */
+  onScrape(collect: () => Promise<void>): void;
+  scrape(): Promise<{ contentType: string; text: string }>;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: 'holdfast_' });
+  const counters = new Map<string, Counter>();
+  const gauges = new Map<string, Gauge>();
+  const histograms = new Map<string, Histogram>();
+  for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
+    const options = { name, help: row.help, labelNames: [...(row.labels ?? [])], registers: [registry] };
+    if (row.kind === 'counter') counters.set(name, new Counter(options));
+    else if (row.kind === 'gauge') gauges.set(name, new Gauge(options));
+    else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
+  }
+  const reported = new Set<string>();
+  const collectors: (() => Promise<void>)[] = [];
+
+  /** Measuring must never end a request: what cannot be counted is reported once. */
+  function record<Metric>(
+    metrics: ReadonlyMap<string, Metric>,
+    name: string,
+    act: (metric: Metric) => void,
+  ): void {
+    try {
+      act(must(metrics.get(name), 'not in the table of metrics, or there as another kind'));
+    } catch (error) {
+      if (reported.has(name)) return;
+      reported.add(name);
+      deps.log.error({ metric: name, err: error }, 'metric-refused');
+    }
+  }
+
+  return {
+    count: (name, labels: Labels = {}, by = 1) => record(counters, name, (metric) => metric.inc(labels, by)),
+    observe: (name, value, labels: Labels = {}) =>
+      record(histograms, name, (metric) => metric.observe(labels, value)),
+    gauge: (name, value, labels: Labels = {}) => record(gauges, name, (metric) => metric.set(labels, value)),
+    onScrape(collect) {
+      collectors.push(collect);
+    },
+    async scrape() {
+      await Promise.all(collectors.map((collect) => collect()));
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
