@@ -1,0 +1,67 @@
+// restic against a whole server: a repository from its first backup to its pruning, over HTTP with a full tree and
+// over TLS with a small one.
+// By hand, with a tree of 1 GiB: HOLDFAST_TEST_TREE_MIB=1024 npm test -- tests/clients/restic.test.ts
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { changeTree, compareTrees, fullTreeMiB, hashTree, writeTree } from '../support/tree.ts';
+
+const RUNS: { transport: Transport; sizeMiB: number }[] = [
+  { transport: 'http', sizeMiB: fullTreeMiB() },
+  { transport: 'https', sizeMiB: 32 },
+];
+
+describe.each(RUNS)('restic over $transport with $sizeMiB MiB', ({ transport, sizeMiB }) => {
+  let world: ClientWorld;
+  let firstState: Map<string, string>;
+  const tree = () => world.path('tree');
+  const restic = async (...args: string[]) => {
+    const ran = await world.run(PROGRAMS.restic, args, {
+      cwd: tree(),
+      env: {
+        AWS_ACCESS_KEY_ID: world.server.accessKey,
+        AWS_SECRET_ACCESS_KEY: world.server.secretKey,
+        RESTIC_PASSWORD: 'a password of the repository',
+        RESTIC_REPOSITORY: `s3:${world.server.endpoint}/restic-repository/in a folder`,
+        ...(world.caFile !== undefined && { RESTIC_CACERT: world.caFile }),
+      },
+    });
+    return ran.stdout;
+  };
+  const snapshotCount = async () => (JSON.parse(await restic('snapshots', '--json')) as unknown[]).length;
+
+  beforeAll(async () => {
+    world = await openWorld({ transport });
+    writeTree({ folder: tree(), seed: `restic-${transport}`, sizeMiB });
+    firstState = hashTree(tree());
+  });
+  afterAll(() => world.close());
+
+  test('makes its bucket and takes a first backup', async () => {
+    await restic('init');
+    await restic('backup', '--tag', 'first', '.');
+    expect(await snapshotCount()).toBe(1);
+  });
+
+  test('takes a second backup of the changed tree', async () => {
+    changeTree({ folder: tree(), seed: `restic-${transport}` });
+    await restic('backup', '--tag', 'second', '.');
+    expect(await snapshotCount()).toBe(2);
+  });
+
+  test('finds every byte of the repository sound', async () => {
+    expect(await restic('check', '--read-data')).toContain('no errors were found');
+  });
+
+  test('restores both states as they were', async () => {
+    await restic('restore', 'latest', '--tag', 'first', '--target', world.path('first'));
+    expect(hashTree(world.path('first'))).toEqual(firstState);
+    await restic('restore', 'latest', '--tag', 'second', '--target', world.path('second'));
+    expect(compareTrees({ expected: tree(), actual: world.path('second') })).toEqual([]);
+  });
+
+  test('forgets and prunes, and what is left is sound', async () => {
+    await restic('forget', '--keep-last', '1', '--group-by', '', '--prune');
+    expect(await snapshotCount()).toBe(1);
+    expect(await restic('check', '--read-data')).toContain('no errors were found');
+  });
+});
