@@ -22,6 +22,8 @@ export type BlobId = Brand<string, 'BlobId'>;
 export type LinkId = Brand<string, 'LinkId'>;
 /** Opaque to clients; time-ordered, so that uploads of one key list by initiation. */
 export type UploadId = Brand<string, 'UploadId'>;
+/** 28 hex digits: shard time in ms (12) | what tells items of one ms apart (16). */
+export type OutboxId = Brand<string, 'OutboxId'>;
 
 export const NULL_VERSION = 'null' as VersionId;
 
@@ -74,6 +76,11 @@ export function idTimeMs(id: BlobId | LinkId): number {
 /** Mints a link id (R24). */
 export function makeLinkId(options: { timeMs: number; random: Uint8Array }): LinkId {
   return (hexOf(options.timeMs, 12) + Buffer.from(options.random.subarray(0, 10)).toString('hex')) as LinkId;
+}
+
+/** Names an outbox item. `tail`: 8 bytes, random or of an id that the item is about. */
+export function makeOutboxId(options: { timeMs: number; tail: Uint8Array }): OutboxId {
+  return (hexOf(options.timeMs, 12) + Buffer.from(options.tail.subarray(0, 8)).toString('hex')) as OutboxId;
 }
 
 /** Mints an upload id: time first, so that a key's uploads list in the order of their initiation. */

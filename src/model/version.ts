@@ -123,6 +123,17 @@ export interface ObjectHeaders {
 
 export const EMPTY_MANIFEST: Manifest = { kind: 'direct', uses: [], segments: [], parts: [] };
 
+/** A version's claims on data: one link per use, or the one on its paged manifest (R26). */
+export function linksOf(manifest: Manifest): { blobId: BlobId; linkId: LinkId }[] {
+  if (manifest.kind === 'paged') return [{ blobId: manifest.manifestId, linkId: manifest.linkId }];
+  return manifest.uses;
+}
+
+/** A link that no other version ever has, so it tells which data a version stands for; null when it has none. */
+export function dataLinkId(manifest: Manifest): LinkId | null {
+  return linksOf(manifest)[0]?.linkId ?? null;
+}
+
 /** Number of chunks of a blob; an empty blob has none. */
 export function chunkCount(layout: BlobLayout): number {
   return Math.ceil(layout.sizeBytes / layout.chunkSizeBytes);

@@ -2,6 +2,7 @@
 // Embedded: the shards themselves; in a cluster: a client that finds the primary. Every command is evaluated once and
 // atomically in its shard; its outcome is a union on `kind`. Contract: tests/contract/metadata.test.ts.
 import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { ETag } from '../model/etag.ts';
 import type {
   AccountId,
@@ -10,9 +11,11 @@ import type {
   BucketName,
   LinkId,
   ObjectKey,
+  OutboxId,
   UploadId,
   VersionId,
 } from '../model/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
 import type {
   AccessKeyRecord,
   AccountRecord,
@@ -25,6 +28,9 @@ import type {
   UploadRecord,
 } from '../model/records/rows.ts';
 import type { BlobUse, ManifestPage, VersionRecord, VersionSummary, WrappedKek } from '../model/version.ts';
+
+export type { DeleteBlocker } from '../model/delete-blocker.ts';
+export type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
 
 /** The shard of names, accounts and access keys (R41). */
 export const SYSTEM_SHARD = 0;
@@ -96,21 +102,11 @@ export interface DataGrant {
   links: LinkGrant[];
 }
 
-/** Write conditions, decided in the commit (s3-behaviour 25-28, 40). ETags unquoted; '*' as such. */
-export interface WriteConditions {
-  ifMatch?: string;
-  ifNoneMatch?: string;
-  ifMatchLastModifiedMs?: number;
-  ifMatchSizeBytes?: number;
-}
-
 export type GrantRefusal =
   /** These blobs are condemned or unknown: re-read the source (R26, R27). */
   | { kind: 'gone'; blobIds: BlobId[] }
   /** An id is too old or too new for this shard's time (R25, R28): begin again. */
   | { kind: 'late' };
-
-export type ConditionRefusal = { kind: 'precondition-failed'; condition: string } | { kind: 'no-such-key' };
 
 /** A version to be, without what the commit gives it. */
 export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
@@ -122,9 +118,6 @@ export interface CommittedVersion {
   versioning: BucketRecord['versioning'];
   modifiedAtMs: number;
 }
-
-/** Why a version may not go (model/delete-blocker.ts). */
-export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
 
 export interface DeleteItem {
   key: ObjectKey;
@@ -152,6 +145,13 @@ export interface CompletePart {
   etag: ETag;
   /** base64, when the request gave one. */
   checksum?: { algorithm: ChecksumAlgorithm; value: string };
+}
+
+/** A link that an entry ended; its blob may be without links now. */
+export interface EndedLink {
+  endedAtMs: number;
+  blobId: BlobId;
+  linkId: LinkId;
 }
 
 export type CompleteRefusal =
@@ -236,8 +236,12 @@ interface CommandTable {
     command: {
       bucketId: BucketId;
       key: ObjectKey;
-      /** The version that was read: another current one means `changed`, and the gateway reads again. */
-      expected: { versionId: VersionId; order: number };
+      /**
+       * The version that was read: another current one means `changed`, and the gateway reads again. The link
+       * (dataLinkId of model/version.ts) tells it from a later one that got the same order after a deletion: the new
+       * kek fits the data of this one only.
+       */
+      expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
       version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
       /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
       linkId: LinkId;
@@ -309,12 +313,26 @@ interface CommandTable {
     command: { manifestId: BlobId; page: number };
     outcome: { kind: 'released'; isLast: boolean };
   };
+  /**
+   * R26, some moments after the entries that ended these links: a blob of this home without any link is condemned; a
+   * foreign row without any local link goes, and its claim is released (R29). A step of its own, because only here is
+   * the blob known before anything is read, so that it can be locked against new links.
+   */
+  'condemn-blobs': {
+    command: { ended: EndedLink[] };
+    outcome: { kind: 'settled'; condemnedCount: number };
+  };
   /** R31, after the drops were answered: deletes the rows of condemned blobs. */
   'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } };
-  'finish-outbox': { command: { sequences: number[] }; outcome: { kind: 'finished' } };
-  /** Ends uploads whose bucket is deleted or which are older than `olderThanMs`, as abort does. */
+  'finish-outbox': { command: { ids: OutboxId[] }; outcome: { kind: 'finished' } };
+  /** Ends uploads whose bucket is deleted or whose age is above `olderThanMs`, as abort does. */
   'expire-uploads': {
-    command: { uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[]; olderThanMs: number };
+    command: {
+      uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[];
+      olderThanMs: number;
+      /** Deleted buckets of which list-stale-uploads said that no upload is left. */
+      emptiedBucketIds?: BucketId[];
+    };
     outcome: { kind: 'expired'; count: number };
   };
   'forget-completed-uploads': { command: { uploadIds: UploadId[] }; outcome: { kind: 'forgotten' } };
@@ -426,16 +444,21 @@ interface QueryTable {
   'get-blobs': { query: { blobIds: BlobId[] }; result: { blobs: (BlobRecord | null)[] } };
 
   // -- background and operations --
+  // Queues are in time order. `fromMs` is where the last look ended (its last item's time): without it a scan crawls
+  // over what earlier ones have finished.
   'list-outbox': {
-    query: { after: number; limit: number };
-    result: { items: { sequence: number; record: OutboxRecord }[] };
+    query: { fromMs?: number; limit: number };
+    result: { items: { id: OutboxId; createdAtMs: number; record: OutboxRecord }[] };
   };
+  'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
   'list-condemned': {
-    query: { condemnedBeforeMs: number; limit: number };
+    query: { fromMs?: number; condemnedBeforeMs: number; limit: number };
+    /** `totalCount` of all, also of those that are not listed. */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
   };
+  /** Claims whose link ids are older than `olderThanMs`. */
   'list-pending-claims': {
-    query: { olderThanMs: number; limit: number };
+    query: { fromMs?: number; olderThanMs: number; limit: number };
     result: { claims: { blobId: BlobId; linkId: LinkId; shard: number }[] };
   };
   /** R30, asked of the claiming shard. `timeMs` of the reply is committed time. */
@@ -443,12 +466,17 @@ interface QueryTable {
     query: { claims: { blobId: BlobId; linkId: LinkId }[] };
     result: { held: boolean[] };
   };
+  /** Uploads above this age, and any of deleted buckets. */
   'list-stale-uploads': {
-    query: { olderThanMs: number; limit: number };
-    result: { uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[] };
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    result: {
+      uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[];
+      /** Deleted buckets without uploads: expire-uploads forgets them. */
+      emptiedBucketIds: BucketId[];
+    };
   };
   'list-completed-uploads': {
-    query: { completedBeforeMs: number; limit: number };
+    query: { fromMs?: number; completedBeforeMs: number; limit: number };
     result: { uploadIds: UploadId[] };
   };
   'list-wrapped-keys': {

@@ -35,6 +35,8 @@ export interface Reads {
 
 /** The rows that were asked for: overlay first, state second. Asking for one that was not named is a bug. */
 export interface View {
+  /** Whether it was asked for: `more` goes by it. */
+  has(address: RowAddress | RangeAddress): boolean;
   row(address: RowAddress): Uint8Array | undefined;
   range(address: RangeAddress): readonly Row[];
 }

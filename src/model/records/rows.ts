@@ -90,9 +90,11 @@ export const partCodec = defineRecord<PartRecord>({ name: 'part', version: 1 });
 
 /** What a Complete answered, kept so that repeating it is idempotent (s3-behaviour 29). */
 export interface CompletedUploadRecord {
+  bucketId: BucketId;
   key: ObjectKey;
   versionId: VersionId;
-  isVersioned: boolean;
+  /** The bucket's, at that moment. */
+  versioning: BucketRecord['versioning'];
   etag: ETag;
   checksum?: Checksum;
   /** Digest of the part list, to tell a repetition from another request. */
@@ -104,7 +106,10 @@ export const completedUploadCodec = defineRecord<CompletedUploadRecord>({
   version: 1,
 });
 
-/** A blob in its home shard; `manifest` blobs are paged manifests, link-counted the same way. */
+/**
+ * A blob in its home shard; `manifest` blobs are paged manifests, link-counted the same way: their pages are rows, and
+ * their size is that of the bytes they lead to.
+ */
 export interface BlobRecord extends BlobLayout {
   kind: 'data' | 'manifest';
   /** CRC32 of each chunk's plaintext, 4 bytes each, big-endian, so that ranges combine (architecture 3). */

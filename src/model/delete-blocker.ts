@@ -1,0 +1,16 @@
+// Why may this version not go? Asked wherever a version is removed for good: overwriting a null version, deleting by
+// version id, completing an upload, lifecycle. Nothing protects versions yet; what will (object lock, legal hold,
+// compliance, conditional hold) is decided here and nowhere else.
+import type { BucketRecord } from './records/rows.ts';
+import type { VersionRecord } from './version.ts';
+
+export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
+
+/** undefined when `version` may go. `nowMs` is shard time (R19). */
+export function deleteBlocker(
+  _version: VersionRecord,
+  _bucket: BucketRecord,
+  _nowMs: number,
+): DeleteBlocker | undefined {
+  return undefined;
+}
