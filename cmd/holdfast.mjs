@@ -200,8 +200,8 @@ try {
     throw new StartError(`Node 20 or newer is needed, this is ${process.version}`);
   }
   await ensureInstalled();
-  const script = isTestRun ? ['tests', 'support', 'run-tests.ts'] : ['cmd', 'main.ts'];
-  endLike(await runForeground(chooseNode(), [join(ROOT, ...script), ...args.slice(isTestRun ? 1 : 0)]));
+  const script = new URL(isTestRun ? '../tests/support/run-tests.ts' : './main.ts', import.meta.url);
+  endLike(await runForeground(chooseNode(), [fileURLToPath(script), ...args.slice(isTestRun ? 1 : 0)]));
 } catch (error) {
   say(error instanceof StartError ? error.message : error.stack);
   process.exit(1);

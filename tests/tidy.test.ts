@@ -1,0 +1,290 @@
+// The house rules as a test: layers, banned calls, sizes, dead files and what the project may mention. The tables are
+// tests/tidy/rules.ts; each check proves first, on a few lines of source, that it can fail.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path/posix';
+import { describe, expect, test } from 'vitest';
+import {
+  bannedCallProblems,
+  type Check,
+  deadFileProblems,
+  docProblems,
+  exportProblems,
+  fileProblems,
+  layerProblems,
+  lockProblems,
+  mentionProblems,
+  sizeProblems,
+  topLevelProblems,
+} from './tidy/checks.ts';
+import { DOC_MENTIONS, ENTRIES, LONG_FILES, LONG_FUNCTIONS, TEST_ONLY, TOP_LEVEL } from './tidy/rules.ts';
+import { parseSource } from './tidy/source.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** Every file of the project, by path from the top. */
+function listFiles(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return listFiles(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+const allFiles = TOP_LEVEL.filter((name) => existsSync(join(ROOT, name))).flatMap((name) =>
+  readdirSync(ROOT, { withFileTypes: true }).some((entry) => entry.name === name && entry.isDirectory())
+    ? listFiles(name)
+    : [name],
+);
+const sources = allFiles
+  .filter((path) => /\.(ts|mjs)$/.test(path))
+  .map((path) => parseSource(path, read(path)));
+
+const problemsIn = (check: Check, path: string, text: string) => check([parseSource(path, text)]);
+
+describe('layers', () => {
+  test.each([
+    ['src/lib/a.ts', "import { x } from '../model/x.ts';", 'src/lib may not import src/model'],
+    ['src/model/a.ts', "import type { X } from '../config/x.ts';", 'src/model may not import src/config'],
+    ['src/shard/a.ts', "import { x } from '../metadata/x.ts';", 'src/shard may not import src/metadata'],
+    ['src/adapters/a.ts', "import { x } from '../storage/x.ts';", 'src/adapters may not import src/storage'],
+    [
+      'src/gateway/s3/a.ts',
+      "import { x } from '../../adapters/x.ts';",
+      'src/gateway may not import src/adapters',
+    ],
+    [
+      'src/gateway/a.ts',
+      "const x = await import('../adapters/x.ts');",
+      'src/gateway may not import src/adapters',
+    ],
+    ['src/cli/a.ts', "import { x } from '../config/x.ts';", 'src/cli may not import src/config'],
+    ['src/storage/a.ts', "export { x } from '../shard/x.ts';", 'src/storage may not import src/shard'],
+    ['src/lib/a.ts', "import { x } from './x';", './x lacks its file extension'],
+    ['src/lib/a.ts', "import { x } from '../../x.ts';", '../../x.ts is in no room'],
+    ['src/unknown/a.ts', 'export const x = 1;', 'is in no room'],
+    ['src/objects/a.ts', "import { readFile } from 'node:fs';", 'node:fs is not for src/objects'],
+    ['src/lib/a.ts', "import { crc32, gzip } from 'node:zlib';", 'node:zlib: gzip is not for src/lib'],
+    ['src/lib/a.ts', "import * as zlib from 'node:zlib';", 'node:zlib: * is not for src/lib'],
+    [
+      'src/lib/a.ts',
+      "import { XMLParser } from 'fast-xml-parser';",
+      'the package fast-xml-parser is not for',
+    ],
+    ['src/gateway/a.ts', "import { Piscina } from 'piscina';", 'the package piscina is not for src/gateway'],
+    ['src/ports/a.ts', "import '@scope/name/inner.js';", 'the package @scope/name is not for src/ports'],
+  ])('%s: %s', (path, text, problem) => {
+    expect(problemsIn(layerProblems, path, text)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test.each([
+    ['src/lib/xml.ts', "import { XMLParser } from 'fast-xml-parser';"],
+    ['src/lib/a.ts', "import { crc32 } from 'node:zlib'; import { createHash } from 'node:crypto';"],
+    ['src/gateway/a.ts', "import { x } from '../objects/x.ts'; import { createServer } from 'node:http';"],
+    ['cmd/a.ts', "import { x } from '../src/adapters/x.ts';"],
+    ['src/shard/a.test.ts', "import { x } from '../adapters/memory-kv.ts'; import { test } from 'vitest';"],
+  ])('allowed: %s: %s', (path, text) => {
+    expect(problemsIn(layerProblems, path, text)).toEqual([]);
+  });
+
+  test('of this project', () => expect(layerProblems(sources)).toEqual([]));
+});
+
+describe('banned calls', () => {
+  test.each([
+    ['Date.now', 'const at = Date.now();'],
+    ['new Date()', 'const at = new Date();'],
+    ['performance.now', 'const at = performance.now();'],
+    ['Math.random', 'const x = Math.random();'],
+    ['setTimeout', 'setTimeout(go, 1);'],
+    ['setTimeout', 'globalThis.setTimeout(go, 1);'],
+    ['setInterval', 'const again = setInterval;'],
+    ['process.env', 'const home = process.env.HOME;'],
+    ['console', "console.log('x');"],
+    ['randomBytes', "import { randomBytes } from 'node:crypto';\nconst x = randomBytes(3);"],
+    ['crypto.getRandomValues', 'crypto.getRandomValues(x);'],
+  ])('%s: %s', (name, text) => {
+    expect(problemsIn(bannedCallProblems, 'src/objects/a.ts', text)).toContainEqual(
+      expect.stringContaining(`uses ${name},`),
+    );
+    expect(problemsIn(bannedCallProblems, 'src/adapters/a.ts', text)).toEqual([]);
+  });
+
+  test('the same words as properties, and a date of a given time, are fine', () => {
+    const text =
+      'const at = new Date(5); socket.setTimeout(1); const x = { console: at.now, setInterval() {} };';
+    expect(problemsIn(bannedCallProblems, 'src/objects/a.ts', text)).toEqual([]);
+  });
+
+  test('module mocks in tests', () => {
+    expect(problemsIn(bannedCallProblems, 'src/objects/a.test.ts', "vi.mock('./b.ts');")).toHaveLength(1);
+  });
+
+  test('of this project', () => expect(bannedCallProblems(sources)).toEqual([]));
+});
+
+describe('exports', () => {
+  test.each([
+    ['src/lib/a.ts', 'export default 1;', 'has a default export'],
+    ['src/lib/a.ts', 'const a = 1; export { a as default };', 'has a default export'],
+    ['src/lib/a.ts', "export * from './b.ts';", 'only passes on'],
+    ['src/lib/a.ts', "import './c.ts'; export { b } from './b.ts';", 'only passes on'],
+    ['src/ports/a.ts', 'export class A {}', 'has code'],
+  ])('%s: %s', (path, text, problem) => {
+    expect(problemsIn(exportProblems, path, text)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test('of this project', () => expect(exportProblems(sources)).toEqual([]));
+});
+
+describe('files', () => {
+  test.each([
+    ['src/lib/twoWords.ts', '// x', 'kebab-case'],
+    ['src/lib/string-utils.ts', '// x', '"utils"'],
+    ['src/lib/a.ts', 'export const a = 1;', 'does not begin with a comment'],
+  ])('%s: %s', (path, text, problem) => {
+    expect(problemsIn(fileProblems, path, text)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test('of this project', () => expect(fileProblems(sources)).toEqual([]));
+});
+
+describe('sizes', () => {
+  const none = { files: {}, functions: {} };
+  const long = parseSource('src/lib/a.ts', `function f() {${'\n'.repeat(70)}}${'\n'.repeat(330)}`);
+
+  test('a file and a function one line too long', () => {
+    expect(long.lineCount).toBe(400);
+    expect(sizeProblems([long], none)).toEqual(['src/lib/a.ts#f: 71 lines, at most 70']);
+    const longer = parseSource('src/lib/a.ts', '\n'.repeat(401));
+    expect(sizeProblems([longer], none)).toEqual(['src/lib/a.ts: 401 lines, at most 400']);
+  });
+
+  test('lines of a function named inside of another are its own; those of a callback are not', () => {
+    const body = '\n'.repeat(60);
+    const factory = (inner: string) => parseSource('src/lib/a.ts', `function create() {\n${inner}${body}}`);
+    for (const inner of [
+      `function f() {${body}}`,
+      `const f = () => {${body}};`,
+      `return { f() {${body}} };`,
+    ]) {
+      expect(sizeProblems([factory(inner)], none)).toEqual([]);
+    }
+    expect(sizeProblems([factory(`each(() => {${body}});`)], none)).toHaveLength(1);
+  });
+
+  test('an exception holds for its number of lines, no more and no fewer', () => {
+    const check = (lines: number) =>
+      sizeProblems([long], { files: {}, functions: { 'src/lib/a.ts#f': lines } });
+    expect(check(71)).toEqual([]);
+    expect(check(72)).toEqual(['src/lib/a.ts#f: lower its exception to 71']);
+    const useless = { files: { 'src/lib/a.ts': 500 }, functions: { 'src/lib/a.ts#f': 71 } };
+    expect(sizeProblems([long], useless)).toEqual([
+      'src/lib/a.ts: its exception is needed no more, remove it',
+    ]);
+  });
+
+  test('of this project', () => {
+    expect(sizeProblems(sources, { files: LONG_FILES, functions: LONG_FUNCTIONS })).toEqual([]);
+  });
+});
+
+describe('dead files', () => {
+  const files = [
+    parseSource(
+      'cmd/main.ts',
+      "import '../src/lib/a.ts'; const x = new URL('./worker.ts', import.meta.url);",
+    ),
+    parseSource('cmd/worker.ts', 'export const w = 1;'),
+    parseSource('src/lib/a.ts', 'export const a = 1;'),
+    parseSource('src/lib/fake.ts', 'export const f = 1;'),
+    parseSource('src/lib/a.test.ts', "import './fake.ts';"),
+  ];
+  const entries = ['cmd/main.ts'];
+
+  test('a file that nothing leads to, and one that only a test leads to', () => {
+    const dead = parseSource('src/lib/dead.ts', 'export const d = 1;');
+    expect(deadFileProblems([...files, dead], { entries, testOnly: [] })).toEqual([
+      'src/lib/dead.ts: nothing leads to it',
+      'src/lib/fake.ts: only tests lead to it',
+    ]);
+    expect(deadFileProblems(files, { entries, testOnly: ['src/lib/fake.ts'] })).toEqual([]);
+  });
+
+  test('a file on the list of test-only files that the program uses', () => {
+    expect(deadFileProblems(files, { entries, testOnly: ['src/lib/fake.ts', 'src/lib/a.ts'] })).toEqual([
+      expect.stringContaining('src/lib/a.ts: is not a file that only tests lead to'),
+    ]);
+  });
+
+  test('of this project', () => {
+    expect(deadFileProblems(sources, { entries: ENTRIES, testOnly: TEST_ONLY })).toEqual([]);
+  });
+});
+
+describe('mentions', () => {
+  test.each([
+    '/work/main/x',
+    'at /root/.npmrc',
+    "'/home/someone/x'",
+    'https://registry.npmjs.org/x',
+    'files.pythonhosted.org',
+  ])('%s', (text) => {
+    expect(mentionProblems([{ path: 'docs/a.md', text: `fine\n${text}` }])).toEqual([
+      expect.stringContaining('docs/a.md:2: mentions '),
+    ]);
+  });
+
+  test('of this project', () => {
+    const texts = allFiles
+      .filter((path) => path !== 'package-lock.json')
+      .map((path) => ({ path, text: read(path) }));
+    expect(mentionProblems(texts)).toEqual([]);
+  });
+});
+
+describe('the lock', () => {
+  test('a resolved address, and an optional package that is not there', () => {
+    const packages = {
+      'node_modules/a': { resolved: 'https://x', optionalDependencies: { 'a-linux': '1', 'a-mac': '1' } },
+      'node_modules/a-linux': {},
+    };
+    expect(lockProblems({ packages })).toEqual([
+      'node_modules/a: has a resolved address',
+      'node_modules/a: its optional package a-mac is not in the lock',
+    ]);
+  });
+
+  test('of this project', () => expect(lockProblems(JSON.parse(read('package-lock.json')))).toEqual([]));
+});
+
+describe('the top level', () => {
+  const git = spawnSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' });
+
+  test('an entry that does not belong there', () => {
+    expect(topLevelProblems(['src/lib/a.ts', 'notes.txt'])).toEqual([
+      'notes.txt: does not belong at the top',
+    ]);
+  });
+
+  test.skipIf(git.status !== 0)('of this project', () => {
+    expect(topLevelProblems(git.stdout.trim().split('\n'))).toEqual([]);
+  });
+});
+
+describe('documents', () => {
+  test('a word that is missing, and a document that is', () => {
+    expect(docProblems('a.md', 'npm start', ['npm start', 'npm test'])).toEqual([
+      'a.md: does not mention npm test',
+    ]);
+    expect(docProblems('a.md', undefined, ['x'])).toEqual(['a.md: is missing']);
+  });
+
+  test.each(DOC_MENTIONS)('$doc', ({ doc, words, folders }) => {
+    const rooms =
+      folders === undefined ? [] : readdirSync(join(ROOT, folders)).map((name) => `${folders}/${name}`);
+    const text = existsSync(join(ROOT, doc)) ? read(doc) : undefined;
+    expect(docProblems(doc, text, [...words, ...rooms])).toEqual([]);
+  });
+});

@@ -1,0 +1,150 @@
+// The tables behind tests/tidy.test.ts: what the code must look like. Change a rule here, never in the checks.
+// Exceptions may only shrink: one that is larger than needed, or not needed at all, fails the test.
+
+/** Node's modules for code that must run under simulation (layers 0-3). */
+const PURE_NODE = ['buffer', 'crypto', 'stream', 'stream/promises', 'stream/web', 'util', 'zlib'];
+/** In a list of rooms, modules or packages: every one. */
+export const ANY = '*';
+
+export interface RoomRule {
+  /** Folder of the room. */
+  readonly room: string;
+  /** Rooms whose files it may import, beside its own. */
+  readonly mayImport: readonly string[];
+  /** Node's modules it may import, without `node:`. */
+  readonly node: readonly string[];
+  /** Packages it may import. */
+  readonly packages: readonly string[];
+}
+
+const INNER = ['src/lib', 'src/model', 'src/config', 'src/ports'];
+/** Layer 3: siblings never import one another; they meet through ports, and cmd wires them. */
+const CORE = [
+  'src/shard',
+  'src/metadata',
+  'src/storage',
+  'src/objects',
+  'src/identity',
+  'src/accounts',
+  'src/delivery',
+];
+
+/** Who may import whom: the layers, from the bottom. */
+export const ROOMS: readonly RoomRule[] = [
+  { room: 'src/lib', mayImport: [], node: PURE_NODE, packages: [] },
+  { room: 'src/model', mayImport: ['src/lib'], node: PURE_NODE, packages: [] },
+  // Bounds of settings refer to the model's limits, so that each number stands once.
+  { room: 'src/config', mayImport: ['src/lib', 'src/model'], node: PURE_NODE, packages: [] },
+  { room: 'src/ports', mayImport: ['src/lib', 'src/model', 'src/config'], node: PURE_NODE, packages: [] },
+  ...CORE.map((room) => ({ room, mayImport: INNER, node: PURE_NODE, packages: [] })),
+  {
+    room: 'src/adapters',
+    mayImport: INNER,
+    node: [ANY],
+    packages: ['@nxtedition/rocksdb', 'pino', 'piscina', 'prom-client', 'selfsigned'],
+  },
+  {
+    room: 'src/gateway',
+    mayImport: [...INNER, ...CORE],
+    node: [ANY],
+    packages: ['fastify'],
+  },
+  { room: 'src/console', mayImport: ['src/lib', 'src/model'], node: [], packages: [] },
+  { room: 'src/cli', mayImport: ['src/lib', 'src/model'], node: [ANY], packages: ['commander'] },
+  { room: 'cmd', mayImport: [ANY], node: [ANY], packages: ['commander'] },
+  { room: 'tests', mayImport: [ANY], node: [ANY], packages: [ANY] },
+  { room: 'bench', mayImport: [ANY], node: [ANY], packages: [ANY] },
+];
+
+/** Pure libraries (no I/O, no native code) in layers 0-3: each in the one file that wraps it. */
+export const PURE_PACKAGES: Readonly<Record<string, string>> = {
+  'src/lib/xml.ts': 'fast-xml-parser',
+  'src/lib/record-codec.ts': 'msgpackr',
+};
+
+/** What a pure room may take from a module that also holds more than pure things. */
+export const PURE_NAMES: Readonly<Record<string, readonly string[]>> = { zlib: ['crc32'] };
+
+/** Rooms in which time, chance, the environment and the terminal are anyone's to use. */
+export const OUTER_ROOMS = ['src/adapters', 'cmd', 'tests', 'bench'];
+
+/** Calls and names that belong to the outer rooms, with what to use instead. */
+export const BANNED: Readonly<Record<string, string>> = {
+  'Date.now': 'ClockPort.wallMs',
+  'performance.now': 'ClockPort.monotonicMs',
+  'new Date()': 'ClockPort.wallMs',
+  'Math.random': 'RandomPort',
+  randomBytes: 'RandomPort',
+  randomUUID: 'RandomPort',
+  'crypto.randomBytes': 'RandomPort',
+  'crypto.randomUUID': 'RandomPort',
+  'crypto.getRandomValues': 'RandomPort',
+  setTimeout: 'ClockPort.sleep',
+  setInterval: 'ClockPort.sleep',
+  'process.env': 'Config',
+  console: 'Logger',
+};
+
+/** Module mocks: needing one means that the design is wrong. */
+export const BANNED_IN_TESTS = ['vi.mock', 'vi.doMock'];
+
+export const FILE_LINES_MAX = 400;
+export const FUNCTION_LINES_MAX = 70;
+/** path → lines, exactly. Only ever lower or remove an entry. */
+export const LONG_FILES: Readonly<Record<string, number>> = {};
+/** path#function → lines, exactly. Only ever lower or remove an entry. */
+export const LONG_FUNCTIONS: Readonly<Record<string, number>> = {};
+
+/** Tools that read a default export. */
+export const DEFAULT_EXPORTS = ['vitest.config.ts'];
+
+/** Where programs begin; everything else must be reachable from one of these or from a test. */
+export const ENTRIES = ['cmd/holdfast.mjs', 'vitest.config.ts'];
+/** Files of src that only tests use. Remove an entry when the product uses the file. */
+export const TEST_ONLY: readonly string[] = [];
+
+/** Words that say nothing. */
+export const EMPTY_NAMES = [
+  'util',
+  'utils',
+  'common',
+  'manager',
+  'helper',
+  'helpers',
+  'misc',
+  'info',
+  'handler',
+];
+
+export const TOP_LEVEL = [
+  '.ci',
+  '.gitignore',
+  'LICENSE',
+  'README.md',
+  'bench',
+  'biome.json',
+  'cmd',
+  'deploy',
+  'docs',
+  'package-lock.json',
+  'package.json',
+  'proto',
+  'src',
+  'tests',
+  'tsconfig.json',
+  'vitest.config.ts',
+];
+
+/** Places of the machine it was written on, and where its packages came from: neither belongs in the project. */
+export const FOREIGN_MENTIONS: readonly RegExp[] = [
+  /(?<![\w.:/])\/(work|root|home|Users|tmp)\/[\w.]/,
+  /registry\.[a-z]+\.[a-z]/i,
+  /pythonhosted|pypi\.org|deb\.debian/i,
+];
+/** Files that must name the above to forbid them, and texts that are not ours. */
+export const MENTION_FREE_PASS = ['tests/tidy/rules.ts', 'tests/tidy.test.ts', 'LICENSE'];
+
+/** What a document must say: the folders of a path with `*` at its end, or the words themselves. */
+export const DOC_MENTIONS: readonly { doc: string; words: readonly string[]; folders?: string }[] = [
+  { doc: 'README.md', words: ['npm start', 'npm test'], folders: 'src' },
+];
