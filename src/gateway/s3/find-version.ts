@@ -1,0 +1,82 @@
+// Looks up the version that a request means and turns "not there" into the answer the caller may see. Of the source of
+// a copy, too. Not here: opening its headers or its bytes.
+import { httpDate } from '../../lib/http-dates.ts';
+import { AppError } from '../../model/errors.ts';
+import type { ObjectKey, VersionId } from '../../model/names.ts';
+import type { FoundVersion, ResultOf } from '../../ports/metadata.ts';
+import type { OperationContext, ResolvedBucket } from './context.ts';
+import { bucketArn } from './operation.ts';
+
+export interface VersionAddress {
+  key: ObjectKey;
+  /** Absent: the current version. */
+  versionId?: VersionId | undefined;
+}
+
+/** Asks the bucket's shard. */
+export async function queryVersion(
+  context: OperationContext,
+  bucket: ResolvedBucket,
+  query: VersionAddress & { includeBody: boolean },
+): Promise<ResultOf<'get-version'>> {
+  const { key, versionId, includeBody } = query;
+  const { bucketId } = bucket.claim;
+  const reply = await context.metadata.query(
+    { shard: bucket.homeShard, bucket: bucket.claim },
+    'get-version',
+    versionId === undefined ? { bucketId, key, includeBody } : { bucketId, key, versionId, includeBody },
+  );
+  return reply.value;
+}
+
+/**
+ * The version that GET or HEAD shows. NoSuchKey with x-amz-delete-marker (s3-behaviour 38), AccessDenied instead for
+ * callers that may not list (11, 23), NoSuchVersion, or MethodNotAllowed for a delete marker asked for by its id.
+ */
+export async function findVersion(
+  context: OperationContext,
+  query: VersionAddress & { includeBody: boolean },
+): Promise<FoundVersion> {
+  const bucket = context.bucket();
+  const result = await queryVersion(context, bucket, query);
+  if (result.kind === 'found') return result;
+  if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
+    throw new AppError('AccessDenied');
+  }
+  const fields = { Key: query.key };
+  if (result.kind === 'no-such-version') {
+    throw new AppError('NoSuchVersion', { fields: { ...fields, VersionId: query.versionId ?? '' } });
+  }
+  if (result.kind === 'no-such-key') {
+    throw new AppError('NoSuchKey', { fields, headers: { 'x-amz-delete-marker': 'false' } });
+  }
+  const headers: Record<string, string> = { 'x-amz-delete-marker': 'true' };
+  if (bucket.record.versioning !== 'unversioned') headers['x-amz-version-id'] = result.versionId;
+  if (query.versionId === undefined) throw new AppError('NoSuchKey', { fields, headers });
+  throw new AppError('MethodNotAllowed', {
+    fields: { ResourceType: 'DeleteMarker' },
+    headers: { ...headers, Allow: 'DELETE', 'Last-Modified': httpDate(result.modifiedAtMs) },
+  });
+}
+
+/** The version that a copy reads. Its absence is told without markers: they are of the source, not of the answer. */
+export async function findCopySource(
+  context: OperationContext,
+  bucket: ResolvedBucket,
+  address: VersionAddress,
+): Promise<FoundVersion> {
+  const result = await queryVersion(context, bucket, { ...address, includeBody: true });
+  if (result.kind === 'found') return result;
+  if (result.kind === 'delete-marker' && address.versionId !== undefined) {
+    throw new AppError('InvalidRequest', {
+      message: 'The source of a copy request may not specifically refer to a delete marker by version id.',
+    });
+  }
+  if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
+    throw new AppError('AccessDenied');
+  }
+  if (result.kind === 'no-such-version') {
+    throw new AppError('NoSuchVersion', { fields: { Key: address.key, VersionId: address.versionId ?? '' } });
+  }
+  throw new AppError('NoSuchKey', { fields: { Key: address.key } });
+}

@@ -1,0 +1,40 @@
+// DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
+// shard (metadata/commands/delete-version.ts).
+import { must } from '../../../../lib/assert.ts';
+import { parseVersionId } from '../../arguments.ts';
+import { requireDeleted } from '../../delete-outcome.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+
+export const deleteObject = defineOperation({
+  name: 'DeleteObject',
+  match: { method: 'DELETE', on: 'object' },
+  logName: 'REST.DELETE.OBJECT',
+  event: 's3:ObjectRemoved:Delete',
+  body: 'none',
+  claims: ['versionId'],
+  errors: ['InvalidArgument'],
+  parse: ({ bucket, key, query }) => {
+    const versionId = parseVersionId(query.get('versionId'));
+    const item = versionId === undefined ? { key } : { key, versionId };
+    return { item, resource: objectArn({ bucket, key }) };
+  },
+  access: ({ item, resource }) => [
+    [item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion', resource],
+  ],
+  async run(context, { item }) {
+    const { homeShard, claim } = context.bucket();
+    const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
+      bucketId: claim.bucketId,
+      owner: context.account().accountId,
+      items: [item],
+    });
+    const deleted = requireDeleted(must(value.items[0], 'an outcome for each item'));
+    return {
+      status: 204,
+      headers: {
+        'x-amz-version-id': deleted.versionId,
+        'x-amz-delete-marker': deleted.isDeleteMarker ? 'true' : undefined,
+      },
+    };
+  },
+});

@@ -1,0 +1,37 @@
+// GET of an object, whole, a range or a part. The story goes on in objects/read-object.ts.
+import { defineOperation } from '../../operation.ts';
+import { parseRead, prepareRead, READ_CLAIMS, readAccess } from '../../prepare-read.ts';
+
+export const getObject = defineOperation({
+  name: 'GetObject',
+  match: { method: 'GET', on: 'object' },
+  logName: 'REST.GET.OBJECT',
+  body: 'none',
+  claims: READ_CLAIMS,
+  errors: [
+    'InvalidArgument',
+    'InvalidPart',
+    'InvalidRange',
+    'InvalidRequest',
+    'NoSuchKey',
+    'NoSuchVersion',
+    'NotModified',
+    'PreconditionFailed',
+  ],
+  differences:
+    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix. User metadata comes back as the bytes that were sent.',
+  parse: parseRead,
+  access: readAccess,
+  async run(context, input) {
+    const { status, headers, found, range } = await prepareRead(context, input, { includeBody: true });
+    const { stream, sizeBytes } = await context.objects.openObject({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key: input.key,
+      found,
+      range,
+      signal: context.signal,
+    });
+    return { status, headers, body: { kind: 'stream', stream, sizeBytes } };
+  },
+});

@@ -1,0 +1,40 @@
+// PUT of an object in one piece. The story goes on in objects/write-object.ts.
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import { addChecksum } from '../../checksum-headers.ts';
+import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+
+export const putObject = defineOperation({
+  name: 'PutObject',
+  match: { method: 'PUT', on: 'object' },
+  logName: 'REST.PUT.OBJECT',
+  event: 's3:ObjectCreated:Put',
+  body: 'stream',
+  errors: ['BadDigest', 'EntityTooLarge', 'IncompleteBody', 'MetadataTooLarge', 'XAmzContentSHA256Mismatch'],
+  parse: (request) => {
+    const { bucket, key, body } = request;
+    if (body.sizeBytes > LIMITS.putBytesMax) {
+      throw new AppError('EntityTooLarge', {
+        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
+      });
+    }
+    return { key, resource: objectArn({ bucket, key }), headers: parseObjectHeaders(request.headers), body };
+  },
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  async run(context, { key, headers, body }) {
+    const written = await context.objects.putObject({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key,
+      owner: context.account().accountId,
+      headers,
+      body,
+      signal: context.signal,
+    });
+    const answer: AnswerHeaders = { ETag: `"${written.etag}"` };
+    if (written.versioning !== 'unversioned') answer['x-amz-version-id'] = written.versionId;
+    addChecksum(answer, written.checksum);
+    return { status: 200, headers: answer };
+  },
+});

@@ -1,0 +1,148 @@
+// What GET and HEAD of an object have in common: find the version, judge the conditions, choose the bytes, and say all
+// that the answer's head says. GET then opens the bytes; HEAD is done.
+import { httpDate } from '../../lib/http-dates.ts';
+import { AppError } from '../../model/errors.ts';
+import { isPlainMd5 } from '../../model/etag.ts';
+import type { VersionRecord } from '../../model/version.ts';
+import type { ByteRange } from '../../objects/object-store.ts';
+import type { FoundVersion } from '../../ports/metadata.ts';
+import { parsePartNumber, parseVersionId } from './arguments.ts';
+import { addChecksum, wantsChecksum } from './checksum-headers.ts';
+import type { OperationContext } from './context.ts';
+import { findVersion, type VersionAddress } from './find-version.ts';
+import { type AnswerHeaders, addObjectHeaders } from './object-headers.ts';
+import { type AccessPair, type OperationRequest, objectArn, type QueryParameters } from './operation.ts';
+import { contentRange, resolveRange } from './ranges.ts';
+import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
+import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
+
+export interface ReadInput extends VersionAddress {
+  resource: string;
+  partNumber?: number;
+  wantsChecksum: boolean;
+  query: QueryParameters;
+  headers: Readonly<Record<string, string>>;
+}
+
+export interface PreparedRead {
+  status: 200 | 206;
+  headers: AnswerHeaders;
+  found: FoundVersion;
+  range: ByteRange;
+}
+
+/** Parameters of GET and HEAD beside those that select the operation. */
+export const READ_CLAIMS: readonly string[] = ['versionId', 'partNumber', ...RESPONSE_PARAMETERS];
+
+export function parseRead(request: OperationRequest): ReadInput {
+  const { bucket, key, query, headers } = request;
+  const input: ReadInput = {
+    key,
+    resource: objectArn({ bucket, key }),
+    versionId: parseVersionId(query.get('versionId')),
+    wantsChecksum: wantsChecksum(headers),
+    query,
+    headers,
+  };
+  const partNumber = query.get('partNumber');
+  if (partNumber !== undefined) {
+    input.partNumber = parsePartNumber(partNumber);
+    if (headers.range !== undefined) {
+      const message = 'Cannot specify both Range header and partNumber query parameter';
+      throw new AppError('InvalidRequest', { message });
+    }
+  }
+  return input;
+}
+
+export function readAccess(input: ReadInput): readonly AccessPair[] {
+  return [[input.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion', input.resource]];
+}
+
+/** NotModified and PreconditionFailed are thrown, as are all of `findVersion`, InvalidRange and InvalidPart. */
+export async function prepareRead(
+  context: OperationContext,
+  input: ReadInput,
+  options: { includeBody: boolean },
+): Promise<PreparedRead> {
+  const { key, versionId } = input;
+  const found = await findVersion(context, { key, versionId, includeBody: options.includeBody });
+  const { version } = found;
+  const headers: AnswerHeaders = {
+    'Last-Modified': httpDate(version.modifiedAtMs),
+    ETag: `"${version.etag}"`,
+    'Accept-Ranges': 'bytes',
+  };
+  if (context.bucket().record.versioning !== 'unversioned') headers['x-amz-version-id'] = version.versionId;
+  addObjectHeaders(headers, context.objects.headersOf(version));
+  requireConditions(input, version, headers);
+  addResponseOverrides(headers, {
+    query: input.query,
+    headers: input.headers,
+    isSigned: context.caller.kind === 'account',
+  });
+  const range = await chooseBytes(context, input, { version, headers });
+  if (range === undefined) {
+    if (input.wantsChecksum) addChecksum(headers, version.checksum);
+    return { status: 200, headers, found, range: { offsetBytes: 0, sizeBytes: version.sizeBytes } };
+  }
+  headers['Content-Range'] = contentRange(range, version.sizeBytes);
+  return { status: 206, headers, found, range };
+}
+
+function requireConditions(input: ReadInput, version: VersionRecord, headers: AnswerHeaders): void {
+  const verdict = judgeRead(input.headers, version);
+  if (verdict.kind === 'met') return;
+  if (verdict.kind === 'precondition-failed') {
+    throw new AppError('PreconditionFailed', { fields: { Condition: verdict.condition } });
+  }
+  throw new AppError('NotModified', { headers: revalidationHeaders(headers) });
+}
+
+/** What a 304 repeats of the 200 (RFC 9110 15.4.5). */
+function revalidationHeaders(headers: AnswerHeaders): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name of ['Last-Modified', 'ETag', 'Cache-Control', 'Expires', 'x-amz-version-id']) {
+    if (headers[name] !== undefined) kept[name] = String(headers[name]);
+  }
+  return kept;
+}
+
+/** The part or range that is wanted; undefined: the whole. */
+async function chooseBytes(
+  context: OperationContext,
+  input: ReadInput,
+  read: { version: VersionRecord; headers: AnswerHeaders },
+): Promise<ByteRange | undefined> {
+  const { version } = read;
+  if (input.partNumber !== undefined)
+    return choosePart(context, input, { ...read, partNumber: input.partNumber });
+  const header = input.headers.range;
+  if (header === undefined || !isRangeStillWanted(input.headers['if-range'], version)) return undefined;
+  const outcome = resolveRange(header, version.sizeBytes);
+  if (outcome.kind === 'range') return outcome.range;
+  if (outcome.kind === 'whole') return undefined;
+  throw new AppError('InvalidRange', {
+    fields: { RangeRequested: header, ActualObjectSize: version.sizeBytes },
+    headers: { 'Content-Range': `bytes */${version.sizeBytes}` },
+  });
+}
+
+/** s3-behaviour 31. A part shows its own checksum; beyond the last one is InvalidPart. */
+async function choosePart(
+  context: OperationContext,
+  input: ReadInput,
+  read: { version: VersionRecord; headers: AnswerHeaders; partNumber: number },
+): Promise<ByteRange | undefined> {
+  const { version, headers, partNumber } = read;
+  const bucket = context.bucket();
+  const part = await context.objects.partRange({ calls: context.metadata, bucket, version, partNumber });
+  if (part === undefined) throw new AppError('InvalidPart', { fields: { PartNumber: partNumber } });
+  const isMultipart = !isPlainMd5(version.etag);
+  if (isMultipart) headers['x-amz-mp-parts-count'] = part.partCount;
+  if (input.wantsChecksum && version.checksum !== undefined) {
+    const value = isMultipart ? part.checksum : version.checksum.value;
+    if (value !== undefined) addChecksum(headers, { ...version.checksum, value });
+  }
+  return version.sizeBytes === 0 ? undefined : part.range;
+}
