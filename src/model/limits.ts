@@ -58,6 +58,8 @@ export const LIMITS = {
   overlayBytesMax: 64 * MiB,
   shardQueueMax: 4096,
   commitGroupBytesMax: 8 * MiB,
+  commitQueueBytesMax: 128 * MiB,
+  kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
   gatewayRetryMaxMs: 5 * MINUTE,
 
@@ -80,6 +82,10 @@ assert(
   'readers re-validate within the reading grace (R33)',
 );
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
+assert(
+  LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax && LIMITS.overlayBytesMax < LIMITS.commitQueueBytesMax,
+  'shards say busy before the store does',
+);
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(

@@ -1,8 +1,11 @@
 // The ordered key-value store under shards and chunks. Contract, held by tests/contract/kv.test.ts for every adapter:
-// - Keys order by unsigned bytes. Columns are separate key spaces, fixed at open.
+// - Keys have 1 to LIMITS.kvKeyBytesMax bytes and order by them, unsigned. Columns are separate key spaces, fixed at
+//   open.
 // - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
 //   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes.
 // - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller.
+// - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
+//   is written, and the store goes on.
 // - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects.
 
 export interface KvPut {

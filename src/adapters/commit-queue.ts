@@ -1,0 +1,157 @@
+// Gathers commits on the calling thread and hands them to the committer thread in groups, each of which becomes one
+// synced write. It knows no keys and no RocksDB; reads are in rocksdb-kv.ts.
+import { Worker } from 'node:worker_threads';
+import { must } from '../lib/assert.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { KvPut } from '../ports/kv.ts';
+import { encodeFrame, rowsBytes } from './commit-frame.ts';
+import type { CommitterReply, CommitterStart } from './rocksdb-committer.ts';
+
+/** One group is written while the next one lies ready: the disk never waits for this thread. */
+const GROUPS_IN_FLIGHT_MAX = 2;
+const FRAMES_KEPT_MAX = GROUPS_IN_FLIGHT_MAX + 1;
+
+interface Commit {
+  rows: readonly KvPut[];
+  sizeBytes: number;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+export interface CommitQueue {
+  /** As KvPort.commit. */
+  commit(rows: readonly KvPut[]): Promise<void>;
+  readonly failed: Promise<Error>;
+  /** Resolves when the groups so far are written and the thread has ended. */
+  stop(): Promise<void>;
+}
+
+export interface CommitQueueOptions {
+  handle: bigint;
+  columns: readonly { name: string; nativeName: string }[];
+  /** Given the buffers of large values after they are written. */
+  onReleased?: (buffer: ArrayBuffer) => void;
+}
+
+/** Starts the committer thread. */
+export async function startCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
+  const start: CommitterStart = {
+    handle: options.handle,
+    columns: options.columns.map(({ nativeName }) => nativeName),
+  };
+  const worker = new Worker(new URL('./rocksdb-committer.ts', import.meta.url), { workerData: start });
+  const queue = new GroupingQueue(worker, options);
+  await queue.ready;
+  return queue;
+}
+
+class GroupingQueue implements CommitQueue {
+  readonly failed: Promise<Error>;
+  readonly ready: Promise<void>;
+  readonly #worker: Worker;
+  readonly #columnIndex: ReadonlyMap<string, number>;
+  readonly #onReleased: ((buffer: ArrayBuffer) => void) | undefined;
+  readonly #groups: Commit[][] = [];
+  readonly #frames: ArrayBuffer[] = [];
+  #waiting: Commit[] = [];
+  #waitingBytes = 0;
+  #isScheduled = false;
+  #failure: Error | undefined;
+  readonly #settleReady: { resolve(): void; reject(error: Error): void };
+  readonly #settleFailed: (error: Error) => void;
+  #idle: (() => void) | undefined;
+
+  constructor(worker: Worker, options: CommitQueueOptions) {
+    this.#worker = worker;
+    this.#onReleased = options.onReleased;
+    this.#columnIndex = new Map(options.columns.map(({ name }, index) => [name, index]));
+    const failed = Promise.withResolvers<Error>();
+    this.failed = failed.promise;
+    this.#settleFailed = failed.resolve;
+    const ready = Promise.withResolvers<void>();
+    this.ready = ready.promise;
+    this.#settleReady = ready;
+    worker.on('message', (reply: CommitterReply) => this.#onReply(reply));
+    worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
+    worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
+  }
+
+  commit(rows: readonly KvPut[]): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const sizeBytes = rowsBytes(rows);
+    if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax)
+      return Promise.reject(new AppError('SlowDown'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ rows, sizeBytes, resolve, reject });
+      this.#waitingBytes += sizeBytes;
+      this.#schedule();
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#failure === undefined && (this.#waiting.length > 0 || this.#groups.length > 0))
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+    this.#worker.removeAllListeners('exit');
+    await this.#worker.terminate();
+    this.#failure ??= new Error('the store is closed');
+  }
+
+  /** At the end of this turn of the event loop: commits of all requests that it serves share the group. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#groups.length >= GROUPS_IN_FLIGHT_MAX) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      while (this.#waiting.length > 0 && this.#groups.length < GROUPS_IN_FLIGHT_MAX) this.#post();
+    });
+  }
+
+  #post(): void {
+    const group = this.#takeGroup();
+    const batches = group.map((commit) => commit.rows);
+    const frame = encodeFrame(batches, this.#columnIndex, this.#frames.pop());
+    this.#groups.push(group);
+    this.#worker.postMessage(frame, [frame.buffer, ...frame.moved]);
+  }
+
+  #takeGroup(): Commit[] {
+    let count = 0;
+    let sizeBytes = 0;
+    while (count < this.#waiting.length && (count === 0 || sizeBytes < LIMITS.commitGroupBytesMax)) {
+      sizeBytes += must(this.#waiting[count], 'a waiting commit').sizeBytes;
+      count++;
+    }
+    this.#waitingBytes -= sizeBytes;
+    return this.#waiting.splice(0, count);
+  }
+
+  #onReply(reply: CommitterReply): void {
+    if (reply.kind === 'ready') this.#settleReady.resolve();
+    else if (reply.kind === 'failed') this.#fail(new Error(reply.message));
+    else {
+      const { buffer, moved } = reply.frame;
+      if (this.#frames.length < FRAMES_KEPT_MAX && buffer.byteLength <= LIMITS.commitGroupBytesMax)
+        this.#frames.push(buffer);
+      if (this.#onReleased !== undefined) for (const released of moved) this.#onReleased(released);
+      for (const commit of must(this.#groups.shift(), 'a group in flight')) commit.resolve();
+      this.#schedule();
+      if (this.#waiting.length === 0 && this.#groups.length === 0) this.#idle?.();
+    }
+  }
+
+  /** Final (R20): after a failed write nobody knows what is on the disk. */
+  #fail(error: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#settleReady.reject(error);
+    for (const group of [...this.#groups, this.#waiting]) for (const commit of group) commit.reject(error);
+    this.#groups.length = 0;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#settleFailed(error);
+    this.#idle?.();
+  }
+}

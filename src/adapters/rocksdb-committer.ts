@@ -1,0 +1,49 @@
+// The committer thread's entry: writes each group it is sent as one synced RocksDB batch, in order. After a failed
+// write it writes nothing more (R20). The database belongs to the thread that started it: never close it here.
+import { parentPort, workerData } from 'node:worker_threads';
+import { RocksLevel } from '@nxtedition/rocksdb';
+import { must } from '../lib/assert.ts';
+import { type CommitFrame, decodeFrame } from './commit-frame.ts';
+
+export interface CommitterStart {
+  handle: bigint;
+  /** In the order of the frame's column indices. */
+  columns: readonly string[];
+}
+
+/** The buffers go back with the answer, so that they are used again. */
+export type CommitterReply =
+  | { kind: 'ready' }
+  | { kind: 'written'; frame: CommitFrame }
+  | { kind: 'failed'; message: string };
+
+const port = must(parentPort, 'runs as a worker thread');
+const start = workerData as CommitterStart;
+const db = new RocksLevel(start.handle);
+await db.open();
+const columns = start.columns.map((name) => ({ column: must(db.columns[name], `column ${name}`) }));
+const batch = db._chainedBatch();
+let hasFailed = false;
+
+port.on('message', (frame: CommitFrame) => {
+  if (hasFailed) return;
+  try {
+    decodeFrame(frame, (columnIndex, key, value) => {
+      const column = must(columns[columnIndex], 'column index');
+      if (value === null) batch._del(key, column);
+      else batch._put(key, value, column);
+    });
+    batch._writeSync({ sync: true });
+    batch._clear();
+  } catch (error) {
+    hasFailed = true;
+    post({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, []);
+    return;
+  }
+  post({ kind: 'written', frame }, [frame.buffer, ...frame.moved]);
+});
+post({ kind: 'ready' }, []);
+
+function post(reply: CommitterReply, moved: ArrayBuffer[]): void {
+  port.postMessage(reply, moved);
+}

@@ -1,0 +1,212 @@
+// The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
+// read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
+// The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4).
+import { type Column, RocksLevel } from '@nxtedition/rocksdb';
+import { must } from '../lib/assert.ts';
+import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
+import { type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
+
+export interface RocksdbColumnOptions {
+  /** `sync`: rows of some KiB that are read in small numbers. `async`: large values; they are never cached. */
+  reads: 'sync' | 'async';
+  /** `ciphertext` is never compressed. */
+  content: 'rows' | 'ciphertext';
+  /** Block cache of a `sync` column. */
+  cacheBytes?: number;
+}
+
+export interface RocksdbKvOptions {
+  folder: string;
+  /** Fixed for the life of the folder, order included: `usage` tells of the first one (a limit of the binding). */
+  columns: Readonly<Record<string, RocksdbColumnOptions>>;
+  /** Takes back the ArrayBuffers of large values once they are written, so that warm memory is used again. */
+  onReleased?: (buffer: ArrayBuffer) => void;
+}
+
+/** Why a folder could not be opened. `LOCKED`: another process, or another part of this one, has it open. */
+export class KvOpenError extends Error {
+  override name = 'KvOpenError';
+  readonly code: 'LOCKED' | 'CORRUPT' | 'FAILED';
+
+  constructor(code: KvOpenError['code'], message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+/** RocksDB insists on a column of this name. */
+const FIRST_COLUMN = 'default';
+const CACHE_BYTES_DEFAULT = 32 * 1024 * 1024;
+/** A quarter of it is one memtable: small ones stay warm in the caches and keep the log to be replayed short. */
+const ROWS_MEMTABLE_BUDGET_BYTES = 32 * 1024 * 1024;
+const BACKGROUND_THREADS = 2;
+/** Above it a read of a `sync` column leaves the calling thread. */
+const SYNC_KEYS_MAX = 256;
+
+/**
+ * Open databases are kept here: the committer thread uses the same native object, and a collected owner would close
+ * it beneath that thread.
+ */
+const openDatabases = new Set<RocksLevel>();
+
+interface OpenColumn {
+  column: Column;
+  reads: RocksdbColumnOptions['reads'];
+}
+
+/** Opens or creates the folder. Throws {@link KvOpenError}. */
+export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
+  const { folder, columns, onReleased } = options;
+  const db = await openDatabase(folder, columns);
+  openDatabases.add(db);
+  const names = Object.keys(columns).map((name, index) => ({ name, nativeName: nativeName(name, index) }));
+  const queue = await startCommitQueue({
+    handle: db.handle,
+    columns: names,
+    ...(onReleased === undefined ? {} : { onReleased }),
+  });
+  const open = names.map(({ name, nativeName }): [string, OpenColumn] => {
+    const column = must(db.columns[nativeName], `column ${name}`);
+    return [name, { column, reads: must(columns[name], name).reads }];
+  });
+  return new RocksdbKv({ db, queue, columns: new Map(open) });
+}
+
+function nativeName(name: string, index: number): string {
+  return index === 0 ? FIRST_COLUMN : name;
+}
+
+async function openDatabase(folder: string, columns: RocksdbKvOptions['columns']): Promise<RocksLevel> {
+  const native = Object.entries(columns).map(([name, { reads, content, cacheBytes }], index) => [
+    nativeName(name, index),
+    {
+      compression: false,
+      cacheSize: reads === 'sync' ? (cacheBytes ?? CACHE_BYTES_DEFAULT) : 0,
+      ...(content === 'rows'
+        ? { compaction: 'level', memtableMemoryBudget: ROWS_MEMTABLE_BUDGET_BYTES }
+        : {}),
+    },
+  ]);
+  const db = new RocksLevel(folder);
+  try {
+    await db.open({
+      createIfMissing: true,
+      walCompression: false,
+      parallelism: BACKGROUND_THREADS,
+      columns: Object.fromEntries(native),
+    });
+  } catch (error) {
+    throw toOpenError(folder, error);
+  }
+  return db;
+}
+
+function toOpenError(folder: string, error: unknown): KvOpenError {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const nativeCode = (cause as { code?: string }).code;
+  const text = cause instanceof Error ? cause.message : String(cause);
+  if (nativeCode === 'LEVEL_LOCKED')
+    return new KvOpenError('LOCKED', `${folder} is in use by another process`, cause);
+  if (nativeCode === 'LEVEL_CORRUPTION')
+    return new KvOpenError('CORRUPT', `${folder} is damaged: ${text}`, cause);
+  return new KvOpenError('FAILED', `${folder} cannot be opened: ${text}`, cause);
+}
+
+class RocksdbKv implements KvPort {
+  readonly failed: Promise<Error>;
+  readonly #db: RocksLevel;
+  readonly #queue: CommitQueue;
+  readonly #columns: ReadonlyMap<string, OpenColumn>;
+  readonly #cursors = new Set<RocksCursor>();
+  /** Reads on the library's threads: the database may not close beneath them. */
+  readonly #asyncReads = new Set<Promise<unknown>>();
+  #isClosed = false;
+
+  constructor(parts: { db: RocksLevel; queue: CommitQueue; columns: ReadonlyMap<string, OpenColumn> }) {
+    this.#db = parts.db;
+    this.#queue = parts.queue;
+    this.#columns = parts.columns;
+    this.failed = parts.queue.failed;
+  }
+
+  async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+    const { column: native, reads } = this.#column(column);
+    if (reads === 'sync') {
+      const options = { column: native, valueEncoding: 'buffer' } as const;
+      if (keys.length <= SYNC_KEYS_MAX) return this.#db._getManySync(keys, options);
+      return this.#getManyAsync(keys, options);
+    }
+    // Nothing of such a column is cached, so the memory that was read into belongs to this value alone.
+    return this.#getManyAsync(keys, {
+      column: native,
+      valueEncoding: 'buffer',
+      fillCache: false,
+      unsafe: true,
+    });
+  }
+
+  async range(range: KvRange): Promise<KvRow[]> {
+    if (range.limit <= 0) return [];
+    const cursor = this.#openCursor(range);
+    try {
+      return await cursor.next(range.limit);
+    } finally {
+      cursor.close();
+    }
+  }
+
+  cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor {
+    return this.#openCursor(bounds);
+  }
+
+  commit(rows: readonly KvPut[]): Promise<void> {
+    return this.#queue.commit(rows);
+  }
+
+  usage(): { liveBytes: number; pendingReclaimBytes: number } {
+    const read = (property: string) => Number(this.#db.getProperty(`rocksdb.${property}`));
+    const tableBytes = read('total-sst-files-size');
+    const liveTableBytes = Math.min(tableBytes, read('estimate-live-data-size'));
+    return {
+      liveBytes: liveTableBytes + read('cur-size-all-mem-tables'),
+      pendingReclaimBytes: tableBytes - liveTableBytes,
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#queue.stop();
+    await Promise.allSettled(this.#asyncReads);
+    await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
+    await this.#db.close();
+    openDatabases.delete(this.#db);
+  }
+
+  #column(name: string): OpenColumn {
+    if (this.#isClosed) throw new Error('the store is closed');
+    return must(this.#columns.get(name), `unknown column ${name}`);
+  }
+
+  #getManyAsync(
+    keys: readonly Uint8Array[],
+    options: Parameters<RocksLevel['_getManySync']>[1],
+  ): Promise<(Uint8Array | undefined)[]> {
+    const read = new Promise<(Uint8Array | undefined)[]>((resolve, reject) => {
+      this.#db._getManyAsync(keys, options, (error, values) => (error ? reject(error) : resolve(values)));
+    });
+    this.#asyncReads.add(read);
+    const done = () => this.#asyncReads.delete(read);
+    read.then(done, done);
+    return read;
+  }
+
+  #openCursor(bounds: ScanBounds & { column: string; bytesMax?: number }): RocksCursor {
+    const { column, reads } = this.#column(bounds.column);
+    const options = { ...bounds, column, isSync: reads === 'sync' };
+    const cursor = new RocksCursor(this.#db, options, () => this.#cursors.delete(cursor));
+    this.#cursors.add(cursor);
+    return cursor;
+  }
+}

@@ -1,0 +1,296 @@
+// What every KvPort promises (src/ports/kv.ts), run over each adapter.
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
+import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
+import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+
+const folders: string[] = [];
+const stores: KvPort[] = [];
+
+async function openRocksdb(folder?: string): Promise<KvPort> {
+  const path = folder ?? (await mkdtemp(join(tmpdir(), 'holdfast-kv-')));
+  if (folder === undefined) folders.push(path);
+  const kv = await openRocksdbKv({
+    folder: path,
+    columns: { rows: { reads: 'sync', content: 'rows' }, bodies: { reads: 'async', content: 'ciphertext' } },
+  });
+  stores.push(kv);
+  return kv;
+}
+
+afterEach(async () => {
+  for (const kv of stores.splice(0)) await kv.close();
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+const put = (key: string, value: string | null, column = 'rows'): KvPut => ({
+  column,
+  key: utf8(key),
+  value: value === null ? null : utf8(value),
+});
+const shown = (rows: KvRow[]) => rows.map(({ key, value }) => `${fromUtf8(key)}=${fromUtf8(value)}`);
+const all = { gte: utf8('a'), lt: utf8('z'), limit: 1000 };
+async function read(kv: KvPort, column: string, ...keys: string[]) {
+  return (await kv.getMany(column, keys.map(utf8))).map((value) => value && fromUtf8(value));
+}
+
+describe.each([
+  ['memory', async () => createMemoryKv(['rows', 'bodies'])],
+  ['rocksdb', () => openRocksdb()],
+])('%s', (_name, open) => {
+  test('reads see a commit that has resolved, over all columns', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1'), put('b', '2'), put('a', 'body', 'bodies')]);
+    expect(await read(kv, 'rows', 'b', 'c', 'a')).toEqual(['2', undefined, '1']);
+    expect(await read(kv, 'bodies', 'a', 'b')).toEqual(['body', undefined]);
+    await kv.commit([put('a', null), put('b', '')]);
+    expect(await read(kv, 'rows', 'a', 'b')).toEqual([undefined, '']);
+  });
+
+  test('commits apply in the order of the calls, and resolve in it', async () => {
+    const kv = await open();
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, i) => {
+        await kv.commit([put('k', String(i)), put('l', i % 2 === 0 ? 'even' : null)]);
+        order.push(i);
+      }),
+    );
+    expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i));
+    expect(await read(kv, 'rows', 'k', 'l')).toEqual(['49', undefined]);
+  });
+
+  test('within a batch the later row wins', async () => {
+    const kv = await open();
+    await kv.commit([put('k', '1'), put('k', null), put('k', '2'), put('l', '1'), put('l', null)]);
+    expect(await read(kv, 'rows', 'k', 'l')).toEqual(['2', undefined]);
+  });
+
+  test('an empty batch resolves once all earlier ones are', async () => {
+    const kv = await open();
+    const done: string[] = [];
+    const first = kv.commit([put('a', '1')]).then(() => done.push('rows'));
+    await kv.commit([]).then(() => done.push('empty'));
+    await first;
+    expect(done).toEqual(['rows', 'empty']);
+  });
+
+  test('ranges: bounds, order, limit, bytes', async () => {
+    const kv = await open();
+    await kv.commit(['b', 'a', 'd', 'c', 'é'].map((key) => put(key, key.toUpperCase())));
+    await kv.commit([put('b', 'body', 'bodies')]);
+    expect(shown(await kv.range({ column: 'rows', ...all }))).toEqual(['a=A', 'b=B', 'c=C', 'd=D']);
+    expect(shown(await kv.range({ column: 'bodies', ...all }))).toEqual(['b=body']);
+    const middle = { column: 'rows', gte: utf8('b'), lt: utf8('d'), limit: 10 };
+    expect(shown(await kv.range(middle))).toEqual(['b=B', 'c=C']);
+    expect(shown(await kv.range({ ...middle, reverse: true }))).toEqual(['c=C', 'b=B']);
+    expect(shown(await kv.range({ column: 'rows', ...all, limit: 2 }))).toEqual(['a=A', 'b=B']);
+    expect(shown(await kv.range({ column: 'rows', ...all, limit: 0 }))).toEqual([]);
+    expect(shown(await kv.range({ column: 'rows', ...all, reverse: true, limit: 1 }))).toEqual(['d=D']);
+    expect(shown(await kv.range({ column: 'rows', ...all, bytesMax: 3 }))).toEqual(['a=A', 'b=B']);
+    expect(shown(await kv.range({ column: 'rows', ...all, bytesMax: 1 }))).toEqual(['a=A']);
+    expect(await kv.range({ column: 'rows', gte: utf8('d'), lt: utf8('b'), limit: 9 })).toEqual([]);
+  });
+
+  test('keys order by unsigned bytes', async () => {
+    const kv = await open();
+    const keys = [[0], [0, 0], [0x7f], [0x80], [0x80, 0xff], [0xff], [0xff, 0xff]].map((k) =>
+      Uint8Array.from(k),
+    );
+    await kv.commit([...keys].reverse().map((key) => ({ column: 'rows', key, value: new Uint8Array() })));
+    const rows = await kv.range({
+      column: 'rows',
+      gte: new Uint8Array(),
+      lt: Uint8Array.of(255, 255, 255),
+      limit: 9,
+    });
+    expect(rows.map(({ key }) => [...key])).toEqual(keys.map((key) => [...key]));
+  });
+
+  test('long pages and many keys', async () => {
+    const kv = await open();
+    const keys = Array.from({ length: 2500 }, (_, i) => `k${String(i).padStart(5, '0')}`);
+    await kv.commit(keys.map((key) => put(key, key)));
+    expect(await read(kv, 'rows', ...keys)).toEqual(keys);
+    expect(await kv.range({ column: 'rows', ...all, limit: 2400 })).toHaveLength(2400);
+    const cursor = kv.cursor({ column: 'rows', gte: utf8('k'), lt: utf8('l') });
+    expect(await cursor.next(1001)).toHaveLength(1001);
+    expect(await cursor.next(2000)).toHaveLength(1499);
+    cursor.close();
+  });
+
+  test('a cursor is a consistent view that can be re-positioned', async () => {
+    const kv = await open();
+    await kv.commit(['b', 'd', 'f', 'h'].map((key) => put(key, '1')));
+    const cursor = kv.cursor({ column: 'rows', gte: utf8('b'), lt: utf8('h') });
+    await kv.commit([put('c', '2'), put('d', '2'), put('f', null)]);
+    expect(shown(await cursor.next(1))).toEqual(['b=1']);
+    expect(shown(await cursor.next(10))).toEqual(['d=1', 'f=1']);
+    expect(await cursor.next(10)).toEqual([]);
+    cursor.seek(utf8('c'));
+    expect(shown(await cursor.next(1))).toEqual(['d=1']);
+    cursor.seek(utf8('a'));
+    expect(shown(await cursor.next(2))).toEqual(['b=1', 'd=1']);
+    cursor.seek(utf8('h'));
+    expect(await cursor.next(2)).toEqual([]);
+    cursor.seek(utf8('f'));
+    expect(shown(await cursor.next(2))).toEqual(['f=1']);
+    cursor.close();
+    await expect(cursor.next(1)).rejects.toThrow('closed');
+  });
+
+  test('a cursor in reverse', async () => {
+    const kv = await open();
+    await kv.commit(['b', 'd', 'f', 'h'].map((key) => put(key, '1')));
+    const cursor = kv.cursor({ column: 'rows', gte: utf8('d'), lt: utf8('h'), reverse: true });
+    expect(shown(await cursor.next(1))).toEqual(['f=1']);
+    cursor.seek(utf8('e'));
+    expect(shown(await cursor.next(5))).toEqual(['d=1']);
+    cursor.seek(utf8('zz'));
+    expect(shown(await cursor.next(5))).toEqual(['f=1', 'd=1']);
+    cursor.seek(utf8('h'));
+    expect(shown(await cursor.next(1))).toEqual(['f=1']);
+    cursor.seek(utf8('c'));
+    expect(await cursor.next(1)).toEqual([]);
+    cursor.close();
+  });
+
+  test('replies belong to the caller', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1')]);
+    for (let round = 0; round < 2; round++) {
+      const [value] = await kv.getMany('rows', [utf8('a')]);
+      expect(value).toEqual(Buffer.from('1'));
+      value?.fill(0);
+      const [row] = await kv.range({ column: 'rows', ...all });
+      expect(shown(row === undefined ? [] : [row])).toEqual(['a=1']);
+      row?.value.fill(0);
+      row?.key.fill(0);
+    }
+  });
+
+  test('large values keep their bytes, whether or not they own their buffers', async () => {
+    const kv = await open();
+    const whole = new Uint8Array(new ArrayBuffer(1024 * 1024)).fill(3);
+    const slice = randomBytes(300_000).subarray(1000, 200_000);
+    const expected = Buffer.from(slice);
+    const shared = new Uint8Array(100_000).fill(9);
+    await Promise.all([
+      kv.commit([
+        { column: 'bodies', key: utf8('whole'), value: whole },
+        { column: 'bodies', key: utf8('slice'), value: slice },
+      ]),
+      kv.commit([
+        { column: 'bodies', key: utf8('one'), value: shared },
+        { column: 'bodies', key: utf8('two'), value: shared },
+        put('small', 'x', 'bodies'),
+      ]),
+    ]);
+    const [first, second, third, fourth, small] = await kv.getMany('bodies', [
+      ...['whole', 'slice', 'one', 'two', 'small'].map(utf8),
+    ]);
+    expect(first?.length).toBe(1024 * 1024);
+    expect(first?.every((byte) => byte === 3)).toBe(true);
+    expect(expected.equals(second ?? Buffer.of())).toBe(true);
+    expect(third?.every((byte) => byte === 9) && third.length === 100_000).toBe(true);
+    expect(fourth?.every((byte) => byte === 9) && fourth.length === 100_000).toBe(true);
+    expect(small).toEqual(Buffer.from('x'));
+    // What was read can be written again, whatever memory it is in.
+    if (first !== undefined) await kv.commit([{ column: 'bodies', key: utf8('again'), value: first }]);
+    expect((await kv.getMany('bodies', [utf8('again')]))[0]?.length).toBe(1024 * 1024);
+  });
+
+  test('a closed store refuses commits', async () => {
+    const kv = await open();
+    const last = kv.commit([put('a', '1')]);
+    await kv.close();
+    await last;
+    await expect(kv.commit([put('a', '2')])).rejects.toThrow('closed');
+    await kv.close();
+  });
+
+  test('usage tells bytes', async () => {
+    const kv = await open();
+    await kv.commit([put('a', 'x'.repeat(10_000))]);
+    expect(kv.usage().liveBytes).toBeGreaterThan(9_000);
+    expect(kv.usage().pendingReclaimBytes).toBeGreaterThanOrEqual(0);
+  });
+});
+
+describe('memory, as a failing disk', () => {
+  test('a failure is final', async () => {
+    const kv = createMemoryKv(['rows']);
+    kv.holdCommits();
+    const held = kv.commit([put('a', '1')]);
+    kv.fail(new Error('disk on fire'));
+    await expect(held).rejects.toThrow('disk on fire');
+    expect((await kv.failed).message).toBe('disk on fire');
+    await expect(kv.commit([put('b', '1')])).rejects.toThrow('disk on fire');
+    expect(await read(kv, 'rows', 'a', 'b')).toEqual([undefined, undefined]);
+  });
+});
+
+describe('rocksdb, on disk', () => {
+  test('what has resolved is there after re-opening', async () => {
+    const first = await openRocksdb();
+    const folder = folders[0] ?? '';
+    await first.commit([put('a', '1'), put('a', 'body', 'bodies')]);
+    await first.close();
+    const second = await openRocksdb(folder);
+    expect(await read(second, 'rows', 'a')).toEqual(['1']);
+    expect(await read(second, 'bodies', 'a')).toEqual(['body']);
+  });
+
+  test('a folder that is open elsewhere is refused with code LOCKED', async () => {
+    await openRocksdb();
+    await expect(openRocksdb(folders[0])).rejects.toMatchObject({ name: 'KvOpenError', code: 'LOCKED' });
+  });
+
+  test('buffers of large values come back for use again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
+    folders.push(folder);
+    const released: ArrayBuffer[] = [];
+    const kv = await openRocksdbKv({
+      folder,
+      columns: { data: { reads: 'async', content: 'ciphertext' } },
+      onReleased: (buffer) => released.push(buffer),
+    });
+    stores.push(kv);
+    const value = new Uint8Array(new ArrayBuffer(1024 * 1024));
+    const commit = kv.commit([{ column: 'data', key: utf8('k'), value }]);
+    await commit;
+    expect(value.length).toBe(0);
+    expect(released.map((buffer) => buffer.byteLength)).toEqual([1024 * 1024]);
+  });
+
+  test('closing waits for reads under way and for open cursors', async () => {
+    const kv = await openRocksdb();
+    await kv.commit(Array.from({ length: 3000 }, (_, i) => put(`k${i}`, 'v'.repeat(1000), 'bodies')));
+    const cursor = kv.cursor({ column: 'bodies', gte: utf8('k'), lt: utf8('l') });
+    const page = cursor.next(3000);
+    const values = kv.getMany('bodies', [utf8('k1'), utf8('k2')]);
+    const closing = kv.close();
+    expect(await page).toHaveLength(3000);
+    expect((await values).map((value) => value?.length)).toEqual([1000, 1000]);
+    await closing;
+    await expect(kv.getMany('rows', [utf8('a')])).rejects.toThrow('closed');
+  });
+
+  test('more waiting bytes than allowed are refused, and the store goes on', async () => {
+    const kv = await openRocksdb();
+    const value = () => new Uint8Array(new ArrayBuffer(16 * 1024 * 1024));
+    const commits = Array.from({ length: 9 }, (_, i) =>
+      kv.commit([{ column: 'bodies', key: utf8(`k${i}`), value: value() }]),
+    );
+    const outcomes = await Promise.allSettled(commits);
+    const refused = outcomes.filter(({ status }) => status === 'rejected');
+    expect(refused).toMatchObject([{ reason: { code: 'SlowDown' } }, { reason: { code: 'SlowDown' } }]);
+    await kv.commit([put('a', '1')]);
+    expect(await read(kv, 'rows', 'a')).toEqual(['1']);
+  });
+});
