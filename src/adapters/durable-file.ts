@@ -1,0 +1,24 @@
+// Small files of the data folder that must be whole or absent after a crash: written aside, synced, renamed, and the
+// folder synced. Readable by their owner only. Not for chunks or metadata, which live in RocksDB.
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** Writes `text` to `path`, replacing what was there. Durable once it resolves. */
+export async function writeDurableFile(path: string, text: string): Promise<void> {
+  const aside = `${path}.new`;
+  {
+    // A file left aside by a crash may have been made with other rights: mode applies to new files only.
+    await using file = await open(aside, 'w', 0o600);
+    await file.chmod(0o600);
+    await file.writeFile(text);
+    await file.sync();
+  }
+  await rename(aside, path);
+  await syncFolder(dirname(path));
+}
+
+/** Makes entries of a folder durable: new names, renames and removals. */
+export async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, 'r');
+  await folder.sync();
+}
