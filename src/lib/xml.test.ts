@@ -1,0 +1,180 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { utf8 } from './bytes.ts';
+import { childOf, childrenOf, parseXml, textOf, XmlError } from './xml.ts';
+import { escapeXml, XML_DECLARATION, xmlDocument, xmlElement, xmlText } from './xml-writer.ts';
+
+const parse = (text: string) => parseXml(utf8(text), { depthMax: 8 });
+
+describe('what is well-formed is read as it stands', () => {
+  test('text is text: no numbers, no trimming, references decoded, line ends normalised', () => {
+    expect(parse('<a>007</a>').text).toBe('007');
+    expect(parse('<a>  b \n</a>').text).toBe('  b \n');
+    expect(parse('<a>&lt;&amp;&gt;&quot;&apos;&#13;&#x41;&#x1;&#128512;</a>').text).toBe('<&>"\'\rA\u0001😀');
+    expect(parse('<a>1\r\n2\r3</a>').text).toBe('1\n2\n3');
+    expect(parse('<a>1<!-- two -->3<![CDATA[<4&]]]>5<?skip it?>6<b/>7</a>').text).toBe('13<4&]567');
+  });
+
+  test('prefixes are cut off, attributes kept, declarations and white space around the root allowed', () => {
+    const root = parse(
+      '\ufeff<?xml version="1.0" encoding="utf-8" standalone=\'yes\'?>\n<!-- c --><s:a xmlns:s="u" xmlns="v" s:type="x&amp;&#10;y" b=\'"\' ><s:b/><b\n>2</b\t></s:a >\n',
+    );
+    expect(root.name).toBe('a');
+    expect([...root.attributes]).toEqual([
+      ['type', 'x&\ny'],
+      ['b', '"'],
+    ]);
+    expect(childrenOf(root, 'b').map((child) => child.text)).toEqual(['', '2']);
+  });
+
+  test('children are asked for by name; a repeated one, or text with elements inside, is refused', () => {
+    const root = parse('<a><b>1</b><c/><b>2</b><d><e/></d></a>');
+    expect(childOf(root, 'c')?.name).toBe('c');
+    expect(childOf(root, 'x')).toBeUndefined();
+    expect(textOf(root, 'c')).toBe('');
+    expect(() => textOf(root, 'b')).toThrow(XmlError);
+    expect(() => textOf(root, 'd')).toThrow(XmlError);
+  });
+});
+
+test.each([
+  '',
+  ' ',
+  'junk',
+  '<a',
+  '<a>',
+  '</a>',
+  '<a/><a/>',
+  'junk<a/>',
+  '<a/>junk',
+  '<a/><![CDATA[x]]>',
+  '<a><b></a></b>',
+  '<a></b>',
+  '<s:a></a>',
+  '<a><b></b',
+  '< a/>',
+  '</ a>',
+  '<1a/>',
+  '<:a/>',
+  '<a:/>',
+  '<a:b:c/>',
+  '<a<b/>',
+  '<a b></a>',
+  '<a b=c></a>',
+  '<a b="<"/>',
+  '<a b="1" b="2"/>',
+  '<a b="1"c="2"/>',
+  '<a / >',
+  '<a>]]></a>',
+  '<a>&bogus;</a>',
+  '<a>&__proto__;</a>',
+  '<a>&amp</a>',
+  '<a>x & y</a>',
+  '<a>&#0;</a>',
+  '<a>&#xd800;</a>',
+  '<a>&#x110000;</a>',
+  '<a>&#12345678901;</a>',
+  '<a>&#;</a>',
+  '<a>&#x;</a>',
+  '<a>\u0001</a>',
+  '<a b="\u0000"/>',
+  '<a><!-- -- --></a>',
+  '<a><!-- --->',
+  '<a><![CDATA[x</a>',
+  '<a> <?xml version="1.0"?></a>',
+  ' <?xml version="1.0"?><a/>',
+  '<?xml?><a/>',
+  '<?xml version="2.0"?><a/>',
+  '<?xml version="1.0" encoding="UTF-16"?><a/>',
+  '<?xml version="1.0" encoding="ISO-8859-1"?><a/>',
+  '<!DOCTYPE a><a/>',
+  '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>',
+  '<a><!DOCTYPE x></a>',
+  '<a><!ELEMENT x></a>',
+  '<a>'.repeat(9) + '</a>'.repeat(9),
+])('%j is refused', (text) => {
+  expect(() => parse(text)).toThrow(XmlError);
+});
+
+test('bytes that are no UTF-8 are refused', () => {
+  expect(() => parseXml(Buffer.from('3c613eff3c2f613e', 'hex'), { depthMax: 8 })).toThrow(XmlError);
+  expect(() => parseXml(Buffer.from('\ufeff<a/>', 'utf16le'), { depthMax: 8 })).toThrow(XmlError);
+});
+
+test('any bytes end in an element or an XmlError', () => {
+  const pieces = fc.constantFrom(
+    '<',
+    '>',
+    '/',
+    '<a',
+    '<a>',
+    '</a>',
+    '&',
+    ';',
+    '#',
+    '<![CDATA[',
+    ']]>',
+    '<!--',
+    '-->',
+    '"',
+    '=',
+    'x',
+    ' ',
+    '<?xml',
+    '?>',
+    ':',
+    '\r',
+  );
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.array(pieces).map((parts) => parts.join('')),
+  );
+  fc.assert(
+    fc.property(texts, (text) => {
+      try {
+        parse(text);
+      } catch (error) {
+        expect(error).toBeInstanceOf(XmlError);
+      }
+    }),
+  );
+});
+
+test('what the writer writes, the reader reads: every character but NUL', () => {
+  const text = fc
+    .string({ unit: 'binary' })
+    .filter((value) => !value.includes('\u0000') && value.isWellFormed());
+  fc.assert(
+    fc.property(text, text, (first, second) => {
+      const written = xmlDocument(
+        { name: 'a', namespace: 'urn:n' },
+        xmlText('b', first),
+        xmlElement('c', xmlText('d', second), xmlText('e', undefined), xmlText('f', 7), xmlText('g', true)),
+      );
+      const root = parse(written);
+      expect(textOf(root, 'b')).toBe(first);
+      const c = childOf(root, 'c');
+      expect(c?.children.map((child) => [child.name, child.text])).toEqual([
+        ['d', second],
+        ['f', '7'],
+        ['g', 'true'],
+      ]);
+    }),
+  );
+});
+
+test('the writer gives control characters as references, and the declaration first', () => {
+  expect(escapeXml('a<b>&"\'\r\n\t\u0001\u001f\uffff')).toBe(
+    "a&lt;b&gt;&amp;&quot;'&#13;\n\t&#x1;&#x1f;&#xffff;",
+  );
+  expect(xmlDocument({ name: 'a', namespace: 'n' })).toBe(`${XML_DECLARATION}<a xmlns="n"></a>`);
+});
+
+test('a long document takes time in proportion to its length', () => {
+  const part =
+    '<Part><PartNumber>10000</PartNumber><ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag></Part>';
+  const text = `<CompleteMultipartUpload>${part.repeat(10_000)}</CompleteMultipartUpload>`;
+  const root = parse(text);
+  expect(root.children).toHaveLength(10_000);
+  expect(root.children[9_999]?.children[1]?.text).toBe('"d41d8cd98f00b204e9800998ecf8427e"');
+});
