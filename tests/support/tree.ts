@@ -84,7 +84,7 @@ const ODD_NAMES = [
 ];
 
 /** A stream of bytes that looks random and depends on its label alone. */
-function seededBytes(label: string, sizeBytes: number): Buffer {
+export function seededBytes(label: string, sizeBytes: number): Buffer {
   const key = createHash('sha256').update(label).digest();
   const cipher = createCipheriv('aes-128-ctr', key.subarray(0, 16), key.subarray(16));
   return cipher.update(Buffer.alloc(sizeBytes));

@@ -1,0 +1,103 @@
+// Memory does not grow with the size of a body: a 2 GiB PUT and GET at full speed beside 50 clients that trickle keeps
+// the server's peak within 150 MiB of the same run with a 64 MiB object. A new process for each run, because its peak
+// is what is read.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { setInterval as ticks } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { answerOf, openRequest, send } from '../support/raw-s3.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const TRICKLERS = 50;
+const ALLOWED_GROWTH_MIB = 150;
+
+/** `count` times the same mebibyte, without ever holding more than one. */
+function* mebibytes(count: number): Generator<Buffer> {
+  const mebibyte = Buffer.alloc(MiB, 'speed');
+  for (let index = 0; index < count; index++) yield mebibyte;
+}
+
+function peakMiB(server: TestServer): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / KiB;
+}
+
+/** Half of them write a mebibyte, half read an object, all by a kibibyte now and then; until `signal`. */
+async function trickle(server: TestServer, signal: AbortSignal): Promise<void> {
+  const writers: ClientRequest[] = [];
+  const readers: IncomingMessage[] = [];
+  const sent: ClientRequest[] = [];
+  for (let index = 0; index < TRICKLERS; index++) {
+    const isWriter = index % 2 === 0;
+    const request = openRequest(server, {
+      method: isWriter ? 'PUT' : 'GET',
+      path: isWriter ? `/memory/trickle-${index}` : '/memory/slow',
+      ...(isWriter && { headers: { 'content-length': String(4 * MiB) } }),
+    });
+    request.on('error', () => {});
+    sent.push(request);
+    if (isWriter) {
+      request.flushHeaders();
+      writers.push(request);
+    } else {
+      request.end();
+      const answer = await answerOf(request);
+      answer.on('error', () => {});
+      readers.push(answer.pause());
+    }
+  }
+  try {
+    for await (const _ of ticks(50, undefined, { signal })) {
+      for (const writer of writers) writer.write(Buffer.alloc(KiB));
+      for (const reader of readers) reader.read(KiB);
+    }
+  } catch {
+    // The signal ends the loop.
+  }
+  for (const request of sent) request.destroy();
+}
+
+/** The server's peak after a PUT and a GET of this size beside the trickling clients. */
+async function peakOf(sizeMiB: number): Promise<number> {
+  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+  const done = new AbortController();
+  try {
+    await send(server, { method: 'PUT', path: '/memory' });
+    await send(server, { method: 'PUT', path: '/memory/slow', body: Buffer.alloc(32 * MiB) });
+    const trickling = trickle(server, done.signal);
+    const startedMs = performance.now();
+    const headers = { 'content-length': String(sizeMiB * MiB) };
+    const body = Readable.from(mebibytes(sizeMiB), { objectMode: false, highWaterMark: MiB });
+    const put = await send(server, { method: 'PUT', path: '/memory/large', headers, body });
+    expect(put.status, put.body.toString()).toBe(200);
+    const putMs = performance.now() - startedMs;
+    const request = openRequest(server, { method: 'GET', path: '/memory/large' });
+    request.end();
+    const answer = await answerOf(request);
+    const digest = createHash('md5');
+    for await (const bytes of answer) digest.update(bytes as Buffer);
+    expect(`"${digest.digest('hex')}"`).toBe(put.headers.etag);
+    const getMs = performance.now() - startedMs - putMs;
+    done.abort();
+    await trickling;
+    const peak = peakMiB(server);
+    console.log(
+      `${sizeMiB} MiB: peak ${Math.round(peak)} MiB, PUT ${Math.round((sizeMiB * 1000) / putMs)} MiB/s, GET ${Math.round((sizeMiB * 1000) / getMs)} MiB/s`,
+    );
+    return peak;
+  } finally {
+    done.abort();
+    await server.stop();
+  }
+}
+
+test('a 2 GiB body takes no more memory than a 64 MiB one', async () => {
+  const small = await peakOf(64);
+  const large = await peakOf(2048);
+  expect(large - small).toBeLessThan(ALLOWED_GROWTH_MIB);
+});

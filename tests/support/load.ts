@@ -1,0 +1,186 @@
+// A seeded load that knows what it was promised. Several connections write small, chunked and multipart objects, copy,
+// overwrite, delete and read them, each on keys of its own, and note what was acknowledged and what was under way.
+// After a crash `verify` compares a server with that: each key holds its last acknowledged value, or an outcome of the
+// one request that was under way; never anything else, and never a part of it.
+// Not here: the kinds of change (load-changes.ts), starting and killing the server (tests/faults/kill.test.ts).
+import { Agent } from 'node:http';
+import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
+import { type Access, pathOf, type RawAnswer, send } from './raw-s3.ts';
+import { seededNumbers } from './tree.ts';
+
+/** Several, so that they live on several shards, and copies go from shard to shard. */
+const BUCKETS = ['load-one', 'load-two', 'load-three', 'load-four'];
+const KEYS_PER_WORKER = 8;
+const READ_SHARE = 0.15;
+
+export interface Load {
+  /** Makes the buckets. */
+  prepare(access: Access): Promise<void>;
+  /** Runs until every connection has failed; resolves with what the server did wrong before. */
+  run(access: Access): Promise<string[]>;
+  /** What is wrong with every key and list; what it found is known from then on. */
+  verify(access: Access): Promise<string[]>;
+  /** Deletes every key and aborts every upload. */
+  clear(access: Access): Promise<void>;
+  /** Acknowledged requests by kind. */
+  readonly counts: Map<string, number>;
+}
+
+interface Found {
+  label: Label;
+  answer: RawAnswer;
+}
+
+export function createLoad(options: { seed: string; workerCount: number }): Load {
+  const values = new Map<string, () => Buffer>();
+  const counts = new Map<string, number>();
+  const random = seededNumbers(`load:${options.seed}`);
+  const keysOf = (name: string): KeyState[] =>
+    Array.from({ length: KEYS_PER_WORKER }, (_, index) => ({
+      path: pathOf(BUCKETS[index % BUCKETS.length] ?? '', `${name}/key + ${index} é`),
+      possible: new Set([null]),
+    }));
+  const owned = Array.from({ length: options.workerCount }, (_, index) => {
+    const name = `worker ${index}`;
+    return { name, keys: keysOf(name) };
+  });
+  const count = (kind: string) => counts.set(kind, (counts.get(kind) ?? 0) + 1);
+
+  return {
+    counts,
+    async prepare(access) {
+      for (const bucket of BUCKETS) await send(access, { method: 'PUT', path: `/${bucket}` });
+    },
+    async run(access) {
+      const problems: string[] = [];
+      const runs = owned.map(async ({ name, keys }) => {
+        const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+        const call: Worker['call'] = (wanted) => send(access, { ...wanted, agent });
+        try {
+          await runWorker({ name, keys, values, random, call }, count);
+        } catch (error) {
+          if (error instanceof WrongAnswer) problems.push(error.message);
+        } finally {
+          agent.destroy();
+        }
+      });
+      await Promise.all(runs);
+      return problems;
+    },
+    async verify(access) {
+      const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+      const keys = owned.flatMap((worker) => worker.keys);
+      const problems = await Promise.all(keys.map((key) => verifyKey({ access, agent, key, values })));
+      const lists = await Promise.all(BUCKETS.map((bucket) => verifyList({ access, agent, bucket, keys })));
+      agent.destroy();
+      return [...problems, ...lists].flat();
+    },
+    async clear(access) {
+      for (const bucket of BUCKETS) await clearBucket(access, bucket);
+    },
+  };
+}
+
+/** Throws when the connection fails, leaving what was under way among the possible values of its keys. */
+async function runWorker(worker: Worker, count: (kind: string) => void): Promise<never> {
+  for (;;) {
+    const key = worker.keys[Math.floor(worker.random() * worker.keys.length)];
+    const make = CHANGES[Math.floor(worker.random() * CHANGES.length)];
+    if (key === undefined || make === undefined) continue;
+    if (worker.random() < READ_SHARE) {
+      const answer = await worker.call({ method: 'GET', path: key.path });
+      const problem = compareValue({ key, answer, values: worker.values });
+      if (problem !== undefined) throw new WrongAnswer(problem);
+      count('read');
+      continue;
+    }
+    const change = make(worker, key);
+    for (const { key: changed, label } of change.outcomes) changed.possible.add(label);
+    await change.send();
+    for (const { key: changed, label } of change.outcomes) changed.possible = new Set([label]);
+    count(change.kind);
+  }
+}
+
+function foundIn(answer: RawAnswer): Found {
+  const label = answer.headers['x-amz-meta-label'];
+  return { answer, label: answer.status === 404 ? null : decodeURIComponent(String(label)) };
+}
+
+/** What is wrong with the answer to a GET of a key, if anything. */
+function compareValue(options: {
+  key: KeyState;
+  answer: RawAnswer;
+  values: Worker['values'];
+}): string | undefined {
+  const { key, answer } = options;
+  const { label } = foundIn(answer);
+  const wanted = [...key.possible].join(' | ');
+  if (answer.status !== 200 && answer.status !== 404)
+    return `${key.path}: status ${answer.status} ${answer.body}`;
+  if (!key.possible.has(label)) return `${key.path}: holds "${label}" instead of "${wanted}"`;
+  if (label === null) return undefined;
+  const bytes = options.values.get(label)?.();
+  return bytes?.equals(answer.body) === true
+    ? undefined
+    : `${key.path}: other bytes than those of "${label}"`;
+}
+
+async function verifyKey(options: {
+  access: Access;
+  agent: Agent;
+  key: KeyState;
+  values: Worker['values'];
+}): Promise<string[]> {
+  const { access, agent, key } = options;
+  const answer = await send(access, { method: 'GET', path: key.path, agent });
+  const problem = compareValue({ key, answer, values: options.values });
+  key.possible = new Set([foundIn(answer).label]);
+  return problem === undefined ? [] : [problem];
+}
+
+/** The list of a bucket names exactly the keys that are there, each as HEAD describes it. */
+async function verifyList(options: {
+  access: Access;
+  agent: Agent;
+  bucket: string;
+  keys: readonly KeyState[];
+}): Promise<string[]> {
+  const { access, agent, bucket } = options;
+  const wanted = await Promise.all(
+    options.keys
+      .filter((key) => key.path.startsWith(`/${bucket}/`) && labelOf(key) !== null)
+      .map(async ({ path }) => {
+        const { headers } = await send(access, { method: 'HEAD', path, agent });
+        const name = decodeURIComponent(path.slice(bucket.length + 2));
+        return `${name} ${headers['content-length']} ${headers.etag}`;
+      }),
+  );
+  const { body } = await send(access, { method: 'GET', path: `/${bucket}?list-type=2`, agent });
+  const found = elements(body, 'Contents').map((entry) => {
+    const [name, size, etag] = ['Key', 'Size', 'ETag'].map((tag) => elements(Buffer.from(entry), tag)[0]);
+    return `${name} ${size} ${etag?.replaceAll('&quot;', '"')}`;
+  });
+  const [a, b] = [wanted.sort().join('\n'), found.sort().join('\n')];
+  return a === b ? [] : [`the list of ${bucket} is\n${b}\nand HEAD says\n${a}`];
+}
+
+/** The content of every element of this name; the names in these documents nest nowhere in themselves. */
+function elements(xml: Buffer, name: string): string[] {
+  return [...xml.toString().matchAll(new RegExp(`<${name}>(.*?)</${name}>`, 'gs'))].map(
+    (match) => match[1] ?? '',
+  );
+}
+
+async function clearBucket(access: Access, bucket: string): Promise<void> {
+  const listed = await send(access, { method: 'GET', path: `/${bucket}?list-type=2` });
+  for (const name of elements(listed.body, 'Key')) {
+    await send(access, { method: 'DELETE', path: pathOf(bucket, name) });
+  }
+  const uploads = await send(access, { method: 'GET', path: `/${bucket}?uploads=` });
+  for (const upload of elements(uploads.body, 'Upload')) {
+    const [name = '', id = ''] = ['Key', 'UploadId'].map((tag) => elements(Buffer.from(upload), tag)[0]);
+    const path = `${pathOf(bucket, name)}?uploadId=${encodeURIComponent(id)}`;
+    await send(access, { method: 'DELETE', path });
+  }
+}
