@@ -1,7 +1,9 @@
 // The command line: one subcommand each, its code loaded when it is called, so that none waits for another's.
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
+import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
@@ -17,6 +19,12 @@ function buildProgram(): Command {
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
   addServerCommand(program);
+  addClientCommands(program, {
+    env: process.env,
+    print: (line) => process.stdout.write(`${line}\n`),
+    nowMs: Date.now,
+    sleep,
+  });
   return program;
 }
 

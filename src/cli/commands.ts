@@ -1,0 +1,66 @@
+// The commands that talk to a running server, for cmd/main.ts. Their code is loaded when one is called.
+import type { Command } from 'commander';
+import type { CliContext, ConnectOptions } from './connect.ts';
+
+export function addClientCommands(program: Command, context: CliContext): void {
+  addAccountCommands(program, context);
+  addKeysCommands(program, context);
+  withConnection(program.command('status').description('how the server is doing')).action(
+    async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
+  );
+}
+
+function addAccountCommands(program: Command, context: CliContext): void {
+  const load = () => import('./account-commands.ts');
+  const account = program.command('account').description('create and manage accounts');
+  const command = (usage: string, help: string) => withConnection(account.command(usage).description(help));
+  const reference = '<account>';
+
+  command('create', 'create an account and show its keys')
+    .requiredOption('--name <name>', 'shown as the owner of its buckets and objects')
+    .requiredOption('--email <address>', 'must be its own')
+    .option('--access-key <key>', 'made up when absent')
+    .option('--secret-key <key>', 'together with --access-key; visible to every user of this machine')
+    .option('--canonical-id <hex>', '64 hex digits; made up when absent')
+    .option('--state <state>', 'trial, paid or suspended; paid when absent')
+    .action(async (options) => (await load()).createAccount(context, options));
+  command('list', 'list the accounts').action(async (options) =>
+    (await load()).listAccounts(context, options),
+  );
+  command(`show ${reference}`, 'show one account, by id, name, e-mail or canonical id').action(
+    async (account, options) => (await load()).showAccount(context, account, options),
+  );
+  command(`suspend ${reference}`, 'refuse its requests, and keep its data').action(async (account, options) =>
+    (await load()).suspendAccount(context, account, options),
+  );
+  command(`delete ${reference}`, 'delete an account that owns no bucket').action(async (account, options) =>
+    (await load()).deleteAccount(context, account, options),
+  );
+  command(`set ${reference}`, 'change its state or limits')
+    .option('--max-buckets <number>', 'how many buckets it may own')
+    .option('--state <state>', 'trial, paid or suspended')
+    .action(async (account, options) => (await load()).setAccount(context, account, options));
+}
+
+function addKeysCommands(program: Command, context: CliContext): void {
+  const load = () => import('./keys-commands.ts');
+  const keys = program.command('keys').description('the master keys that protect all other keys');
+  withConnection(keys.command('status').description('which there are, and how a rotation stands')).action(
+    async (options: ConnectOptions) => (await load()).showKeys(context, options),
+  );
+  withConnection(keys.command('rotate').description('make a new master key and retire the older ones'))
+    .option('--wait', 'end when the older keys are gone')
+    .action(async (options) => (await load()).rotateKeys(context, options));
+}
+
+/** The options of every command here. */
+function withConnection(command: Command): Command {
+  return command
+    .option('--endpoint <url>', 'address of the server; default: what its data folder says')
+    .option(
+      '--data-dir <path>',
+      'data folder of the server, for its address and credentials; default: ./data',
+    )
+    .option('--json', 'print JSON')
+    .showHelpAfterError();
+}

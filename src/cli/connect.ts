@@ -1,0 +1,69 @@
+// Finds the server and the operator's credentials for the command line tool: options first, then the environment,
+// then what the server keeps in its data folder for this purpose.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Refusal } from '../lib/refusal.ts';
+import { createOperatorClient, type OperatorClient } from './operator-client.ts';
+import type { Credentials } from './sign-request.ts';
+
+/** What the tool reaches of the world. */
+export interface CliContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Prints a line. */
+  print(line: string): void;
+  nowMs(): number;
+  sleep(ms: number): Promise<void>;
+}
+
+/** Options that every command takes. */
+export interface ConnectOptions {
+  endpoint?: string;
+  dataDir?: string;
+  json?: boolean;
+}
+
+const DEFAULT_ENDPOINT = 'http://127.0.0.1:9000';
+
+export async function connect(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
+  const folder = options.dataDir ?? (context.env.HOLDFAST_DATA_DIR || './data');
+  const known = await readJson(join(folder, 'server.json'));
+  return createOperatorClient({
+    endpoint: options.endpoint ?? known?.endpoint ?? DEFAULT_ENDPOINT,
+    credentials: await findCredentials(context.env, folder),
+    certificate: await readText(join(folder, 'tls', 'cert.pem')),
+    nowMs: context.nowMs,
+  });
+}
+
+async function findCredentials(env: CliContext['env'], folder: string): Promise<Credentials> {
+  const accessKey = env.HOLDFAST_ROOT_ACCESS_KEY;
+  const secretKey = env.HOLDFAST_ROOT_SECRET_KEY;
+  if (accessKey && secretKey) return { accessKey, secretKey };
+  const path = join(folder, 'root-credentials.json');
+  const stored = await readJson(path);
+  if (stored?.accessKey === undefined || stored.secretKey === undefined) {
+    throw new Refusal(
+      `no credentials: cannot read ${path}\n` +
+        'Give the data folder with --data-dir, or set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY.',
+    );
+  }
+  return { accessKey: stored.accessKey, secretKey: stored.secretKey };
+}
+
+async function readJson(path: string): Promise<Partial<Record<string, string>> | undefined> {
+  const text = await readText(path);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal(`${path} is damaged`);
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

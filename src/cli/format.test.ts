@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { formatBytes, formatCount, formatDuration, formatTable } from './format.ts';
+
+test('tables align every column but the last', () => {
+  expect(
+    formatTable([
+      ['ID', 'NAME', 'E-MAIL'],
+      ['1', 'backup', 'a@b'],
+    ]),
+  ).toBe('ID  NAME    E-MAIL\n1   backup  a@b');
+});
+
+test.each([
+  [0, '0 bytes'],
+  [1023, '1023 bytes'],
+  [1024, '1.00 KiB'],
+  [15.25 * 1024, '15.3 KiB'],
+  [200 * 1024 ** 2, '200 MiB'],
+  [3 * 1024 ** 6, '3072 PiB'],
+])('%d bytes are %s', (sizeBytes, text) => expect(formatBytes(sizeBytes)).toBe(text));
+
+test.each([
+  [7, '7'],
+  [1234, '1,234'],
+  [1234567, '1,234,567'],
+])('%d is %s', (count, text) => expect(formatCount(count)).toBe(text));
+
+test.each([
+  [999, '0 s'],
+  [61_000, '1 min 1 s'],
+  [3_600_000, '1 h 0 min'],
+  [273_600_000, '3 d 4 h'],
+])('%d ms are %s', (ms, text) => expect(formatDuration(ms)).toBe(text));

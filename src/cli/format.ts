@@ -1,0 +1,58 @@
+// Text for people: tables, sizes, durations. Machines ask with --json.
+
+/** An answer for a machine or for people. */
+export function formatAnswer(options: { json?: boolean }, answer: object, forPeople: () => string): string {
+  return options.json === true ? JSON.stringify(answer, undefined, 2) : forPeople();
+}
+
+/** Columns as wide as their widest cell; the last one is left ragged. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  }
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** `1.2 GiB`: three digits, the unit that leaves at least one before the point. */
+export function formatBytes(sizeBytes: number): string {
+  let unit = 0;
+  let value = sizeBytes;
+  while (value >= 1024 && unit < BYTE_UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${value.toFixed(digits)} ${BYTE_UNITS[unit]}`;
+}
+
+/** `1,234,567` */
+export function formatCount(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+/** The two largest units: `3 d 4 h`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const from = parts.findIndex(([value]) => value > 0);
+  if (from < 0) return '0 s';
+  return parts
+    .slice(from, from + 2)
+    .map(([value, unit]) => `${value} ${unit}`)
+    .join(' ');
+}

@@ -1,0 +1,51 @@
+// holdfast status: how the server is doing, on one screen.
+import { type CliContext, type ConnectOptions, connect } from './connect.ts';
+import { formatAnswer, formatBytes, formatCount, formatDuration, formatTable } from './format.ts';
+import { describeKeys, type Keys } from './keys-commands.ts';
+
+/** As the operator API has it. */
+interface Status {
+  version: string;
+  endpoint: string;
+  startedAt: string;
+  uptimeMs: number;
+  accountCount: number;
+  bucketCount: number;
+  objectCount: number;
+  objectBytes: number;
+  chunkCount: number;
+  chunkBytes: number;
+  pendingReclaimBytes: number;
+  diskFreeBytes: number;
+  diskTotalBytes: number;
+  keys: Keys;
+  lastErrors: { at: string; event: string; message: string }[];
+}
+
+export async function showStatus(context: CliContext, options: ConnectOptions): Promise<void> {
+  const client = await connect(context, options);
+  const status = (await client.call('GET', '/status')) as Status;
+  context.print(formatAnswer(options, status, () => formatStatus(status)));
+}
+
+function formatStatus(status: Status): string {
+  const freePercent = Math.round((100 * status.diskFreeBytes) / Math.max(1, status.diskTotalBytes));
+  const rows = [
+    ['version', status.version],
+    ['address', status.endpoint],
+    ['up for', `${formatDuration(status.uptimeMs)}, since ${status.startedAt}`],
+    ['accounts', formatCount(status.accountCount)],
+    ['buckets', formatCount(status.bucketCount)],
+    ['objects', `${formatCount(status.objectCount)}, ${formatBytes(status.objectBytes)}`],
+    ['chunks', `${formatCount(status.chunkCount)}, ${formatBytes(status.chunkBytes)}`],
+    ['pending reclaim', formatBytes(status.pendingReclaimBytes)],
+    [
+      'disk free',
+      `${formatBytes(status.diskFreeBytes)} of ${formatBytes(status.diskTotalBytes)} (${freePercent} %)`,
+    ],
+    ['master keys', describeKeys(status.keys)],
+    ['last errors', status.lastErrors.length === 0 ? 'none' : ''],
+  ];
+  const errors = status.lastErrors.map(({ at, event, message }) => ['', at, event, message]);
+  return [formatTable(rows), ...(errors.length === 0 ? [] : [formatTable(errors)])].join('\n');
+}

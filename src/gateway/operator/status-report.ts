@@ -1,0 +1,25 @@
+// What `holdfast status` shows: the answer of the operator API's status call.
+import type { RotationProgress } from '../../metadata/background/rotate-keys.ts';
+
+export interface StatusReport {
+  version: string;
+  /** As clients on this machine reach the server. */
+  endpoint: string;
+  /** ISO 8601. */
+  startedAt: string;
+  uptimeMs: number;
+  accountCount: number;
+  bucketCount: number;
+  objectCount: number;
+  /** As clients see them, before encryption. */
+  objectBytes: number;
+  chunkCount: number;
+  chunkBytes: number;
+  /** Deleted, but not yet given back to the file system. */
+  pendingReclaimBytes: number;
+  diskFreeBytes: number;
+  diskTotalBytes: number;
+  keys: RotationProgress;
+  /** Newest first. */
+  lastErrors: readonly { at: string; event: string; message: string }[];
+}
