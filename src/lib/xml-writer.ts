@@ -33,8 +33,3 @@ export function xmlText(name: string, value: string | number | boolean | undefin
 export function xmlElement(name: string, ...parts: readonly string[]): string {
   return `<${name}>${parts.join('')}</${name}>`;
 }
-
-/** A whole document in the given default namespace. */
-export function xmlDocument(root: { name: string; namespace: string }, ...parts: readonly string[]): string {
-  return `${XML_DECLARATION}<${root.name} xmlns="${root.namespace}">${parts.join('')}</${root.name}>`;
-}

@@ -1,0 +1,132 @@
+// The one record of a request. The log line and the metrics are made of it here; the access log of buckets and the
+// events of the later issues read the same fields. It is filled in as the request goes through the pipeline.
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+
+/** One of several things that a request did: a key of DeleteObjects (service.txt 4.2, delete rule 2). */
+export interface ItemRecord {
+  key: string;
+  versionId?: string;
+  status: number;
+  errorCode?: string;
+}
+
+export interface AccessRecord {
+  /** x-amz-request-id: 16 hex digits in upper case. */
+  readonly requestId: string;
+  /** x-amz-id-2. */
+  readonly hostId: string;
+  /** Wall clock, ms since epoch. */
+  readonly receivedAtMs: number;
+  readonly method: string;
+  /** The request line's target, as sent. */
+  readonly requestUri: string;
+  /** Of the client, as far as proxies can be believed. */
+  readonly remoteAddress: string;
+  readonly host: string | undefined;
+  readonly userAgent: string | undefined;
+  readonly referer: string | undefined;
+  readonly tls: { readonly version: string; readonly cipher: string } | undefined;
+  /** Name of the operation, once it is known. */
+  operation?: string;
+  /** REST.PUT.OBJECT and its likes. */
+  logName?: string;
+  signatureVersion?: 'SigV4';
+  authType?: 'AuthHeader' | 'QueryString';
+  accountId?: string;
+  bucket?: string;
+  bucketOwner?: string;
+  key?: string;
+  versionId?: string;
+  /** Size of the whole object that was read or written. */
+  objectSizeBytes?: number;
+  status: number;
+  errorCode?: string;
+  /** Bytes of bodies, on the wire. */
+  receivedBytes: number;
+  sentBytes: number;
+  /** From the head of the request to the last byte of the answer. */
+  totalMs: number;
+  /** From the last byte of the request to the first byte of the answer. */
+  turnaroundMs: number;
+  /** The client left before its answer was complete. */
+  isAborted: boolean;
+  readonly items: readonly ItemRecord[];
+  item(item: ItemRecord): void;
+}
+
+type Head = Pick<
+  AccessRecord,
+  | 'requestId'
+  | 'hostId'
+  | 'receivedAtMs'
+  | 'method'
+  | 'requestUri'
+  | 'remoteAddress'
+  | 'host'
+  | 'userAgent'
+  | 'referer'
+  | 'tls'
+>;
+
+export function startRecord(head: Head): AccessRecord {
+  const items: ItemRecord[] = [];
+  return {
+    ...head,
+    status: 0,
+    receivedBytes: 0,
+    sentBytes: 0,
+    totalMs: 0,
+    turnaroundMs: 0,
+    isAborted: false,
+    items,
+    item: (item) => items.push(item),
+  };
+}
+
+/** What metrics call a request that matched no operation. */
+const NO_OPERATION = 'none';
+
+/** Writes the log line and the metrics of a finished request. */
+export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemetry: TelemetryPort }): void {
+  const { log, telemetry } = sinks;
+  const operation = record.operation ?? NO_OPERATION;
+  const labels = { operation, outcome: outcomeOf(record) };
+  telemetry.count('holdfast_s3_requests_total', labels);
+  telemetry.observe('holdfast_s3_request_duration_seconds', record.totalMs / 1000, labels);
+  if (record.receivedBytes > 0) {
+    telemetry.count('holdfast_s3_received_bytes_total', { operation }, record.receivedBytes);
+  }
+  if (record.sentBytes > 0) telemetry.count('holdfast_s3_sent_bytes_total', { operation }, record.sentBytes);
+  log.info(logFields(record), 'request');
+}
+
+function outcomeOf(record: AccessRecord): string {
+  if (record.isAborted) return 'aborted';
+  if (record.status >= 500) return 'server-error';
+  return record.status >= 400 ? 'client-error' : 'success';
+}
+
+function logFields(record: AccessRecord): object {
+  return {
+    requestId: record.requestId,
+    operation: record.operation,
+    account: record.accountId,
+    bucket: record.bucket,
+    key: record.key,
+    status: record.status,
+    errorCode: record.errorCode,
+    isAborted: record.isAborted || undefined,
+    receivedBytes: record.receivedBytes,
+    sentBytes: record.sentBytes,
+    totalMs: rounded(record.totalMs),
+    turnaroundMs: rounded(record.turnaroundMs),
+    method: record.method,
+    remoteAddress: record.remoteAddress,
+    userAgent: record.userAgent,
+  };
+}
+
+/** Microseconds are all that the clock gives. */
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

@@ -1,0 +1,25 @@
+// The vendor names of the protocol, only here: the header prefixes that mean the same, and the XML namespace.
+// service.txt writes "std" and "svc" for the prefixes; extensions.md says which spellings are taken.
+import { XML_DECLARATION } from '../../lib/xml-writer.ts';
+
+/** The namespace of every S3 document (service.txt: {xml_namespace}). */
+export const XML_NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
+
+/** A whole S3 document around contents that are XML already. */
+export function xmlDocument(name: string, inner: string): string {
+  return `${XML_DECLARATION}<${name} xmlns="${XML_NAMESPACE}">${inner}</${name}>`;
+}
+
+const ALIASES: readonly (readonly [alias: string, prefix: string])[] = [
+  ['x-std-', 'x-amz-'],
+  ['x-wasabi-', 'x-svc-'],
+];
+
+/** The name under which the service knows a header; `name` is in lower case. */
+export function canonicalHeaderName(name: string): string {
+  if (!name.startsWith('x-')) return name;
+  for (const [alias, prefix] of ALIASES) {
+    if (name.startsWith(alias)) return prefix + name.slice(alias.length);
+  }
+  return name;
+}
