@@ -54,7 +54,7 @@ export interface TestServer {
   readonly pid?: number;
   /** All lines so far; of a child, all that have arrived. */
   logs(): readonly LogLine[];
-  /** Everything that a child wrote on stdout that is not a line of the log. */
+  /** Everything that a child wrote on stdout and stderr that is not a line of the log. */
   output(): string;
   /** Ends it gracefully and removes a temporary data folder. Resolves with the exit code. Safe to repeat. */
   stop(): Promise<number>;
@@ -123,10 +123,10 @@ async function startChild(options: {
   });
   const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }));
   const written = collectOutput(child);
-  const started = await waitForStart({ written, exited, child });
+  const endpoint = await waitForStart({ written, exited, child });
   const root = JSON.parse(await readFile(join(options.dataDir, 'root-credentials.json'), 'utf8'));
   return {
-    endpoint: String(started.endpoint),
+    endpoint,
     accessKey: root.accessKey,
     secretKey: root.secretKey,
     dataDir: options.dataDir,
@@ -150,20 +150,17 @@ async function startChild(options: {
 interface Written {
   lines: LogLine[];
   text: string[];
-  onLine: (line: LogLine) => void;
+  onText: (text: string) => void;
 }
 
 function collectOutput(child: ChildProcess): Written {
-  const written: Written = { lines: [], text: [], onLine: () => {} };
+  const written: Written = { lines: [], text: [], onText: () => {} };
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: must(stream, 'the streams of a child are pipes') }).on('line', (text) => {
       const line = text.startsWith('{') ? parseLine(text) : undefined;
-      if (line === undefined) {
-        written.text.push(text);
-      } else {
-        written.lines.push(line);
-        written.onLine(line);
-      }
+      if (line !== undefined) return void written.lines.push(line);
+      written.text.push(text);
+      written.onText(text);
     });
   }
   return written;
@@ -177,18 +174,20 @@ function parseLine(text: string): LogLine | undefined {
   }
 }
 
+/** Resolves with the address, which the server prints when it takes requests, whatever its log level. */
 async function waitForStart(options: {
   written: Written;
   exited: Promise<Exit>;
   child: ChildProcess;
-}): Promise<LogLine> {
+}): Promise<string> {
   const { written, child } = options;
   const wrote = () => [...written.text, ...written.lines.map((line) => JSON.stringify(line))].join('\n');
   let timer: NodeJS.Timeout | undefined;
   try {
-    return await new Promise<LogLine>((resolve, reject) => {
-      written.onLine = (line) => {
-        if (line.event === 'started') resolve(line);
+    return await new Promise<string>((resolve, reject) => {
+      written.onText = (text) => {
+        const [, endpoint] = / is running at (https?:\/\/\S+)$/.exec(text) ?? [];
+        if (endpoint !== undefined) resolve(endpoint);
       };
       options.exited.then(({ code }) => reject(new Error(`the server ended with ${code}:\n${wrote()}`)));
       timer = setTimeout(() => {

@@ -1,0 +1,77 @@
+// The root account's credentials: made at the first start, kept in the data folder, never changed by a later one.
+// The account itself lives in the system shard; this file is what the operator, and `holdfast` itself, sign with.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { checkAccountFields } from '../src/accounts/account-rules.ts';
+import { mintKeyPair } from '../src/accounts/mint-keys.ts';
+import { writeDurableFile } from '../src/adapters/durable-file.ts';
+import { Refusal } from '../src/lib/refusal.ts';
+import { AppError } from '../src/model/errors.ts';
+import type { RandomPort } from '../src/ports/clock.ts';
+
+export const CREDENTIALS_FILE = 'root-credentials.json';
+
+export interface RootCredentials {
+  readonly accessKey: string;
+  readonly secretKey: string;
+}
+
+/** What HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY say: both or neither. */
+export interface GivenCredentials {
+  readonly accessKey: string | undefined;
+  readonly secretKey: string | undefined;
+}
+
+/** Refuses keys that no account may have, before anything is made. */
+export function checkGivenCredentials({ accessKey, secretKey }: GivenCredentials): void {
+  if (accessKey === undefined || secretKey === undefined) return;
+  try {
+    checkAccountFields({ accessKey, secretKey });
+  } catch (error) {
+    if (error instanceof AppError) throw new Refusal(`the root credentials given: ${error.message}`);
+    throw error;
+  }
+}
+
+/** The stored credentials, or new ones, stored. Given ones that differ from the stored are refused. */
+export async function openRootCredentials(options: {
+  folder: string;
+  given: GivenCredentials;
+  random: RandomPort;
+}): Promise<RootCredentials> {
+  const { folder, given, random } = options;
+  const path = join(folder, CREDENTIALS_FILE);
+  const stored = await readStored(path);
+  if (stored === undefined) {
+    const { accessKey, secretKey } = given;
+    const made =
+      accessKey !== undefined && secretKey !== undefined ? { accessKey, secretKey } : mintKeyPair(random);
+    await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
+    return made;
+  }
+  const isOther = given.accessKey !== stored.accessKey || given.secretKey !== stored.secretKey;
+  if (given.accessKey !== undefined && isOther) {
+    throw new Refusal(
+      `HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY are not the root credentials of this data folder.\n` +
+        `They are fixed at its first start and kept in ${path}. Unset the variables, or set them to what stands there.`,
+    );
+  }
+  return stored;
+}
+
+async function readStored(path: string): Promise<RootCredentials | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
+  }
+  try {
+    const { accessKey, secretKey } = JSON.parse(text);
+    if (typeof accessKey === 'string' && typeof secretKey === 'string') return { accessKey, secretKey };
+  } catch {
+    // Falls through: damaged, like a file without the two keys.
+  }
+  throw new Refusal(`${path} is damaged`);
+}

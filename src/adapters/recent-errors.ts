@@ -1,0 +1,35 @@
+// Remembers the last errors that went to the log, so that the operator sees them without reading it. In memory only.
+import type { ClockPort } from '../ports/clock.ts';
+import type { Logger } from '../ports/telemetry.ts';
+
+const KEPT = 20;
+
+export interface RecentError {
+  /** ISO 8601. */
+  at: string;
+  event: string;
+  message: string;
+}
+
+export interface RecentErrors extends Logger {
+  /** Newest first. */
+  recent(): readonly RecentError[];
+}
+
+/** A log that passes everything on to `log`. */
+export function rememberErrors(log: Logger, clock: ClockPort): RecentErrors {
+  const kept: RecentError[] = [];
+  return {
+    debug: (fields, event) => log.debug(fields, event),
+    info: (fields, event) => log.info(fields, event),
+    warn: (fields, event) => log.warn(fields, event),
+    error(fields, event) {
+      const { err } = fields as { err?: unknown };
+      const message = err instanceof Error ? err.message : JSON.stringify(fields);
+      kept.unshift({ at: new Date(clock.wallMs()).toISOString(), event, message });
+      kept.length = Math.min(kept.length, KEPT);
+      log.error(fields, event);
+    },
+    recent: () => [...kept],
+  };
+}
