@@ -5,10 +5,11 @@ import { XML_DECLARATION } from '../../lib/xml-writer.ts';
 /** The namespace of every S3 document (service.txt: {xml_namespace}). */
 export const XML_NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
-/** A whole S3 document around contents that are XML already. */
-export function xmlDocument(name: string, inner: string): string {
-  return `${XML_DECLARATION}<${name} xmlns="${XML_NAMESPACE}">${inner}</${name}>`;
+/** A whole S3 document around parts that are XML already. */
+export function s3Document(name: string, ...parts: readonly string[]): string {
+  return `${XML_DECLARATION}<${name} xmlns="${XML_NAMESPACE}">${parts.join('')}</${name}>`;
 }
+export { s3Document as xmlDocument };
 
 const ALIASES: readonly (readonly [alias: string, prefix: string])[] = [
   ['x-std-', 'x-amz-'],
