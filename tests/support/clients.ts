@@ -75,7 +75,7 @@ export async function openWorld(options: {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-client-'));
   const home = join(folder, 'home');
   mkdirSync(home);
-  const caFile = isTls ? join(server.dataDir, 'tls', 'certificate.pem') : undefined;
+  const caFile = isTls ? join(server.dataDir, 'tls-cert.pem') : undefined;
   const base = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: home, LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8' };
   return {
     server,

@@ -20,7 +20,7 @@ export interface Load {
   run(access: Access): Promise<string[]>;
   /** What is wrong with every key and list; what it found is known from then on. */
   verify(access: Access): Promise<string[]>;
-  /** Deletes every key and aborts every upload. */
+  /** Deletes every key of the load and aborts every upload. */
   clear(access: Access): Promise<void>;
   /** Acknowledged requests by kind. */
   readonly counts: Map<string, number>;
@@ -76,7 +76,9 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
       return [...problems, ...lists].flat();
     },
     async clear(access) {
-      for (const bucket of BUCKETS) await clearBucket(access, bucket);
+      const paths = owned.flatMap(({ keys }) => keys.map(({ path }) => path));
+      for (const path of paths) await send(access, { method: 'DELETE', path });
+      for (const bucket of BUCKETS) await abortUploads(access, bucket);
     },
   };
 }
@@ -156,7 +158,7 @@ async function verifyList(options: {
         return `${name} ${headers['content-length']} ${headers.etag}`;
       }),
   );
-  const { body } = await send(access, { method: 'GET', path: `/${bucket}?list-type=2`, agent });
+  const { body } = await send(access, { method: 'GET', path: `/${bucket}?list-type=2&prefix=worker`, agent });
   const found = elements(body, 'Contents').map((entry) => {
     const [name, size, etag] = ['Key', 'Size', 'ETag'].map((tag) => elements(Buffer.from(entry), tag)[0]);
     return `${name} ${size} ${etag?.replaceAll('&quot;', '"')}`;
@@ -172,11 +174,7 @@ function elements(xml: Buffer, name: string): string[] {
   );
 }
 
-async function clearBucket(access: Access, bucket: string): Promise<void> {
-  const listed = await send(access, { method: 'GET', path: `/${bucket}?list-type=2` });
-  for (const name of elements(listed.body, 'Key')) {
-    await send(access, { method: 'DELETE', path: pathOf(bucket, name) });
-  }
+async function abortUploads(access: Access, bucket: string): Promise<void> {
   const uploads = await send(access, { method: 'GET', path: `/${bucket}?uploads=` });
   for (const upload of elements(uploads.body, 'Upload')) {
     const [name = '', id = ''] = ['Key', 'UploadId'].map((tag) => elements(Buffer.from(upload), tag)[0]);
