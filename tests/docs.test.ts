@@ -1,0 +1,84 @@
+// Pages that list what tables of the code already say: each is written by this test (`vitest -u`) and must be fresh.
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { METRICS } from '../src/adapters/prom-telemetry.ts';
+import { valueNameOf } from '../src/config/help.ts';
+import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
+import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
+import { ERRORS, type ErrorSpec } from '../src/model/errors.ts';
+
+const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
+const code = (text: string) => `\`${text}\``;
+
+const CONFIGURATION_HEAD = `# Settings
+
+Holdfast starts without any. A flag wins over the environment, the environment over the settings file, the file over
+the default. Unknown names are refused, with the nearest known one. \`holdfast server --help\` prints this list.
+
+The settings file is JSON and is named by \`--config PATH\` or \`${CONFIG_FILE_VARIABLE}\`; its keys are those below, where a dot
+is a level: \`{"listen": "0.0.0.0:9000", "tls": {"mode": "self-signed"}}\`.
+
+Secrets have no flag, because a command line is visible to every user of the machine: they come from the environment,
+from a file that the variable ending in \`_FILE\` names, or from the settings file.
+
+Sizes are whole numbers with B, KiB, MiB, GiB or TiB; durations with ms, s, min, h or d; lists are separated by commas.
+`;
+
+function describeSetting(row: SettingRow): string {
+  const flag = flagOf(row);
+  const names = [
+    ...(flag === undefined ? [] : [code(`${flag} ${valueNameOf(row)}`)]),
+    code(variableOf(row)),
+    ...[fileVariableOf(row)].filter((name) => name !== undefined).map(code),
+  ];
+  const fallback = row.default === undefined || row.default === '' ? 'none' : code(row.default);
+  return `### ${row.key}\n\n${row.help} Default: ${fallback}.\n\n${names.join(', ')}\n`;
+}
+
+test('docs/configuration.md lists the settings as the schema has them', async () => {
+  const rows: readonly SettingRow[] = SETTINGS;
+  const shown = rows.filter((row) => row.hidden !== true).map(describeSetting);
+  const hidden = rows.filter((row) => row.hidden === true).map(describeSetting);
+  const text = [
+    CONFIGURATION_HEAD,
+    '## For everyone\n',
+    ...shown,
+    '## For tests and rare cases\n\nThese are not in the help.\n',
+    ...hidden,
+  ].join('\n');
+  await expect(text).toMatchFileSnapshot(page('configuration.md'));
+});
+
+const ERRORS_HEAD = `# Errors
+
+Every error that the server answers, as the catalogue in \`src/model/errors.ts\` has it. S3 requests get it as XML
+(\`<Error><Code>…\`), the operator API as JSON (\`{"error": {"code": …}}\`), with the request id in both. The message may
+be more precise than the one shown here.
+
+| Code | Status | Message |
+|---|---|---|
+`;
+
+test('docs/errors.md lists the errors as the catalogue has them', async () => {
+  const rows = Object.entries<ErrorSpec>(ERRORS).map(
+    ([name, { status, message }]) => `| ${name} | ${status} | ${message} |\n`,
+  );
+  await expect(ERRORS_HEAD + rows.join('')).toMatchFileSnapshot(page('errors.md'));
+});
+
+const METRICS_HEAD = `# Metrics
+
+\`GET /metrics\` in the text form of Prometheus. Beside those below there are the usual ones of a Node process, with the
+prefix \`holdfast_\` (processor time, memory, event-loop lag, garbage collection).
+
+| Name | Kind | Labels | Meaning |
+|---|---|---|---|
+`;
+
+test('docs/metrics.md lists what is measured', async () => {
+  const rows = Object.entries(METRICS).map(([name, row]) => {
+    const labels = 'labels' in row ? row.labels.join(', ') : '';
+    return `| ${code(name)} | ${row.kind} | ${labels} | ${row.help} |\n`;
+  });
+  await expect(METRICS_HEAD + rows.join('')).toMatchFileSnapshot(page('metrics.md'));
+});
