@@ -1,7 +1,8 @@
 // Byte helpers shared by key building and codecs. No I/O, no record formats (those are in model/records).
 
 const utf8Encoder = new TextEncoder();
-const utf8Decoder = new TextDecoder('utf-8', { fatal: true });
+// `ignoreBOM` keeps a byte order mark: it may be the first character of a key.
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export const EMPTY_BYTES = new Uint8Array(0);
 

@@ -68,11 +68,11 @@ export function textOf(parent: XmlElement, name: string): string | undefined {
 function decode(bytes: Uint8Array): string {
   let text: string;
   try {
-    // TextDecoder drops a byte order mark.
     text = fromUtf8(bytes);
   } catch {
     throw new XmlError('not UTF-8');
   }
+  if (text.startsWith('\ufeff')) text = text.slice(1);
   if (FORBIDDEN.test(text)) throw new XmlError('a control character');
   return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 }
