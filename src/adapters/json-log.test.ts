@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { createJsonLog } from './json-log.ts';
+
+function collect(level: 'debug' | 'info' | 'warn' | 'error' | 'silent') {
+  const lines: string[] = [];
+  const log = createJsonLog({ level, destination: { write: (line) => lines.push(line) } });
+  return { log, parsed: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+test('a line is JSON with time, level, event and the fields', () => {
+  const { log, parsed } = collect('info');
+  log.info({ requestId: 'r1', status: 200 }, 'request');
+  const [line] = parsed();
+  expect(line).toEqual({
+    level: 'info',
+    time: expect.any(String),
+    requestId: 'r1',
+    status: 200,
+    event: 'request',
+  });
+  expect(new Date(String(line?.time)).toISOString()).toBe(line?.time);
+});
+
+test('lines below the level are dropped, all of them when silent', () => {
+  const { log, parsed } = collect('warn');
+  for (const level of ['debug', 'info', 'warn', 'error'] as const) log[level]({}, level);
+  expect(parsed().map((line) => line.event)).toEqual(['warn', 'error']);
+  const silent = collect('silent');
+  silent.log.error({}, 'x');
+  expect(silent.parsed()).toEqual([]);
+});
+
+test('an error keeps its stack, a secret is replaced', () => {
+  const { log, parsed } = collect('info');
+  log.error({ err: new Error('broken'), secretKey: 's3cret' }, 'worker-failed');
+  const [line] = parsed();
+  expect(line).toMatchObject({ err: { type: 'Error', message: 'broken', stack: expect.any(String) } });
+  expect(line?.secretKey).toBe('(secret)');
+});
+
+test('lines written before the end of the process arrive', () => {
+  const module = new URL('./json-log.ts', import.meta.url).href;
+  const script = `const { createJsonLog } = await import(${JSON.stringify(module)});
+    const log = createJsonLog({ level: 'info' });
+    for (let i = 0; i < 100; i++) log.info({ i }, 'line');
+    log.flush();
+    process.exit(0);`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  expect(stdout.trim().split('\n')).toHaveLength(100);
+});
