@@ -59,20 +59,27 @@ export function parseEncodingType(query: QueryParameters): boolean {
   return true;
 }
 
+/** True for what could be one of our version ids. */
+export function isVersionId(text: string): text is VersionId {
+  return text === NULL_VERSION || VERSION_ID.test(text);
+}
+
 /** versionId, of the query or of a copy source. InvalidArgument when it is empty or none of ours. */
 export function parseVersionId(text: string | undefined): VersionId | undefined {
-  if (text === undefined) return undefined;
-  if (text === NULL_VERSION || VERSION_ID.test(text)) return text as VersionId;
+  if (text === undefined || isVersionId(text)) return text;
   const message = text === '' ? 'Version id cannot be the empty string' : 'Invalid version id specified';
   throw invalidArgument({ name: 'versionId', value: text, message });
 }
 
+/** True for what could be one of our upload ids. */
+export function isUploadId(text: string): text is UploadId {
+  return UPLOAD_ID.test(text);
+}
+
 /** uploadId. One that could not be ours is an upload that does not exist. */
-export function parseUploadId(text: string | undefined): UploadId {
-  if (text === undefined || !UPLOAD_ID.test(text)) {
-    throw new AppError('NoSuchUpload', { fields: { UploadId: text ?? '' } });
-  }
-  return text as UploadId;
+export function parseUploadId(text = ''): UploadId {
+  if (isUploadId(text)) return text;
+  throw new AppError('NoSuchUpload', { fields: { UploadId: text } });
 }
 
 /** partNumber: 1 to 10,000. */

@@ -68,6 +68,7 @@ export async function prepareRead(
   const { key, versionId } = input;
   const found = await findVersion(context, { key, versionId, includeBody: options.includeBody });
   const { version } = found;
+  context.record.objectSizeBytes = version.sizeBytes;
   const headers: AnswerHeaders = {
     'Last-Modified': httpDate(version.modifiedAtMs),
     ETag: `"${version.etag}"`,

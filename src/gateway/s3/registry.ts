@@ -1,7 +1,16 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
+import { abortMultipartUpload } from './operations/multipart/abort-multipart-upload.ts';
+import { completeMultipartUpload } from './operations/multipart/complete-multipart-upload.ts';
+import { createMultipartUpload } from './operations/multipart/create-multipart-upload.ts';
+import { listMultipartUploads } from './operations/multipart/list-multipart-uploads.ts';
+import { listParts } from './operations/multipart/list-parts.ts';
+import { uploadPart } from './operations/multipart/upload-part.ts';
+import { uploadPartCopy } from './operations/multipart/upload-part-copy.ts';
+import { copyObject } from './operations/object/copy-object.ts';
 import { deleteObject } from './operations/object/delete-object.ts';
+import { deleteObjects } from './operations/object/delete-objects.ts';
 import { getObject } from './operations/object/get-object.ts';
 import { headObject } from './operations/object/head-object.ts';
 import { putObject } from './operations/object/put-object.ts';
@@ -13,6 +22,15 @@ export const OPERATIONS = [
   headObject,
   putObject,
   deleteObject,
+  deleteObjects,
+  copyObject,
+  createMultipartUpload,
+  uploadPart,
+  uploadPartCopy,
+  completeMultipartUpload,
+  abortMultipartUpload,
+  listParts,
+  listMultipartUploads,
 ] as const;
 
 export type OperationName = (typeof OPERATIONS)[number]['name'];

@@ -32,6 +32,7 @@ export const putObject = defineOperation({
       body,
       signal: context.signal,
     });
+    context.record.objectSizeBytes = written.sizeBytes;
     const answer: AnswerHeaders = { ETag: `"${written.etag}"` };
     if (written.versioning !== 'unversioned') answer['x-amz-version-id'] = written.versionId;
     addChecksum(answer, written.checksum);

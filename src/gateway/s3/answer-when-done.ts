@@ -1,0 +1,27 @@
+// For operations that may take long: clients give up on a connection that stays silent, so after a while the answer
+// begins with 200 and white space, and its outcome comes as the body (AWS CompleteMultipartUpload, CopyObject).
+import { assert } from '../../lib/assert.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { OperationContext } from './context.ts';
+import type { OperationResult } from './operation.ts';
+
+/** `work`'s own answer or error when it comes in time, else a slow one of its XML body. */
+export async function answerWhenDone(
+  context: Pick<OperationContext, 'clock'>,
+  work: Promise<OperationResult>,
+): Promise<OperationResult> {
+  const inTime = new AbortController();
+  const isLate = context.clock.sleep(LIMITS.slowAnswerAfterMs, inTime.signal).then(() => undefined);
+  try {
+    const result = await Promise.race([work, isLate]);
+    if (result !== undefined) return result;
+  } finally {
+    inTime.abort();
+  }
+  return { status: 200, body: { kind: 'slow-xml', text: work.then(textOf) } };
+}
+
+function textOf({ body }: OperationResult): string {
+  assert(body?.kind === 'xml', 'a slow answer is an XML document');
+  return body.text;
+}

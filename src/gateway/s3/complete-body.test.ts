@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { parseCompleteBody } from './complete-body.ts';
+
+const document = (inner: string) =>
+  Buffer.from(`<CompleteMultipartUpload>${inner}</CompleteMultipartUpload>`);
+const refusal = (code: string) => expect.objectContaining({ code });
+
+test('parts with ETags quoted, escaped or bare, with or without a checksum', () => {
+  expect(
+    parseCompleteBody(
+      document(
+        '<Part><PartNumber>1</PartNumber><ETag>"aa"</ETag></Part>' +
+          '<Part><ETag>&quot;bb&quot;</ETag><PartNumber> 2 </PartNumber><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part>' +
+          '<Part><PartNumber>10000</PartNumber><ETag>cc</ETag></Part>',
+      ),
+    ),
+  ).toEqual([
+    { partNumber: 1, etag: 'aa' },
+    { partNumber: 2, etag: 'bb', checksum: { algorithm: 'CRC32', value: 'AAAAAA==' } },
+    { partNumber: 10000, etag: 'cc' },
+  ]);
+});
+
+const part = (partNumber: string | number, more = '') =>
+  `<Part><PartNumber>${partNumber}</PartNumber><ETag>e</ETag>${more}</Part>`;
+
+test.each([
+  ['no parts', ''],
+  ['no ETag', '<Part><PartNumber>1</PartNumber></Part>'],
+  ['no part number', '<Part><ETag>e</ETag></Part>'],
+  ['a part number that is none', part('one')],
+  ['two part numbers', part(1, '<PartNumber>2</PartNumber>')],
+  ['10,001 parts', Array.from({ length: 10_001 }, (_, index) => part(index + 1)).join('')],
+  ['an open element', '<Part>'],
+])('%s: MalformedXML', (_name, inner) => {
+  expect(() => parseCompleteBody(document(inner))).toThrowError(refusal('MalformedXML'));
+});
+
+test('another root: MalformedXML', () => {
+  expect(() => parseCompleteBody(Buffer.from('<Delete/>'))).toThrowError(refusal('MalformedXML'));
+});
+
+test('no body: InvalidRequest', () => {
+  expect(() => parseCompleteBody(Buffer.alloc(0))).toThrowError(refusal('InvalidRequest'));
+});
+
+test('part numbers out of range', () => {
+  expect(() => parseCompleteBody(document(part(0)))).toThrowError(refusal('InvalidArgument'));
+  expect(() => parseCompleteBody(document(part(-1)))).toThrowError(refusal('InvalidArgument'));
+  expect(() => parseCompleteBody(document(part(10_001)))).toThrowError(refusal('InvalidPart'));
+});
+
+test.each([
+  '<ChecksumCRC32>no</ChecksumCRC32>',
+  '<ChecksumSHA1/>',
+  '<ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>',
+])('%s: BadDigest', (more) => {
+  expect(() => parseCompleteBody(document(part(1, more)))).toThrowError(refusal('BadDigest'));
+});

@@ -1,0 +1,30 @@
+// The upload that a part is for. Its own file because UploadPart and UploadPartCopy both begin with it.
+import type { ChecksumAlgorithm } from '../../model/checksums.ts';
+import { AppError } from '../../model/errors.ts';
+import type { ObjectKey, UploadId } from '../../model/names.ts';
+import type { UploadRecord } from '../../model/records/rows.ts';
+import type { OperationContext } from './context.ts';
+
+/** NoSuchUpload when it was aborted, completed, or never was. */
+export async function findUpload(
+  context: OperationContext,
+  address: { key: ObjectKey; uploadId: UploadId },
+): Promise<UploadRecord> {
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-upload', {
+    bucketId: claim.bucketId,
+    ...address,
+  });
+  if (value.upload === null) throw new AppError('NoSuchUpload', { fields: { UploadId: address.uploadId } });
+  return value.upload;
+}
+
+/** A part brings the checksum that its upload was begun with; without one only where parts need none (AWS UploadPart). */
+export function requireUploadChecksum(upload: UploadRecord, sent: ChecksumAlgorithm | undefined): void {
+  const expected = upload.checksum;
+  if (expected === undefined || expected.algorithm === sent) return;
+  if (sent === undefined && expected.type === 'FULL_OBJECT') return;
+  throw new AppError('InvalidRequest', {
+    message: `Checksum Type mismatch occurred, expected checksum Type: ${expected.algorithm.toLowerCase()}, actual checksum Type: ${sent?.toLowerCase() ?? 'null'}`,
+  });
+}

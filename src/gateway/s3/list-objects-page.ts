@@ -1,0 +1,59 @@
+// What both versions of ListObjects share: their common parameters, and one page of the bucket's current versions.
+import { LIMITS } from '../../model/limits.ts';
+import type { ListObjectsPage } from '../../ports/metadata.ts';
+import { parseCount, parseEncodingType } from './arguments.ts';
+import type { OperationContext } from './context.ts';
+import { nameWriter, type WriteName } from './list-xml.ts';
+import { bucketArn, type OperationRequest } from './operation.ts';
+
+export interface ListInput {
+  resource: string;
+  bucketName: string;
+  prefix: string;
+  /** Never empty. */
+  delimiter?: string;
+  maxKeys: number;
+  isUrlEncoded: boolean;
+  writeName: WriteName;
+}
+
+export function parseList(request: OperationRequest): ListInput {
+  const { bucket, query } = request;
+  const isUrlEncoded = parseEncodingType(query);
+  const input: ListInput = {
+    resource: bucketArn(bucket),
+    bucketName: bucket,
+    prefix: query.get('prefix') ?? '',
+    maxKeys: parseCount(query, { name: 'max-keys', most: LIMITS.listPageMax }),
+    isUrlEncoded,
+    writeName: nameWriter(isUrlEncoded),
+  };
+  const delimiter = query.get('delimiter');
+  if (delimiter) input.delimiter = delimiter;
+  return input;
+}
+
+/** One page behind `after`, exclusive. */
+export async function queryPage(
+  context: OperationContext,
+  input: ListInput,
+  after: string | undefined,
+): Promise<ListObjectsPage> {
+  const { homeShard, claim } = context.bucket();
+  const { prefix, delimiter, maxKeys } = input;
+  const reply = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-objects', {
+    bucketId: claim.bucketId,
+    prefix,
+    max: maxKeys,
+    ...(delimiter !== undefined && { delimiter }),
+    ...(after && { after }),
+  });
+  return reply.value;
+}
+
+/** `<Delimiter>` and `<EncodingType>`, where they were asked for. */
+export function echoXml(input: Pick<ListInput, 'delimiter' | 'isUrlEncoded' | 'writeName'>): string {
+  const { delimiter, isUrlEncoded, writeName } = input;
+  const delimiterXml = delimiter === undefined ? '' : `<Delimiter>${writeName(delimiter)}</Delimiter>`;
+  return delimiterXml + (isUrlEncoded ? '<EncodingType>url</EncodingType>' : '');
+}

@@ -1,0 +1,97 @@
+// The pieces that listings share: names with or without percent-encoding, entries, owners, and the token that carries
+// a listing on. Pages come from the shard in order; nothing is sorted or filtered here.
+import { fromUtf8 } from '../../lib/bytes.ts';
+import { isoSeconds } from '../../lib/http-dates.ts';
+import { escapeXml } from '../../lib/xml-writer.ts';
+import type { AccountId } from '../../model/names.ts';
+import type { ListedObject } from '../../ports/metadata.ts';
+import { invalidArgument } from './arguments.ts';
+import type { OperationContext } from './context.ts';
+
+/** Turns a key, prefix or marker into the text of an element. */
+export type WriteName = (name: string) => string;
+
+const PLAIN_IN_URL = /^[A-Za-z0-9._~/-]*$/;
+const NOT_PLAIN = /[!'()*]/g;
+const TOKEN_VERSION = '1';
+const TOKEN = /^1[A-Za-z0-9_-]*$/;
+
+/** How this answer writes names: as they are, or percent-encoded (encoding-type=url). */
+export function nameWriter(isUrlEncoded: boolean): WriteName {
+  return isUrlEncoded ? percentEncode : escapeXml;
+}
+
+/** RFC 3986 with "/" kept: %20 for a space, %2B for a plus (s3-behaviour 36). Needs no XML escaping. */
+export function percentEncode(name: string): string {
+  if (PLAIN_IN_URL.test(name)) return name;
+  return encodeURIComponent(name).replaceAll('%2F', '/').replace(NOT_PLAIN, hexPair);
+}
+
+function hexPair(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+}
+
+/** `<Contents>` of each object. `owners`: from ownersXml, where the listing shows owners. */
+export function contentsXml(
+  objects: readonly ListedObject[],
+  options: { writeName: WriteName; owners?: ReadonlyMap<AccountId, string> },
+): string {
+  const { writeName, owners } = options;
+  let xml = '';
+  for (const { key, summary } of objects) {
+    const { checksum } = summary;
+    xml += `<Contents><Key>${writeName(key)}</Key><LastModified>${isoSeconds(summary.modifiedAtMs)}</LastModified><ETag>&quot;${summary.etag}&quot;</ETag>`;
+    if (checksum !== undefined) {
+      xml += `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`;
+    }
+    xml += `<Size>${summary.sizeBytes}</Size>`;
+    if (owners !== undefined) xml += owners.get(summary.owner) ?? '';
+    xml += '<StorageClass>STANDARD</StorageClass></Contents>';
+  }
+  return xml;
+}
+
+export function commonPrefixesXml(prefixes: readonly string[], writeName: WriteName): string {
+  let xml = '';
+  for (const prefix of prefixes)
+    xml += `<CommonPrefixes><Prefix>${writeName(prefix)}</Prefix></CommonPrefixes>`;
+  return xml;
+}
+
+/** `<ID>` and `<DisplayName>` of an account. */
+export async function identityXml(context: OperationContext, accountId: AccountId): Promise<string> {
+  const { id, displayName } = await context.ownerOf(accountId);
+  return `<ID>${id}</ID><DisplayName>${escapeXml(displayName)}</DisplayName>`;
+}
+
+/** The `<Owner>` elements of a page, each account looked up once. */
+export async function ownersXml(
+  context: OperationContext,
+  objects: readonly ListedObject[],
+): Promise<ReadonlyMap<AccountId, string>> {
+  const owners = new Map<AccountId, string>();
+  for (const { summary } of objects) {
+    if (owners.has(summary.owner)) continue;
+    owners.set(summary.owner, `<Owner>${await identityXml(context, summary.owner)}</Owner>`);
+  }
+  return owners;
+}
+
+/** An opaque continuation token: where the next page begins, exclusive. */
+export function makeToken(after: string): string {
+  return TOKEN_VERSION + Buffer.from(after, 'utf8').toString('base64url');
+}
+
+/** What makeToken was given. InvalidArgument for what no listing handed out. */
+export function readToken(token: string): string {
+  if (TOKEN.test(token)) {
+    const bytes = Buffer.from(token.slice(TOKEN_VERSION.length), 'base64url');
+    try {
+      return fromUtf8(bytes);
+    } catch {
+      // Not UTF-8: refused below.
+    }
+  }
+  const message = 'The continuation token provided is incorrect';
+  throw invalidArgument({ name: 'continuation-token', value: token, message });
+}

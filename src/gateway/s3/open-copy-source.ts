@@ -1,0 +1,38 @@
+// The source of CopyObject and UploadPartCopy: its bucket resolved, its reading allowed, its version found.
+
+import { AppError } from '../../model/errors.ts';
+import type { AccountId } from '../../model/names.ts';
+import type { FoundVersion } from '../../ports/metadata.ts';
+import type { OperationContext, ResolvedBucket } from './context.ts';
+import type { CopySource } from './copy-source.ts';
+import { findCopySource } from './find-version.ts';
+import { objectArn } from './operation.ts';
+
+export interface OpenCopySource extends CopySource {
+  bucketRow: ResolvedBucket;
+  found: FoundVersion;
+  /** For x-amz-copy-source-version-id; undefined where the source's bucket never had versions. */
+  shownVersionId: string | undefined;
+}
+
+/**
+ * NoSuchBucket, AccessDenied (another account's, or x-amz-source-expected-bucket-owner says so), NoSuchKey,
+ * NoSuchVersion, InvalidRequest for a delete marker.
+ */
+export async function openCopySource(
+  context: OperationContext,
+  source: CopySource,
+  expectedOwner: AccountId | undefined,
+): Promise<OpenCopySource> {
+  const bucketRow = await context.resolveBucket(source.bucket);
+  const { record } = bucketRow;
+  const action = source.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  const resource = objectArn({ bucket: record.name, key: source.key });
+  const isOwnerExpected = expectedOwner === undefined || expectedOwner === record.owner;
+  if (!isOwnerExpected || !context.authorize([[action, resource]], bucketRow)) {
+    throw new AppError('AccessDenied');
+  }
+  const found = await findCopySource(context, bucketRow, source);
+  const shownVersionId = record.versioning === 'unversioned' ? undefined : found.version.versionId;
+  return { ...source, bucketRow, found, shownVersionId };
+}

@@ -1,0 +1,31 @@
+// ListObjects, version 1: pages by marker, owners always shown.
+import { echoXml, parseList, queryPage } from '../../list-objects-page.ts';
+import { commonPrefixesXml, contentsXml, ownersXml } from '../../list-xml.ts';
+import { defineOperation } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+export const listObjects = defineOperation({
+  name: 'ListObjects',
+  match: { method: 'GET', on: 'bucket' },
+  logName: 'REST.GET.BUCKET',
+  body: 'none',
+  errors: ['InvalidArgument'],
+  parse: (request) => ({ ...parseList(request), marker: request.query.get('marker') ?? '' }),
+  access: ({ resource }) => [['s3:ListBucket', resource]],
+  async run(context, input) {
+    const { writeName, marker } = input;
+    const page = await queryPage(context, input, marker);
+    const owners = await ownersXml(context, page.objects);
+    // AWS gives NextMarker only with a delimiter; without one the last key is the marker.
+    const hasNextMarker = input.delimiter !== undefined && page.nextAfter !== undefined;
+    const text = s3Document(
+      'ListBucketResult',
+      `<Name>${input.bucketName}</Name><Prefix>${writeName(input.prefix)}</Prefix><Marker>${writeName(marker)}</Marker>` +
+        (hasNextMarker ? `<NextMarker>${writeName(page.nextAfter ?? '')}</NextMarker>` : '') +
+        `<MaxKeys>${input.maxKeys}</MaxKeys>${echoXml(input)}<IsTruncated>${page.isTruncated}</IsTruncated>` +
+        contentsXml(page.objects, { writeName, owners }) +
+        commonPrefixesXml(page.commonPrefixes, writeName),
+    );
+    return { status: 200, body: { kind: 'xml', text } };
+  },
+});

@@ -1,0 +1,150 @@
+// Makes an object of the parts of an upload. All is decided in one command of the shard, which also keeps the answer,
+// so that repeating the request repeats it (s3-behaviour 29).
+import { unreachable } from '../../../../lib/assert.ts';
+import { xmlText } from '../../../../lib/xml-writer.ts';
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import type { BucketName, ObjectKey, UploadId } from '../../../../model/names.ts';
+import type { CommandOf, OutcomeOf } from '../../../../ports/metadata.ts';
+import { answerWhenDone } from '../../answer-when-done.ts';
+import { parseUploadId } from '../../arguments.ts';
+import { checksumXml, parseObjectChecksum } from '../../checksum-headers.ts';
+import { parseCompleteBody } from '../../complete-body.ts';
+import type { OperationContext } from '../../context.ts';
+import { percentEncode } from '../../list-xml.ts';
+import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+type Complete = CommandOf<'complete-upload'>;
+type Completed = Extract<OutcomeOf<'complete-upload'>, { kind: 'committed' }>;
+
+interface CompleteInput {
+  bucket: BucketName;
+  key: ObjectKey;
+  resource: string;
+  uploadId: UploadId;
+  parts: Complete['parts'];
+  expected: NonNullable<Complete['expected']>;
+}
+
+export const completeMultipartUpload = defineOperation({
+  name: 'CompleteMultipartUpload',
+  match: { method: 'POST', on: 'object', query: ['uploadId'] },
+  logName: 'REST.POST.UPLOAD',
+  event: 's3:ObjectCreated:CompleteMultipartUpload',
+  body: 'xml',
+  bodyBytesMax: LIMITS.completeBodyBytesMax,
+  errors: [
+    'BadDigest',
+    'EntityTooLarge',
+    'EntityTooSmall',
+    'InvalidArgument',
+    'InvalidPart',
+    'InvalidPartOrder',
+    'InvalidRequest',
+    'MalformedXML',
+    'NoSuchUpload',
+  ],
+  differences:
+    'A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',
+  parse: (request): CompleteInput => {
+    const { bucket, key, query } = request;
+    return {
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
+      uploadId: parseUploadId(query.get('uploadId')),
+      parts: parseCompleteBody(request.xmlBody),
+      expected: parseExpected(request.headers),
+    };
+  },
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  run: (context, input) => answerWhenDone(context, complete(context, input)),
+});
+
+/** What the client says the whole is: a checksum, x-amz-mp-object-size. */
+function parseExpected(headers: OperationRequest['headers']): CompleteInput['expected'] {
+  const expected: CompleteInput['expected'] = {};
+  const checksum = parseObjectChecksum(headers);
+  if (checksum !== undefined) expected.checksum = checksum;
+  const size = headers['x-amz-mp-object-size'];
+  if (size === undefined) return expected;
+  if (!/^\d{1,15}$/.test(size)) {
+    throw new AppError('InvalidRequest', {
+      message: `Value for x-amz-mp-object-size header is invalid: '${size}'`,
+    });
+  }
+  return { ...expected, sizeBytes: Number(size) };
+}
+
+async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
+  const { bucket, key, uploadId, parts, expected } = input;
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'complete-upload', {
+    bucketId: claim.bucketId,
+    key,
+    uploadId,
+    parts,
+    expected,
+  });
+  if (value.kind !== 'committed') throw refusalOf(value, input);
+  const text = s3Document(
+    'CompleteMultipartUploadResult',
+    xmlText('Location', `${context.baseUrl}/${bucket}/${percentEncode(key)}`),
+    xmlText('Bucket', bucket),
+    xmlText('Key', key),
+    xmlText('ETag', `"${value.etag}"`),
+    checksumXml(value.checksum),
+  );
+  const versionId = value.versioning === 'unversioned' ? undefined : value.versionId;
+  return { status: 200, headers: { 'x-amz-version-id': versionId }, body: { kind: 'xml', text } };
+}
+
+function refusalOf(
+  refusal: Exclude<OutcomeOf<'complete-upload'>, Completed>,
+  input: CompleteInput,
+): AppError {
+  const UploadId = input.uploadId;
+  switch (refusal.kind) {
+    case 'no-such-upload':
+      return new AppError('NoSuchUpload', { fields: { UploadId } });
+    case 'invalid-part': {
+      const { partNumber } = refusal;
+      const etag = input.parts.find((part) => part.partNumber === partNumber)?.etag ?? '';
+      return new AppError('InvalidPart', { fields: { UploadId, PartNumber: partNumber, ETag: etag } });
+    }
+    case 'invalid-part-order':
+      return new AppError('InvalidPartOrder', { fields: { UploadId } });
+    case 'part-too-small':
+      return new AppError('EntityTooSmall', {
+        fields: {
+          ProposedSize: refusal.sizeBytes,
+          MinSizeAllowed: LIMITS.partBytesMin,
+          PartNumber: refusal.partNumber,
+          ETag: refusal.etag,
+        },
+      });
+    case 'too-large':
+      return new AppError('EntityTooLarge', { fields: { MaxSizeAllowed: LIMITS.objectBytesMax } });
+    case 'size-mismatch': {
+      const message = `The provided 'x-amz-mp-object-size' header value ${input.expected.sizeBytes} does not match what was computed`;
+      return new AppError('InvalidRequest', { message });
+    }
+    case 'bad-checksum': {
+      const message = `The ${refusal.algorithm.toLowerCase()} you specified did not match the calculated checksum.`;
+      return new AppError('BadDigest', { message });
+    }
+    case 'checksum-missing': {
+      const message = `The upload was created using a checksum. The complete request must include the checksum for each part. It was missing for part ${refusal.partNumber} in the request.`;
+      return new AppError('BadDigest', { message });
+    }
+    case 'precondition-failed':
+      return new AppError('PreconditionFailed', { fields: { Condition: refusal.condition } });
+    case 'no-such-key':
+      return new AppError('NoSuchKey', { fields: { Key: input.key } });
+    case 'blocked':
+      return new AppError('AccessDenied');
+    default:
+      return unreachable(refusal);
+  }
+}

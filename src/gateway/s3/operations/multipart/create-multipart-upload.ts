@@ -1,0 +1,46 @@
+// Begins a multipart upload: keeps the headers that the object will have, and how it is to be summed.
+import { escapeXml } from '../../../../lib/xml-writer.ts';
+import { parseUploadChecksum } from '../../checksum-headers.ts';
+import { parseObjectHeaders } from '../../object-headers.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+export const createMultipartUpload = defineOperation({
+  name: 'CreateMultipartUpload',
+  match: { method: 'POST', on: 'object', query: ['uploads'] },
+  logName: 'REST.POST.UPLOADS',
+  body: 'none',
+  errors: ['InvalidRequest', 'MetadataTooLarge'],
+  parse: ({ bucket, key, headers }) => ({
+    bucket,
+    key,
+    resource: objectArn({ bucket, key }),
+    headers: parseObjectHeaders(headers),
+    checksum: parseUploadChecksum(headers),
+  }),
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  async run(context, { bucket, key, headers, checksum }) {
+    const { accountId } = context.account();
+    const upload = await context.objects.createUpload({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      key,
+      owner: accountId,
+      initiator: accountId,
+      headers,
+      ...(checksum && { checksum }),
+    });
+    const text = s3Document(
+      'InitiateMultipartUploadResult',
+      `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${upload.uploadId}</UploadId>`,
+    );
+    return {
+      status: 200,
+      headers: {
+        'x-amz-checksum-algorithm': checksum?.algorithm,
+        'x-amz-checksum-type': checksum?.type,
+      },
+      body: { kind: 'xml', text },
+    };
+  },
+});

@@ -1,0 +1,60 @@
+// The parts that an upload has so far, in the order of their numbers.
+import { isoSeconds } from '../../../../lib/http-dates.ts';
+import { escapeXml } from '../../../../lib/xml-writer.ts';
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import type { PartRecord } from '../../../../model/records/rows.ts';
+import { parseCount, parseNumberMarker, parseUploadId } from '../../arguments.ts';
+import { checksumXml } from '../../checksum-headers.ts';
+import { identityXml } from '../../list-xml.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+export const listParts = defineOperation({
+  name: 'ListParts',
+  match: { method: 'GET', on: 'object', query: ['uploadId'] },
+  logName: 'REST.GET.UPLOAD',
+  body: 'none',
+  errors: ['InvalidArgument', 'NoSuchUpload'],
+  parse: ({ bucket, key, query }) => ({
+    bucket,
+    key,
+    resource: objectArn({ bucket, key }),
+    uploadId: parseUploadId(query.get('uploadId')),
+    max: parseCount(query, { name: 'max-parts', most: LIMITS.listPageMax }),
+    after: parseNumberMarker(query, 'part-number-marker'),
+  }),
+  access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
+  async run(context, { bucket, key, uploadId, max, after }) {
+    const { homeShard, claim } = context.bucket();
+    const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-parts', {
+      bucketId: claim.bucketId,
+      key,
+      uploadId,
+      after,
+      max,
+    });
+    if (value.kind === 'no-such-upload')
+      throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
+    const { upload, parts, isTruncated } = value;
+    const checksum = upload.checksum;
+    const text = s3Document(
+      'ListPartsResult',
+      `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${uploadId}</UploadId>` +
+        `<Initiator>${await identityXml(context, upload.initiator)}</Initiator>` +
+        `<Owner>${await identityXml(context, upload.owner)}</Owner><StorageClass>STANDARD</StorageClass>` +
+        `<PartNumberMarker>${after}</PartNumberMarker>` +
+        `<NextPartNumberMarker>${parts.at(-1)?.partNumber ?? 0}</NextPartNumberMarker>` +
+        `<MaxParts>${max}</MaxParts><IsTruncated>${isTruncated}</IsTruncated>` +
+        (checksum === undefined
+          ? ''
+          : `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`) +
+        parts.map(partXml).join(''),
+    );
+    return { status: 200, body: { kind: 'xml', text } };
+  },
+});
+
+function partXml(part: PartRecord): string {
+  return `<Part><PartNumber>${part.partNumber}</PartNumber><LastModified>${isoSeconds(part.modifiedAtMs)}</LastModified><ETag>&quot;${part.etag}&quot;</ETag><Size>${part.sizeBytes}</Size>${checksumXml(part.checksum)}</Part>`;
+}

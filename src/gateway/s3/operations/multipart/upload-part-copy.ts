@@ -1,0 +1,105 @@
+// One part of a multipart upload, from the bytes of an object: a link, and an ETag that is the source's MD5 only where
+// the whole of an object is taken that has one.
+import { isoSeconds } from '../../../../lib/http-dates.ts';
+import { xmlText } from '../../../../lib/xml-writer.ts';
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import type { AccountId } from '../../../../model/names.ts';
+import type { ByteRange } from '../../../../objects/object-store.ts';
+import { answerWhenDone } from '../../answer-when-done.ts';
+import { invalidArgument, parsePartNumber, parseUploadId } from '../../arguments.ts';
+import { checksumXml } from '../../checksum-headers.ts';
+import type { OperationContext } from '../../context.ts';
+import { parseCopySource } from '../../copy-source.ts';
+import { findUpload } from '../../find-upload.ts';
+import { openCopySource } from '../../open-copy-source.ts';
+import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
+import { parseCopyRange } from '../../ranges.ts';
+import { s3Document } from '../../vendor.ts';
+
+type PartCopyInput = ReturnType<typeof parse>;
+
+export const uploadPartCopy = defineOperation({
+  name: 'UploadPartCopy',
+  match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'], header: 'x-amz-copy-source' },
+  logName: 'REST.COPY.PART',
+  body: 'none',
+  errors: ['InvalidArgument', 'InvalidRange', 'InvalidRequest', 'NoSuchKey', 'NoSuchUpload', 'NoSuchVersion'],
+  differences:
+    'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range.',
+  parse,
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  run: (context, input) => answerWhenDone(context, copyPart(context, input)),
+});
+
+function parse({ bucket, key, query, headers }: OperationRequest) {
+  return {
+    key,
+    resource: objectArn({ bucket, key }),
+    partNumber: parsePartNumber(query.get('partNumber') ?? ''),
+    uploadId: parseUploadId(query.get('uploadId')),
+    source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
+    expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
+    range: parseRange(headers['x-amz-copy-source-range']),
+  };
+}
+
+function parseRange(header: string | undefined): ByteRange | undefined {
+  if (header === undefined) return undefined;
+  const range = parseCopyRange(header);
+  if (range !== undefined) return range;
+  throw invalidArgument({
+    name: 'x-amz-copy-source-range',
+    value: header,
+    message:
+      'The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy',
+  });
+}
+
+async function copyPart(context: OperationContext, input: PartCopyInput): Promise<OperationResult> {
+  const { key, uploadId, partNumber, range } = input;
+  const upload = await findUpload(context, { key, uploadId });
+  const source = await openCopySource(context, input.source, input.expectedOwner);
+  requireBytes(source.found.version.sizeBytes, range);
+  const { versionId } = source;
+  const part = await context.objects.copyPart({
+    calls: context.metadata,
+    bucket: context.bucket(),
+    upload,
+    partNumber,
+    source: {
+      bucket: source.bucketRow,
+      key: source.key,
+      found: source.found,
+      ...(versionId !== undefined && { versionId }),
+    },
+    ...(range && { range }),
+    signal: context.signal,
+  });
+  const text = s3Document(
+    'CopyPartResult',
+    xmlText('LastModified', isoSeconds(part.modifiedAtMs)),
+    xmlText('ETag', `"${part.etag}"`),
+    checksumXml(part.checksum),
+  );
+  return {
+    status: 200,
+    headers: { 'x-amz-copy-source-version-id': source.shownVersionId },
+    body: { kind: 'xml', text },
+  };
+}
+
+/** s3-behaviour 32: a range beyond the source is InvalidRange. A part holds 5 GiB at most. */
+function requireBytes(sourceBytes: number, range: ByteRange | undefined): void {
+  if (range !== undefined && range.offsetBytes + range.sizeBytes > sourceBytes) {
+    throw new AppError('InvalidRange', {
+      message: `Range specified is not valid for source object of size: ${sourceBytes}`,
+      fields: { ActualObjectSize: sourceBytes },
+    });
+  }
+  if ((range?.sizeBytes ?? sourceBytes) > LIMITS.partBytesMax) {
+    throw new AppError('InvalidRequest', {
+      message: `The specified copy source is larger than the maximum allowable size for a copy source: ${LIMITS.partBytesMax}`,
+    });
+  }
+}

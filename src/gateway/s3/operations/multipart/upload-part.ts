@@ -1,0 +1,50 @@
+// One part of a multipart upload, with its bytes in the request.
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import { parsePartNumber, parseUploadId } from '../../arguments.ts';
+import { addChecksum } from '../../checksum-headers.ts';
+import { findUpload, requireUploadChecksum } from '../../find-upload.ts';
+import type { AnswerHeaders } from '../../object-headers.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+
+export const uploadPart = defineOperation({
+  name: 'UploadPart',
+  match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'] },
+  logName: 'REST.PUT.PART',
+  body: 'stream',
+  errors: [
+    'BadDigest',
+    'EntityTooLarge',
+    'IncompleteBody',
+    'InvalidArgument',
+    'InvalidRequest',
+    'NoSuchUpload',
+    'XAmzContentSHA256Mismatch',
+  ],
+  parse: ({ bucket, key, query, body }) => {
+    const partNumber = parsePartNumber(query.get('partNumber') ?? '');
+    if (body.sizeBytes > LIMITS.partBytesMax) {
+      throw new AppError('EntityTooLarge', {
+        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.partBytesMax },
+      });
+    }
+    const uploadId = parseUploadId(query.get('uploadId'));
+    return { key, resource: objectArn({ bucket, key }), uploadId, partNumber, body };
+  },
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  async run(context, { key, uploadId, partNumber, body }) {
+    const upload = await findUpload(context, { key, uploadId });
+    requireUploadChecksum(upload, body.checksum?.algorithm ?? body.trailerAlgorithm);
+    const part = await context.objects.putPart({
+      calls: context.metadata,
+      bucket: context.bucket(),
+      upload,
+      partNumber,
+      body,
+      signal: context.signal,
+    });
+    const headers: AnswerHeaders = { ETag: `"${part.etag}"` };
+    addChecksum(headers, part.checksum);
+    return { status: 200, headers };
+  },
+});

@@ -1,0 +1,110 @@
+// PUT of an object from another one: a link to its data, whatever its size (service.txt 4.2). The story goes on in
+// objects/copy-object.ts.
+import { isoSeconds } from '../../../../lib/http-dates.ts';
+import { xmlText } from '../../../../lib/xml-writer.ts';
+import { AppError } from '../../../../model/errors.ts';
+import type { AccountId } from '../../../../model/names.ts';
+import type { ObjectHeaders } from '../../../../model/version.ts';
+import { answerWhenDone } from '../../answer-when-done.ts';
+import { invalidArgument } from '../../arguments.ts';
+import { checksumXml, parseChecksumAlgorithm } from '../../checksum-headers.ts';
+import type { OperationContext } from '../../context.ts';
+import { parseCopySource } from '../../copy-source.ts';
+import { parseObjectHeaders } from '../../object-headers.ts';
+import { type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
+import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+type CopyInput = ReturnType<typeof parse>;
+
+export const copyObject = defineOperation({
+  name: 'CopyObject',
+  match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' },
+  logName: 'REST.COPY.OBJECT',
+  event: 's3:ObjectCreated:Copy',
+  body: 'none',
+  errors: ['InvalidArgument', 'InvalidRequest', 'MetadataTooLarge', 'NoSuchKey', 'NoSuchVersion'],
+  differences: 'Any size in one request: only metadata is written.',
+  parse,
+  access: ({ resource }) => [['s3:PutObject', resource]],
+  run: (context, input) => answerWhenDone(context, copy(context, input)),
+});
+
+function parse(request: OperationRequest) {
+  const { bucket, key, headers } = request;
+  return {
+    key,
+    resource: objectArn({ bucket, key }),
+    source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
+    expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
+    replacement: parseReplacement(headers),
+    checksumAlgorithm: parseChecksumAlgorithm(headers),
+    // Naming a class or an encryption is a change to AWS, also when it is the one that the object has.
+    namesStorage:
+      headers['x-amz-storage-class'] !== undefined || headers['x-amz-server-side-encryption'] !== undefined,
+  };
+}
+
+/** The new object's own headers, or undefined where it takes the source's. */
+function parseReplacement(headers: OperationRequest['headers']): ObjectHeaders | undefined {
+  const directive = headers['x-amz-metadata-directive'];
+  if (directive === undefined || directive === 'COPY') return undefined;
+  if (directive === 'REPLACE') return parseObjectHeaders(headers);
+  throw invalidArgument({
+    name: 'x-amz-metadata-directive',
+    value: directive,
+    message: 'Unknown metadata directive.',
+  });
+}
+
+async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
+  const { key, replacement, checksumAlgorithm } = input;
+  const source = await openCopySource(context, input.source, input.expectedOwner);
+  requireChange(context, input, source);
+  const { versionId } = source;
+  const written = await context.objects.copyObject({
+    calls: context.metadata,
+    source: {
+      bucket: source.bucketRow,
+      key: source.key,
+      found: source.found,
+      ...(versionId !== undefined && { versionId }),
+    },
+    bucket: context.bucket(),
+    key,
+    owner: context.account().accountId,
+    ...(replacement && { headers: replacement }),
+    ...(checksumAlgorithm && { checksumAlgorithm }),
+    signal: context.signal,
+  });
+  const text = s3Document(
+    'CopyObjectResult',
+    xmlText('LastModified', isoSeconds(written.modifiedAtMs)),
+    xmlText('ETag', `"${written.etag}"`),
+    checksumXml(written.checksum),
+  );
+  return {
+    status: 200,
+    headers: {
+      'x-amz-version-id': written.versioning === 'unversioned' ? undefined : written.versionId,
+      'x-amz-copy-source-version-id': source.shownVersionId,
+    },
+    body: { kind: 'xml', text },
+  };
+}
+
+/** A copy of the current version onto itself must change something, as AWS has it. */
+function requireChange(context: OperationContext, input: CopyInput, source: OpenCopySource): void {
+  const isSameObject =
+    source.bucketRow.record.bucketId === context.bucket().record.bucketId &&
+    source.key === input.key &&
+    source.found.isLatest;
+  const { checksumAlgorithm } = input;
+  const changesChecksum =
+    checksumAlgorithm !== undefined && checksumAlgorithm !== source.found.version.checksum?.algorithm;
+  if (!isSameObject || input.replacement !== undefined || input.namesStorage || changesChecksum) return;
+  throw new AppError('InvalidRequest', {
+    message:
+      "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
+  });
+}

@@ -1,0 +1,115 @@
+// Deletes up to 1000 keys or versions in one commit of the bucket's shard. Each key is authorised, answered and
+// recorded by itself (service.txt 4.2, delete rule 2).
+import { must } from '../../../../lib/assert.ts';
+import { xmlElement, xmlText } from '../../../../lib/xml-writer.ts';
+import { AppError, ERRORS, type ErrorCode } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import type { BucketName, VersionId } from '../../../../model/names.ts';
+import type { DeleteItem } from '../../../../ports/metadata.ts';
+import { hasBodyDigest } from '../../checksum-headers.ts';
+import type { OperationContext } from '../../context.ts';
+import { type DeleteEntry, parseDeleteBody } from '../../delete-body.ts';
+import { type Deleted, requireDeleted } from '../../delete-outcome.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+import { s3Document } from '../../vendor.ts';
+
+type EntryResult = { kind: 'deleted'; deleted: Deleted } | { kind: 'refused'; code: ErrorCode };
+
+export const deleteObjects = defineOperation({
+  name: 'DeleteObjects',
+  match: { method: 'POST', on: 'bucket', query: ['delete'] },
+  logName: 'REST.POST.MULTI_OBJECT_DELETE',
+  body: 'xml',
+  bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
+  errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError', 'NotImplemented'],
+  parse: ({ bucket, headers, xmlBody }) => {
+    if (!hasBodyDigest(headers)) {
+      throw new AppError('InvalidRequest', {
+        message: 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
+      });
+    }
+    return { bucket, ...parseDeleteBody(xmlBody) };
+  },
+  // Every key is a decision of its own, made in `run`: a caller may be allowed some of them.
+  access: () => [],
+  async run(context, { bucket, isQuiet, entries }) {
+    const results = await deleteEntries(context, bucket, entries);
+    let inner = '';
+    for (const [index, entry] of entries.entries()) {
+      const result = must(results[index], 'a result for each entry');
+      recordEntry(context, entry, result);
+      if (result.kind === 'refused') inner += refusedXml(entry, result.code);
+      else if (!isQuiet) inner += deletedXml(entry, result.deleted);
+    }
+    return { status: 200, body: { kind: 'xml', text: s3Document('DeleteResult', inner) } };
+  },
+});
+
+async function deleteEntries(
+  context: OperationContext,
+  bucket: BucketName,
+  entries: readonly DeleteEntry[],
+): Promise<EntryResult[]> {
+  const items: DeleteItem[] = [];
+  const results = entries.map((entry): EntryResult | undefined => {
+    if (entry.kind === 'refused') return { kind: 'refused', code: entry.code };
+    const { kind: _kind, ...item } = entry;
+    const action = item.versionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
+    const isAllowed = context.authorize([[action, objectArn({ bucket, key: item.key })]], context.bucket());
+    if (!isAllowed) return { kind: 'refused', code: 'AccessDenied' };
+    items.push(item);
+    return undefined;
+  });
+  const committed = items.length === 0 ? [] : await commit(context, items);
+  let next = 0;
+  return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));
+}
+
+async function commit(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
+    bucketId: claim.bucketId,
+    owner: context.account().accountId,
+    items,
+  });
+  return value.items.map((outcome) => {
+    try {
+      return { kind: 'deleted', deleted: requireDeleted(outcome) };
+    } catch (error) {
+      if (error instanceof AppError) return { kind: 'refused', code: error.code };
+      throw error;
+    }
+  });
+}
+
+function recordEntry(context: OperationContext, entry: DeleteEntry, result: EntryResult): void {
+  const { key, versionId } = entry;
+  const isRefused = result.kind === 'refused';
+  context.record.item({
+    key,
+    status: isRefused ? ERRORS[result.code].status : 204,
+    ...(versionId !== undefined && { versionId }),
+    ...(isRefused && { errorCode: result.code }),
+  });
+}
+
+function deletedXml(entry: DeleteEntry, deleted: Deleted): string {
+  const markerId: VersionId | undefined = deleted.isDeleteMarker ? deleted.versionId : undefined;
+  return xmlElement(
+    'Deleted',
+    xmlText('Key', entry.key),
+    xmlText('VersionId', entry.versionId),
+    xmlText('DeleteMarker', deleted.isDeleteMarker || undefined),
+    xmlText('DeleteMarkerVersionId', markerId),
+  );
+}
+
+function refusedXml(entry: DeleteEntry, code: ErrorCode): string {
+  return xmlElement(
+    'Error',
+    xmlText('Key', entry.key),
+    xmlText('VersionId', entry.versionId),
+    xmlText('Code', code),
+    xmlText('Message', ERRORS[code].message),
+  );
+}
