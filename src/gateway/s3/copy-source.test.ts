@@ -14,7 +14,7 @@ test.each([
   ['bucket/a%2Bb%3Fc', 'bucket', 'a+b?c'],
   ['bucket/%C3%A4', 'bucket', 'ä'],
   ['bucket/\u00c3\u00a4', 'bucket', 'ä'],
-  ['bucket/100%', 'bucket', '100%'],
+  ['bucket/100%25', 'bucket', '100%'],
   ['bucket/a?b', 'bucket', 'a?b'],
   ['No_Bucket/key', 'No_Bucket', 'key'],
 ])('%s', (header, bucket, key) => {
@@ -42,6 +42,7 @@ test.each([
   '/bucket',
   '//key',
   'bucket/%FF',
+  'bucket/100%',
   'bucket/key?versionId=',
   'bucket/key?versionId=no',
   `bucket/${'k'.repeat(1025)}`,

@@ -1,5 +1,5 @@
 // Where a copy takes its bytes from: the x-amz-copy-source header. Not here: whether the source exists and may be read.
-import { fromUtf8 } from '../../lib/bytes.ts';
+import { bytesToText, percentDecode } from '../../lib/uri.ts';
 import { type ObjectKey, parseObjectKey, type VersionId } from '../../model/names.ts';
 import { invalidArgument, parseVersionId } from './arguments.ts';
 
@@ -12,17 +12,16 @@ export interface CopySource {
 
 const NAME = 'x-amz-copy-source';
 const VERSION_SEPARATOR = '?versionId=';
-const PERCENT_PAIR = /%([0-9A-Fa-f]{2})/g;
 
 /**
- * Reads `[/]bucket/key[?versionId=id]`, percent-encoded or not. A plus is a plus: SDKs write a space as %20. The key
- * may hold a bare "?"; only the last `?versionId=` splits off a version, as AWS does.
+ * Reads `[/]bucket/key[?versionId=id]`, percent-encoded. A plus is a plus: SDKs write a space as %20. The key may hold
+ * a bare "?"; only the last `?versionId=` splits off a version, as AWS does.
  */
 export function parseCopySource(header: string): CopySource {
   const separator = header.lastIndexOf(VERSION_SEPARATOR);
   const versionId =
     separator === -1 ? undefined : parseVersionId(header.slice(separator + VERSION_SEPARATOR.length));
-  const path = decodePercent(separator === -1 ? header : header.slice(0, separator));
+  const path = decodePath(separator === -1 ? header : header.slice(0, separator));
   if (path === undefined) throw refuse(header, 'Invalid copy source encoding');
   const start = path.startsWith('/') ? 1 : 0;
   const slash = path.indexOf('/', start);
@@ -36,16 +35,9 @@ export function parseCopySource(header: string): CopySource {
   return source;
 }
 
-/** Header characters are bytes: what is not a percent pair stands for itself. Undefined when the whole is no UTF-8. */
-function decodePercent(text: string): string | undefined {
-  const bytes = text.replace(PERCENT_PAIR, (_pair, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  try {
-    return fromUtf8(Buffer.from(bytes, 'latin1'));
-  } catch {
-    return undefined;
-  }
+function decodePath(encoded: string): string | undefined {
+  const bytes = percentDecode(encoded);
+  return bytes === undefined ? undefined : bytesToText(bytes);
 }
 
 function refuse(value: string, message: string): Error {

@@ -2,6 +2,7 @@
 // a listing on. Pages come from the shard in order; nothing is sorted or filtered here.
 import { fromUtf8 } from '../../lib/bytes.ts';
 import { isoSeconds } from '../../lib/http-dates.ts';
+import { percentEncodePath, textToBytes } from '../../lib/uri.ts';
 import { escapeXml } from '../../lib/xml-writer.ts';
 import type { AccountId } from '../../model/names.ts';
 import type { ListedObject } from '../../ports/metadata.ts';
@@ -11,8 +12,8 @@ import type { OperationContext } from './context.ts';
 /** Turns a key, prefix or marker into the text of an element. */
 export type WriteName = (name: string) => string;
 
-const PLAIN_IN_URL = /^[A-Za-z0-9._~/-]*$/;
-const NOT_PLAIN = /[!'()*]/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: keys hold any characters
+const ASCII = /^[\u0000-\u007f]*$/;
 const TOKEN_VERSION = '1';
 const TOKEN = /^1[A-Za-z0-9_-]*$/;
 
@@ -23,12 +24,7 @@ export function nameWriter(isUrlEncoded: boolean): WriteName {
 
 /** RFC 3986 with "/" kept: %20 for a space, %2B for a plus (s3-behaviour 36). Needs no XML escaping. */
 export function percentEncode(name: string): string {
-  if (PLAIN_IN_URL.test(name)) return name;
-  return encodeURIComponent(name).replaceAll('%2F', '/').replace(NOT_PLAIN, hexPair);
-}
-
-function hexPair(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+  return ASCII.test(name) ? percentEncodePath(name) : percentEncodePath(textToBytes(name));
 }
 
 /** `<Contents>` of each object. `owners`: from ownersXml, where the listing shows owners. */
