@@ -1,0 +1,50 @@
+// AES-256-GCM for small things: wrapped keys, sealed headers. One self-contained value: nonce | ciphertext | tag.
+// Bodies are sealed by seal.ts, piece by piece. Key material only passes through; nothing is kept.
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { assert } from './assert.ts';
+
+export const NONCE_BYTES = 12;
+export const TAG_BYTES = 16;
+export const KEY_BYTES = 32;
+
+/** `nonce` must be random: the same key seals more than one thing. `context` is bound in, not stored. */
+export function sealBytes(options: {
+  key: Uint8Array;
+  nonce: Uint8Array;
+  context: string;
+  plaintext: Uint8Array;
+}): Uint8Array {
+  const { key, nonce, context, plaintext } = options;
+  assert(nonce.length === NONCE_BYTES, 'a nonce has 12 bytes');
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** undefined when key, context or bytes are not those of the sealing. */
+export function openBytes(options: {
+  key: Uint8Array;
+  context: string;
+  sealed: Uint8Array;
+}): Uint8Array | undefined {
+  const { key, context, sealed } = options;
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+  const plaintext = decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES));
+  try {
+    decipher.final();
+  } catch {
+    return undefined;
+  }
+  return plaintext;
+}
+
+/**
+ * A key for one purpose from a random key: HKDF-Expand of one block (RFC 5869 2.3; its first step may be left out for
+ * a key that is uniformly random, 3.3).
+ */
+export function deriveKey(key: Uint8Array, purpose: string): Uint8Array {
+  return createHmac('sha256', key).update(purpose).update(Uint8Array.of(1)).digest();
+}

@@ -1,0 +1,25 @@
+// Digests and sealing of bodies, on whatever thread is best. Contract, held by tests/contract/codec-pool.test.ts:
+// - `seal` takes over the chunk's ArrayBuffer and gives back the same bytes sealed, over an ArrayBuffer of the same
+//   size. Calls may overlap; chunks are worked on, and resolve, in the order of the calls.
+// - A sealer ends by `finish` or `abandon`; after an error only `abandon` is left. Neither holds up other bodies.
+import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../lib/body-sealer.ts';
+
+export interface SealedChunk {
+  bytes: Uint8Array<ArrayBuffer>;
+  crcs: ChunkCrcs;
+}
+
+export interface BodySealer {
+  seal(chunk: PlainChunk & { bytes: Uint8Array<ArrayBuffer> }): Promise<SealedChunk>;
+  /** After the last chunk has been sealed. */
+  finish(): Promise<BodyHashes>;
+  /** Lets go of the state; seals that are under way reject or resolve. Safe to repeat, and after `finish`. */
+  abandon(): void;
+}
+
+export interface CodecPoolPort {
+  /** `sizeBytes`: of the whole body, by which the pool chooses where it is worked on. */
+  open(options: SealerOptions & { sizeBytes: number }): BodySealer;
+  /** For shutdown: ends the threads; what is under way rejects. */
+  close(): Promise<void>;
+}

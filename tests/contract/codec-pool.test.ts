@@ -1,0 +1,113 @@
+// What every CodecPoolPort promises (src/ports/codec-pool.ts), run over each adapter.
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, describe, expect, test } from 'vitest';
+import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
+import { createCodecPool } from '../../src/adapters/piscina-codec-pool.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { crcOf } from '../../src/lib/crc.ts';
+import { layPlaintext, openPiece, pieceCount, sealedBytes } from '../../src/lib/seal.ts';
+import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
+
+const threads = createCodecPool({ workers: 1 });
+afterAll(() => threads.close());
+
+const PIECE = 16 * 1024;
+const CHUNK = 80 * 1024;
+const blobId = '00112233445566778899aabbccddeeff';
+const dataKey = randomBytes(32);
+
+function cut(body: Uint8Array) {
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < body.length; at += CHUNK) parts.push(body.subarray(at, at + CHUNK));
+  return parts.map((plaintext, index) => {
+    const bytes = new Uint8Array(sealedBytes({ sizeBytes: plaintext.length, pieceBytes: PIECE }));
+    layPlaintext(bytes, plaintext, { offsetBytes: 0, pieceBytes: PIECE });
+    return { bytes, sizeBytes: plaintext.length, isLast: index === parts.length - 1 };
+  });
+}
+
+function open(pool: CodecPoolPort, sizeBytes: number) {
+  return pool.open({
+    blobId,
+    dataKey,
+    pieceBytes: PIECE,
+    hashes: ['MD5', 'SHA256'],
+    crcs: ['CRC32', 'CRC64NVME'],
+    sizeBytes,
+  });
+}
+
+describe.each([
+  ['inline', inlineCodecPool],
+  ['piscina', threads],
+])('%s', (_name, pool) => {
+  test.each([1, PIECE, CHUNK, 3 * CHUNK - 1, 5 * CHUNK + 7])('seals and digests %i bytes', async (size) => {
+    const body = randomBytes(size);
+    const chunks = cut(body);
+    const sealer = open(pool, size);
+    const sizes = chunks.map(({ sizeBytes }) => sizeBytes);
+    const sealed = await Promise.all(chunks.map((chunk) => sealer.seal(chunk)));
+    const hashes = await sealer.finish();
+    sealer.abandon();
+    expect(toHex(hashes.MD5 ?? new Uint8Array())).toBe(createHash('md5').update(body).digest('hex'));
+    expect(toHex(hashes.SHA256 ?? new Uint8Array())).toBe(createHash('sha256').update(body).digest('hex'));
+    const opened: Uint8Array[] = [];
+    for (const [chunkIndex, { bytes, crcs }] of sealed.entries()) {
+      const sizeBytes = sizes[chunkIndex] ?? 0;
+      const isLastChunk = chunkIndex === sealed.length - 1;
+      const position = { blobId, chunkIndex, isLastChunk, sizeBytes, pieceBytes: PIECE };
+      const plain = body.subarray(chunkIndex * CHUNK, chunkIndex * CHUNK + sizeBytes);
+      expect(toHex(crcs.CRC32 ?? new Uint8Array())).toBe(toHex(crcOf('CRC32', plain)));
+      expect(toHex(crcs.CRC64NVME ?? new Uint8Array())).toBe(toHex(crcOf('CRC64NVME', plain)));
+      for (let piece = 0; piece < pieceCount(position); piece++)
+        opened.push(openPiece({ dataKey, position, chunk: bytes, piece }) ?? Buffer.from('not opened'));
+    }
+    expect(Buffer.concat(opened).equals(body)).toBe(true);
+  });
+
+  test('gives back an ArrayBuffer of the size that it was given', async () => {
+    const [chunk] = cut(randomBytes(CHUNK));
+    if (chunk === undefined) throw new Error('one chunk');
+    const { bytes } = await open(pool, CHUNK).seal({ ...chunk, bytes: new Uint8Array(chunk.bytes) });
+    expect(bytes.buffer.byteLength).toBe(sealedBytes({ sizeBytes: CHUNK, pieceBytes: PIECE }));
+  });
+
+  test('bodies that wait do not hold up others, and may be abandoned at any time', async () => {
+    const size = 2 * CHUNK;
+    const waiting = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const sealer = open(pool, size);
+        const [first] = cut(randomBytes(size));
+        if (first !== undefined) await sealer.seal(first);
+        return sealer;
+      }),
+    );
+    const body = randomBytes(size);
+    const sealer = open(pool, size);
+    await Promise.all(cut(body).map((chunk) => sealer.seal(chunk)));
+    expect(toHex((await sealer.finish()).MD5 ?? new Uint8Array())).toBe(
+      createHash('md5').update(body).digest('hex'),
+    );
+    for (const abandoned of waiting) {
+      abandoned.abandon();
+      abandoned.abandon();
+    }
+  });
+
+  test('a chunk that does not fit its plaintext is refused, and the body goes no further', async () => {
+    const sealer = open(pool, 3 * CHUNK);
+    await expect(sealer.seal({ bytes: new Uint8Array(10), sizeBytes: 10, isLast: false })).rejects.toThrow(
+      'room for its tags',
+    );
+    sealer.abandon();
+  });
+});
+
+test('closing the pool rejects what is under way', async () => {
+  const pool = createCodecPool({ workers: 1 });
+  const sealer = open(pool, 3 * CHUNK);
+  const [first] = cut(randomBytes(2 * CHUNK));
+  if (first !== undefined) await sealer.seal(first);
+  await pool.close();
+  await expect(sealer.finish()).rejects.toThrow();
+});
