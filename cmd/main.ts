@@ -8,7 +8,7 @@ import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
-import { readConfig } from './read-config.ts';
+import { readConfig, withSecretsRead } from './read-config.ts';
 
 const ROWS: readonly SettingRow[] = SETTINGS;
 
@@ -20,7 +20,10 @@ function buildProgram(): Command {
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
   addServerCommand(program);
   addClientCommands(program, {
-    env: process.env,
+    // Read when a command asks, so that a bad secret file does not stop the others.
+    get env() {
+      return withSecretsRead(process.env);
+    },
     print: (line) => process.stdout.write(`${line}\n`),
     nowMs: Date.now,
     sleep,

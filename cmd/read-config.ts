@@ -23,7 +23,7 @@ export function readConfig(input: ConfigInput): Config {
 }
 
 /** Each NAME_FILE variable replaced by NAME with the file's text, without the line end that editors add. */
-function withSecretsRead(env: ConfigInput['env']): ConfigInput['env'] {
+export function withSecretsRead(env: ConfigInput['env']): ConfigInput['env'] {
   const read: Record<string, string | undefined> = { ...env };
   for (const row of SETTINGS) {
     const fileVariable = fileVariableOf(row);
