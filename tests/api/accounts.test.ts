@@ -1,0 +1,200 @@
+// Accounts through the command line tool and the operator API, and what they may then do on S3.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type CreateOptions,
+  createAccount,
+  deleteAccount,
+  listAccounts,
+  setAccount,
+  showAccount,
+  suspendAccount,
+} from '../../src/cli/account-commands.ts';
+import type { CliContext } from '../../src/cli/connect.ts';
+import { send } from '../support/raw-s3.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
+
+let printed: string[] = [];
+const context: CliContext = {
+  env: {},
+  print: (line) => void printed.push(line),
+  nowMs: Date.now,
+  sleep: async () => {},
+};
+
+/** Runs a command with --json and gives what it printed. */
+async function run<T>(command: (options: { dataDir: string; json: boolean }) => Promise<void>): Promise<T> {
+  printed = [];
+  await command({ dataDir: server.dataDir, json: true });
+  return JSON.parse(printed.join('\n')) as T;
+}
+
+interface Account {
+  id: string;
+  name: string;
+  email: string;
+  canonicalId: string;
+  state: string;
+  bucketsMax: number;
+  bucketCount: number;
+  accessKey: string;
+  secretKey: string;
+}
+
+const create = (fields: Partial<CreateOptions> & { name: string; email: string }) =>
+  run<Account>((options) => createAccount(context, { ...fields, ...options }));
+const show = (reference: string) => run<Account>((options) => showAccount(context, reference, options));
+const set = (reference: string, changes: { maxBuckets?: string; state?: string }) =>
+  run<Account>((options) => setAccount(context, reference, { ...changes, ...options }));
+
+/** As an account, on S3. */
+const asAccount = (account: Account) => ({
+  endpoint: server.endpoint,
+  accessKey: account.accessKey,
+  secretKey: account.secretKey,
+});
+
+test('an account is created with keys that work, and is its own', async () => {
+  const one = await create({ name: 'Team one', email: 'One@Example.com' });
+  const two = await create({ name: 'Team two', email: 'two@example.com' });
+  expect(one).toMatchObject({ name: 'Team one', email: 'one@example.com', state: 'paid', bucketsMax: 1000 });
+  expect(one.id).toMatch(/^\d{12}$/);
+  expect(one.canonicalId).toMatch(/^[0-9a-f]{64}$/);
+  expect(one.accessKey).toMatch(/^HF[A-Z0-9]{18}$/);
+  expect(one.secretKey).toMatch(/^[A-Za-z0-9]{40}$/);
+
+  expect((await send(asAccount(one), { method: 'PUT', path: '/bucket-of-one' })).status).toBe(200);
+  expect((await send(asAccount(two), { method: 'GET', path: '/bucket-of-one' })).status).toBe(403);
+  expect((await send(server, { method: 'GET', path: '/bucket-of-one' })).status).toBe(403);
+  expect((await send(asAccount(two), { method: 'PUT', path: '/bucket-of-one' })).status).toBe(409);
+  const mine = await send(asAccount(one), { method: 'GET', path: '/' });
+  const theirs = await send(asAccount(two), { method: 'GET', path: '/' });
+  expect(mine.body.toString()).toContain('<Name>bucket-of-one</Name>');
+  expect(mine.body.toString()).toContain(
+    `<Owner><ID>${one.canonicalId}</ID><DisplayName>Team one</DisplayName></Owner>`,
+  );
+  expect(theirs.body.toString()).not.toContain('bucket-of-one');
+});
+
+test('keys, canonical id and state may be given', async () => {
+  const given = {
+    name: 'given',
+    email: 'given@example.com',
+    accessKey: 'AKIAGIVEN',
+    secretKey: 'some/secret+key==',
+    canonicalId: 'ab'.repeat(32),
+    state: 'trial',
+  };
+  expect(await create(given)).toMatchObject(given);
+  expect((await send({ ...server, ...given }, { method: 'GET', path: '/' })).status).toBe(200);
+});
+
+test.each([
+  ['name', { name: 'taken name', email: 'other@example.com' }],
+  ['email', { name: 'other name', email: 'TAKEN@example.com' }],
+  ['canonical id', { name: 'other name', email: 'other@example.com', canonicalId: 'cd'.repeat(32) }],
+  [
+    'access key',
+    {
+      name: 'other name',
+      email: 'other@example.com',
+      accessKey: 'AKIATAKEN',
+      secretKey: 'a secret'.replace(' ', '-'),
+    },
+  ],
+])('a %s that is taken is refused, and nothing is made', async (word, fields) => {
+  if (word === 'name') {
+    const keys = { accessKey: 'AKIATAKEN', secretKey: 'taken-secret', canonicalId: 'cd'.repeat(32) };
+    await create({ name: 'taken name', email: 'taken@example.com', ...keys });
+  }
+  await expect(create(fields)).rejects.toThrow(
+    `An account with this ${word} already exists. (EntityAlreadyExists)`,
+  );
+  await expect(show('other name')).rejects.toThrow('NoSuchEntity');
+});
+
+test('bad fields are named', async () => {
+  await expect(create({ name: 'x', email: 'nobody', accessKey: 'AKIA' })).rejects.toThrow(
+    /name must have .*; email must be an e-mail address; secretKey must be given .* \(ValidationError\)/,
+  );
+  await expect(create({ name: 'fine', email: 'fine@example.com', state: 'gone' })).rejects.toThrow(
+    'state must be one of trial, paid, suspended',
+  );
+});
+
+test('an account is found by id, name, e-mail and canonical id', async () => {
+  const { secretKey, ...made } = await create({ name: 'find@me', email: 'find@example.com' });
+  for (const reference of [made.id, made.name, 'FIND@example.com', made.canonicalId]) {
+    expect(await show(reference)).toEqual(made);
+  }
+  expect(JSON.stringify(made)).not.toContain(secretKey);
+  await expect(show('nobody at all')).rejects.toThrow('There is no such account. (NoSuchEntity)');
+  await expect(show('000000000001')).rejects.toThrow('NoSuchEntity');
+});
+
+test('the list has every account, root first made, and no secrets', async () => {
+  const made = await create({ name: 'listed', email: 'listed@example.com' });
+  const accounts = await run<Account[]>((options) => listAccounts(context, options));
+  expect(accounts.map(({ name }) => name)).toEqual(expect.arrayContaining(['root', 'listed']));
+  expect(accounts.find(({ id }) => id === made.id)?.accessKey).toBe(made.accessKey);
+  expect(JSON.stringify(accounts)).not.toContain('secretKey');
+  printed = [];
+  await listAccounts(context, { dataDir: server.dataDir });
+  expect(printed[0]).toMatch(/^ID +STATE +BUCKETS +ACCESS KEY +NAME +E-MAIL\n/);
+});
+
+test('a suspended account is refused at once with AccountProblem, and served again when it is paid', async () => {
+  const account = await create({ name: 'late payer', email: 'late@example.com' });
+  expect((await send(asAccount(account), { method: 'PUT', path: '/late-payer' })).status).toBe(200);
+  expect(await run((options) => suspendAccount(context, account.id, options))).toMatchObject({
+    state: 'suspended',
+  });
+  const refused = await send(asAccount(account), { method: 'GET', path: '/late-payer' });
+  expect([refused.status, refused.body.toString()]).toEqual([
+    403,
+    expect.stringContaining('<Code>AccountProblem</Code>'),
+  ]);
+  expect(await set(account.id, { state: 'paid' })).toMatchObject({ state: 'paid' });
+  expect((await send(asAccount(account), { method: 'GET', path: '/late-payer' })).status).toBe(200);
+});
+
+test('the limit of buckets is the account’s', async () => {
+  const account = await create({ name: 'small one', email: 'small@example.com' });
+  expect(await set(account.id, { maxBuckets: '1' })).toMatchObject({ bucketsMax: 1, state: 'paid' });
+  expect((await send(asAccount(account), { method: 'PUT', path: '/small-one-1' })).status).toBe(200);
+  const refused = await send(asAccount(account), { method: 'PUT', path: '/small-one-2' });
+  expect([refused.status, refused.body.toString()]).toEqual([400, expect.stringContaining('TooManyBuckets')]);
+  expect((await set(account.id, { maxBuckets: '2' })).bucketCount).toBe(1);
+  expect((await send(asAccount(account), { method: 'PUT', path: '/small-one-2' })).status).toBe(200);
+  await expect(set(account.id, {})).rejects.toThrow('give --max-buckets, --state or both');
+  await expect(set(account.id, { maxBuckets: 'many' })).rejects.toThrow('must be a whole number');
+});
+
+test('an account is deleted once it owns no bucket; its keys are then unknown', async () => {
+  const account = await create({ name: 'leaving', email: 'leaving@example.com' });
+  await send(asAccount(account), { method: 'PUT', path: '/leaving-1' });
+  const remove = () => run((options) => deleteAccount(context, account.name, options));
+  await expect(remove()).rejects.toThrow(
+    'The account still owns buckets. Delete them first. (DeleteConflict)',
+  );
+  expect((await send(asAccount(account), { method: 'DELETE', path: '/leaving-1' })).status).toBe(204);
+  expect(await remove()).toEqual({});
+  const refused = await send(asAccount(account), { method: 'GET', path: '/' });
+  expect([refused.status, refused.body.toString()]).toEqual([
+    403,
+    expect.stringContaining('InvalidAccessKeyId'),
+  ]);
+  await expect(remove()).rejects.toThrow('NoSuchEntity');
+  await create({ name: 'leaving', email: 'leaving@example.com' });
+});
+
+test('the root account can be neither suspended nor deleted', async () => {
+  const message = 'The root account can be neither suspended nor deleted. (AccessDenied)';
+  await expect(run((options) => suspendAccount(context, 'root', options))).rejects.toThrow(message);
+  await expect(run((options) => deleteAccount(context, 'root', options))).rejects.toThrow(message);
+});

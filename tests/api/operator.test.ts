@@ -1,0 +1,129 @@
+// The operator API itself: who may call it, what it refuses, and the shape of its errors.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type CliContext, connect } from '../../src/cli/connect.ts';
+import { signRequest } from '../../src/cli/sign-request.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
+
+interface Call {
+  method?: string;
+  path?: string;
+  body?: string;
+  /** After signing. */
+  headers?: Record<string, string>;
+  credentials?: { accessKey: string; secretKey: string };
+  sentBody?: string;
+  nowMs?: number;
+}
+
+async function call(options: Call = {}) {
+  const { method = 'GET', path = '/holdfast-admin/v1/accounts', body = '', credentials = server } = options;
+  const host = new URL(server.endpoint).host;
+  const signed = signRequest({ method, host, path, body, credentials, nowMs: options.nowMs ?? Date.now() });
+  const { host: _, ...headers } = { ...signed, ...options.headers };
+  const sentBody = options.sentBody ?? body;
+  const answer = await fetch(server.endpoint + path, {
+    method,
+    headers,
+    ...(sentBody !== '' && { body: sentBody }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, headers: answer.headers, json: text === '' ? undefined : JSON.parse(text) };
+}
+
+test('the root account is served, in JSON', async () => {
+  const answer = await call();
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json']);
+  expect(answer.json.accounts[0]).toMatchObject({ name: 'root', isRoot: true, state: 'paid' });
+});
+
+test('another account is refused', async () => {
+  const body = JSON.stringify({ name: 'not the operator', email: 'not@example.com' });
+  const { json: account, status } = await call({ method: 'POST', body });
+  expect(status).toBe(201);
+  const answer = await call({ credentials: account });
+  expect(answer).toMatchObject({ status: 403, json: { error: { code: 'AccessDenied' } } });
+  expect(answer.json.requestId).toMatch(/^[0-9A-F]{16}$/);
+});
+
+test.each<[string, Call, number, string]>([
+  ['no signature', { headers: { authorization: '' } }, 403, 'AccessDenied'],
+  [
+    'an unknown key',
+    { credentials: { accessKey: 'HFNOBODY', secretKey: 'x'.repeat(40) } },
+    403,
+    'InvalidAccessKeyId',
+  ],
+  [
+    'another body than the signed one',
+    { method: 'POST', body: '{}', sentBody: '{"a":1}' },
+    400,
+    'XAmzContentSHA256Mismatch',
+  ],
+  ['an old signature', { nowMs: Date.now() - 16 * 60_000 }, 403, 'RequestTimeTooSkewed'],
+  [
+    'a signature for S3',
+    {
+      headers: {
+        authorization:
+          'AWS4-HMAC-SHA256 Credential=HF/20250101/us-east/s3/aws4_request, SignedHeaders=host, Signature=00',
+      },
+    },
+    400,
+    'AuthorizationHeaderMalformed',
+  ],
+  ['an unknown endpoint', { path: '/holdfast-admin/v1/nothing' }, 404, 'NoSuchEntity'],
+  ['another version of the API', { path: '/holdfast-admin/v2/accounts' }, 404, 'NoSuchEntity'],
+  ['a method that it has not', { method: 'PUT' }, 405, 'MethodNotAllowed'],
+  ['a body that is no JSON', { method: 'POST', body: '{' }, 400, 'ValidationError'],
+  ['a body that is no object', { method: 'POST', body: '[]' }, 400, 'ValidationError'],
+  ['a bad escape in the path', { path: '/holdfast-admin/v1/accounts/%zz' }, 400, 'InvalidURI'],
+])('refuses %s', async (_, options, status, code) => {
+  expect(await call(options)).toMatchObject({ status, json: { error: { code } } });
+});
+
+test('a wrong secret is refused', async () => {
+  const credentials = { accessKey: server.accessKey, secretKey: 'x'.repeat(40) };
+  expect(await call({ credentials })).toMatchObject({
+    status: 403,
+    json: { error: { code: 'SignatureDoesNotMatch' } },
+  });
+});
+
+test('fields are checked, each with its message', async () => {
+  const body = JSON.stringify({ name: 5, emial: 'a@b' });
+  expect((await call({ method: 'POST', body })).json.error).toEqual({
+    code: 'ValidationError',
+    message: 'emial is not a known field; name must be a string; email is required',
+    fields: { emial: 'is not a known field', name: 'must be a string', email: 'is required' },
+  });
+});
+
+test('a body beyond the limit is refused', async () => {
+  const body = JSON.stringify({ name: 'x'.repeat(70_000) });
+  expect(await call({ method: 'POST', body })).toMatchObject({
+    status: 400,
+    json: { error: { code: 'MaxMessageLengthExceeded' } },
+  });
+});
+
+test('the tool takes its credentials from the environment, and says what is wrong', async () => {
+  const context: CliContext = { env: {}, print: () => {}, nowMs: Date.now, sleep: async () => {} };
+  const nowhere = { dataDir: '/nowhere', endpoint: server.endpoint };
+  await expect(connect(context, nowhere)).rejects.toThrow(
+    'no credentials: cannot read /nowhere/root-credentials.json',
+  );
+  const env = { HOLDFAST_ROOT_ACCESS_KEY: server.accessKey, HOLDFAST_ROOT_SECRET_KEY: server.secretKey };
+  const client = await connect({ ...context, env }, nowhere);
+  expect(await client.call('GET', '/keys')).toMatchObject({ olderKeyIds: [] });
+  const lost = await connect({ ...context, env }, { endpoint: 'http://127.0.0.1:1' });
+  await expect(lost.call('GET', '/keys')).rejects.toThrow('cannot reach the server at http://127.0.0.1:1');
+  await expect(connect({ ...context, env }, { endpoint: 'nowhere' })).rejects.toThrow(
+    '--endpoint must be a URL',
+  );
+});

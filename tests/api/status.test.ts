@@ -1,0 +1,107 @@
+// holdfast status and holdfast keys, against a server in use.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CliContext } from '../../src/cli/connect.ts';
+import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
+import { showStatus } from '../../src/cli/status-command.ts';
+import { send } from '../support/raw-s3.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
+
+let printed: string[] = [];
+const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+
+async function run(command: (options: { dataDir: string; json?: boolean }) => Promise<void>, json = true) {
+  printed = [];
+  await command({ dataDir: server.dataDir, ...(json && { json }) });
+  return printed.join('\n');
+}
+
+const body = Buffer.alloc(3_000_000, 's');
+const put = (path: string, bytes = body) => send(server, { method: 'PUT', path, body: bytes });
+
+test('status --json tells what is stored, and on what', async () => {
+  await send(server, { method: 'PUT', path: '/status-1' });
+  await put('/status-1/chunked');
+  await put('/status-1/inline', Buffer.from('small'));
+  const status = JSON.parse(await run((options) => showStatus(context, options)));
+  expect(status).toMatchObject({
+    version: JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')).version,
+    endpoint: server.endpoint,
+    accountCount: 1,
+    bucketCount: 1,
+    objectCount: 2,
+    objectBytes: 3_000_005,
+    chunkCount: 3,
+    keys: { olderKeyIds: [] },
+    lastErrors: [],
+  });
+  expect(status.uptimeMs).toBeGreaterThan(0);
+  expect(Date.parse(status.startedAt)).toBeLessThan(Date.now());
+  expect(status.diskFreeBytes).toBeGreaterThan(0);
+  expect(status.diskTotalBytes).toBeGreaterThan(status.diskFreeBytes);
+});
+
+test('status for people is a table', async () => {
+  const lines = (await run((options) => showStatus(context, options), false)).split('\n');
+  expect(lines.map((line) => line.slice(0, 17).trimEnd())).toEqual([
+    'version',
+    'address',
+    'up for',
+    'accounts',
+    'buckets',
+    'objects',
+    'chunks',
+    'pending reclaim',
+    'disk free',
+    'master keys',
+    'last errors',
+  ]);
+  expect(lines[1]).toBe(`address          ${server.endpoint}`);
+  expect(lines[5]).toBe('objects          2, 2.86 MiB');
+});
+
+test('keys rotate --wait brings everything under a new key, and every object is still read', async () => {
+  const before = JSON.parse(await run((options) => showKeys(context, options)));
+  const after = JSON.parse(await run((options) => rotateKeys(context, { ...options, wait: true })));
+  expect(after.activeKeyId).not.toBe(before.activeKeyId);
+  expect(after.olderKeyIds).toEqual([]);
+  // Two objects and the root account's secret key at the least.
+  expect(after.rewrappedCount).toBeGreaterThanOrEqual(3);
+  expect((await send(server, { method: 'GET', path: '/status-1/chunked' })).body.equals(body)).toBe(true);
+  expect((await send(server, { method: 'GET', path: '/status-1/inline' })).body.toString()).toBe('small');
+  expect(await run((options) => showKeys(context, options), false)).toBe(
+    `master keys  ${after.activeKeyId} only, no rotation under way`,
+  );
+});
+
+test('a rotation that a kill interrupts goes on after the next start', async () => {
+  const other = await startServer({ child: true });
+  const options = { dataDir: other.dataDir, json: true };
+  await send(other, { method: 'PUT', path: '/rotated' });
+  await send(other, { method: 'PUT', path: '/rotated/key', body });
+  // A request in flight keeps the old key on the ring until the server is killed.
+  const slow = fetch(`${other.endpoint}/rotated/key`, { signal: AbortSignal.timeout(20_000) }).catch(
+    () => undefined,
+  );
+  await rotateKeys(context, options);
+  await other.kill('SIGKILL');
+  await slow;
+  const again = await startServer({ child: true, dataDir: other.dataDir });
+  for (;;) {
+    printed = [];
+    await showKeys(context, options);
+    if (JSON.parse(printed.join('')).olderKeyIds.length === 0) break;
+    await sleep(100);
+  }
+  expect((await send(again, { method: 'GET', path: '/rotated/key' })).body.equals(body)).toBe(true);
+  expect(await again.stop()).toBe(0);
+  await other.stop();
+});
