@@ -20,7 +20,7 @@ async function scrape(): Promise<string> {
 }
 
 /** The value of the line that begins with `series`. */
-function valueOf(text: string, series: string): number | undefined {
+function figureOf(text: string, series: string): number | undefined {
   const line = text.split('\n').find((candidate) => candidate.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
@@ -32,25 +32,25 @@ test('requests, bytes, commits and what is stored are counted', async () => {
   expect((await send(server, { method: 'GET', path: '/metrics-1/key' })).body.length).toBe(100_000);
   expect((await send(server, { method: 'GET', path: '/metrics-1/none' })).status).toBe(404);
   const text = await scrape();
-  expect(valueOf(text, 'holdfast_s3_requests_total{operation="PutObject",outcome="ok"}')).toBe(1);
-  expect(valueOf(text, 'holdfast_s3_requests_total{operation="GetObject",outcome="client-error"}')).toBe(1);
+  expect(figureOf(text, 'holdfast_s3_requests_total{operation="PutObject",outcome="ok"}')).toBe(1);
+  expect(figureOf(text, 'holdfast_s3_requests_total{operation="GetObject",outcome="client-error"}')).toBe(1);
   expect(
-    valueOf(text, 'holdfast_s3_request_duration_seconds_count{operation="GetObject",outcome="ok"}'),
+    figureOf(text, 'holdfast_s3_request_duration_seconds_count{operation="GetObject",outcome="ok"}'),
   ).toBe(1);
-  expect(valueOf(text, 'holdfast_s3_received_bytes_total{operation="PutObject"}')).toBe(100_000);
-  expect(valueOf(text, 'holdfast_s3_sent_bytes_total{operation="GetObject"}')).toBeGreaterThanOrEqual(
+  expect(figureOf(text, 'holdfast_s3_received_bytes_total{operation="PutObject"}')).toBe(100_000);
+  expect(figureOf(text, 'holdfast_s3_sent_bytes_total{operation="GetObject"}')).toBeGreaterThanOrEqual(
     100_000,
   );
-  expect(valueOf(text, 'holdfast_s3_requests_in_flight')).toBe(0);
-  expect(valueOf(text, 'holdfast_kv_commit_group_size_count{store="metadata"}')).toBeGreaterThan(2);
-  expect(valueOf(text, 'holdfast_kv_commit_duration_seconds_count{store="chunks"}')).toBeGreaterThan(0);
-  expect(valueOf(text, 'holdfast_objects')).toBe(1);
-  expect(valueOf(text, 'holdfast_object_bytes')).toBe(100_000);
-  expect(valueOf(text, 'holdfast_buckets')).toBe(1);
-  expect(valueOf(text, 'holdfast_chunks')).toBe(1);
-  expect(valueOf(text, 'holdfast_disk_free_bytes')).toBeGreaterThan(0);
-  expect(valueOf(text, 'holdfast_body_buffer_bytes')).toBe(0);
-  expect(valueOf(text, 'holdfast_body_buffer_bytes_max')).toBe(256 * 1024 * 1024);
+  expect(figureOf(text, 'holdfast_s3_requests_in_flight')).toBe(0);
+  expect(figureOf(text, 'holdfast_kv_commit_group_size_count{store="metadata"}')).toBeGreaterThan(2);
+  expect(figureOf(text, 'holdfast_kv_commit_duration_seconds_count{store="chunks"}')).toBeGreaterThan(0);
+  expect(figureOf(text, 'holdfast_objects')).toBe(1);
+  expect(figureOf(text, 'holdfast_object_bytes')).toBe(100_000);
+  expect(figureOf(text, 'holdfast_buckets')).toBe(1);
+  expect(figureOf(text, 'holdfast_chunks')).toBe(1);
+  expect(figureOf(text, 'holdfast_disk_free_bytes')).toBeGreaterThan(0);
+  expect(figureOf(text, 'holdfast_body_buffer_bytes')).toBe(0);
+  expect(figureOf(text, 'holdfast_body_buffer_bytes_max')).toBe(256 * 1024 * 1024);
 });
 
 test('names are those of the table, labels hold no bucket, key or account', async () => {
