@@ -1,0 +1,133 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { AppError } from '../../model/errors.ts';
+import { bucketLabelOf, checkNames, parseTarget } from './target.ts';
+
+const codeOf = (act: () => unknown): string => {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof AppError ? error.code : String(error);
+  }
+  return 'none';
+};
+
+describe('path style', () => {
+  test.each([
+    ['/', 'service', '', ''],
+    ['/?x-id=ListBuckets', 'service', '', ''],
+    ['/b', 'bucket', 'b', ''],
+    ['/b/', 'bucket', 'b', ''],
+    ['/b?list-type=2', 'bucket', 'b', ''],
+    ['/b/k', 'object', 'b', 'k'],
+    ['/b//k', 'object', 'b', '/k'],
+    ['/b//', 'object', 'b', '/'],
+    ['/b/../x/./y', 'object', 'b', '../x/./y'],
+    ['/b/a%2Fb', 'object', 'b', 'a/b'],
+    ['/b/a+b%20c%2B', 'object', 'b', 'a+b c+'],
+    ['/b/%25zz', 'object', 'b', '%zz'],
+    ['/b/%C3%A9', 'object', 'b', 'é'],
+    ['/b/\u00c3\u00a9', 'object', 'b', 'é'],
+    ['/b/%EF%BB%BFk', 'object', 'b', '\ufeffk'],
+    ['/a%2Fb', 'bucket', 'a/b', ''],
+    ['http://host:9000/b/k?x', 'object', 'b', 'k'],
+    ['HTTPS://host', 'service', '', ''],
+    ['http://host?x', 'service', '', ''],
+    ['*', 'service', '', ''],
+  ])('%s is %s %s %s', (uri, level, bucket, key) => {
+    expect(parseTarget(uri, undefined)).toMatchObject({ level, bucket, key });
+  });
+
+  test.each([
+    '/b/%',
+    '/b/%zz',
+    '/b/%00',
+    '/b/%FF',
+    '/b/%C3',
+    '/%',
+    '/b?%',
+    '/b?a=%zz',
+    '/b?a=%FF',
+    '/b?a=%00',
+    'b/k',
+    '',
+    '/b/k#f',
+    'ftp://h/b',
+  ])('%j is InvalidURI', (uri) => {
+    expect(codeOf(() => parseTarget(uri, undefined))).toBe('InvalidURI');
+  });
+});
+
+test('virtual-host style: the whole path is the key', () => {
+  expect(parseTarget('/', 'b')).toMatchObject({ level: 'bucket', bucket: 'b', key: '' });
+  expect(parseTarget('/k/%20', 'b')).toMatchObject({
+    level: 'object',
+    bucket: 'b',
+    key: 'k/ ',
+    pathBytes: '/k/ ',
+  });
+  expect(parseTarget('//', 'b')).toMatchObject({ level: 'object', bucket: 'b', key: '/' });
+});
+
+test('the bucket is the label before one of our domains', () => {
+  const domains = ['eu.s3.test', 's3.test'];
+  expect(bucketLabelOf('b.s3.test:9000', domains)).toBe('b');
+  expect(bucketLabelOf('B.C.S3.test.', domains)).toBe('b.c');
+  expect(bucketLabelOf('b.eu.s3.test', domains)).toBe('b');
+  expect(bucketLabelOf('eu.s3.test', domains)).toBeUndefined();
+  expect(bucketLabelOf('s3.test', domains)).toBeUndefined();
+  expect(bucketLabelOf('xs3.test', domains)).toBeUndefined();
+  expect(bucketLabelOf('[::1]:9000', domains)).toBeUndefined();
+  expect(bucketLabelOf('127.0.0.1', [])).toBeUndefined();
+});
+
+test('names are checked: bucket rules, key length in bytes', () => {
+  expect(checkNames(parseTarget('/bucket/k', undefined))).toEqual({ bucket: 'bucket', key: 'k' });
+  expect(checkNames(parseTarget('/', undefined))).toEqual({ bucket: '', key: '' });
+  for (const bad of ['/Bucket', '/ab', '/1.2.3.4', '/a..b', '/holdfast-admin', '/a%2Fb', '/b%20c/k']) {
+    expect(codeOf(() => checkNames(parseTarget(bad, undefined)))).toBe('InvalidBucketName');
+  }
+  expect(codeOf(() => parseTarget('//k', undefined))).toBe('InvalidBucketName');
+  expect(checkNames(parseTarget(`/bucket/${'%C3%A9'.repeat(512)}`, undefined)).key).toHaveLength(512);
+  expect(codeOf(() => checkNames(parseTarget(`/bucket/${'%C3%A9'.repeat(512)}a`, undefined)))).toBe(
+    'KeyTooLongError',
+  );
+});
+
+test('parameters: first value wins, a plus is a space, what has no value is empty', () => {
+  const { parameters, pairs } = parseTarget('/b?a=1&a=2&uploads&&p=x+y%2Bz&=v&e=', undefined).query;
+  expect([...parameters]).toEqual([
+    ['a', '1'],
+    ['uploads', ''],
+    ['p', 'x y+z'],
+    ['', 'v'],
+    ['e', ''],
+  ]);
+  expect(pairs).toHaveLength(6);
+});
+
+test('any request line is a target, InvalidURI or InvalidBucketName', () => {
+  const piece = fc.constantFrom(
+    '/',
+    '%',
+    '%2F',
+    '%00',
+    '%C3',
+    '?',
+    '&',
+    '=',
+    '+',
+    '#',
+    '..',
+    'a',
+    '\u00ff',
+    '*',
+    'http://',
+  );
+  fc.assert(
+    fc.property(fc.array(piece), fc.option(fc.constant('label'), { nil: undefined }), (pieces, label) => {
+      const code = codeOf(() => checkNames(parseTarget(pieces.join(''), label)));
+      expect(['none', 'InvalidURI', 'InvalidBucketName']).toContain(code);
+    }),
+  );
+});

@@ -1,0 +1,153 @@
+// The operations of S3 that are not there, as rows of the same form: each answers 501 NotImplemented instead of being
+// taken for another operation. The first list is for good (service.txt 4.6), the second shrinks with later issues.
+import type { Level, OperationMatch } from './operation.ts';
+
+export interface UnsupportedOperation {
+  readonly name: string;
+  readonly match: OperationMatch;
+}
+
+type Method = OperationMatch['method'];
+
+/** One row for each method of a sub-resource: `names` are by method. */
+function subResource(
+  on: Level,
+  query: string,
+  names: Partial<Record<Method, string>>,
+): UnsupportedOperation[] {
+  return Object.entries(names).map(([method, name]) => ({
+    name,
+    match: { method: method as Method, on, query: [query] },
+  }));
+}
+
+/** Configurations that a bucket has many of: listed without an id, else addressed by one. */
+function numbered(query: string, noun: string): UnsupportedOperation[] {
+  const one = { PUT: `PutBucket${noun}`, DELETE: `DeleteBucket${noun}`, GET: `ListBucket${noun}s` };
+  return [
+    ...subResource('bucket', query, one),
+    { name: `GetBucket${noun}`, match: { method: 'GET', on: 'bucket', query: [query, 'id'] } },
+  ];
+}
+
+/** service.txt 4.6. */
+const NEVER: readonly UnsupportedOperation[] = [
+  ...subResource('bucket', 'accelerate', {
+    GET: 'GetBucketAccelerateConfiguration',
+    PUT: 'PutBucketAccelerateConfiguration',
+  }),
+  ...numbered('analytics', 'AnalyticsConfiguration'),
+  ...subResource('bucket', 'encryption', {
+    GET: 'GetBucketEncryption',
+    PUT: 'PutBucketEncryption',
+    DELETE: 'DeleteBucketEncryption',
+  }),
+  ...numbered('intelligent-tiering', 'IntelligentTieringConfiguration'),
+  ...subResource('bucket', 'metadataTable', {
+    GET: 'GetBucketMetadataTableConfiguration',
+    POST: 'CreateBucketMetadataTableConfiguration',
+    DELETE: 'DeleteBucketMetadataTableConfiguration',
+  }),
+  ...subResource('bucket', 'metadataConfiguration', {
+    GET: 'GetBucketMetadataConfiguration',
+    POST: 'CreateBucketMetadataConfiguration',
+    DELETE: 'DeleteBucketMetadataConfiguration',
+  }),
+  ...subResource('bucket', 'metadataInventoryTable', { PUT: 'UpdateBucketMetadataInventoryTable' }),
+  ...subResource('bucket', 'metadataJournalTable', { PUT: 'UpdateBucketMetadataJournalTable' }),
+  ...subResource('bucket', 'metadataAnnotationTable', { PUT: 'UpdateBucketMetadataAnnotationTable' }),
+  ...numbered('metrics', 'MetricsConfiguration'),
+  ...subResource('bucket', 'ownershipControls', {
+    GET: 'GetBucketOwnershipControls',
+    PUT: 'PutBucketOwnershipControls',
+    DELETE: 'DeleteBucketOwnershipControls',
+  }),
+  ...subResource('bucket', 'requestPayment', {
+    GET: 'GetBucketRequestPayment',
+    PUT: 'PutBucketRequestPayment',
+  }),
+  ...subResource('bucket', 'publicAccessBlock', {
+    GET: 'GetPublicAccessBlock',
+    PUT: 'PutPublicAccessBlock',
+    DELETE: 'DeletePublicAccessBlock',
+  }),
+  ...subResource('bucket', 'policyStatus', { GET: 'GetBucketPolicyStatus' }),
+  ...subResource('bucket', 'session', { GET: 'CreateSession' }),
+  ...subResource('bucket', 'tagging', {
+    GET: 'GetBucketTagging',
+    PUT: 'PutBucketTagging',
+    DELETE: 'DeleteBucketTagging',
+  }),
+  ...subResource('bucket', 'cors', {
+    GET: 'GetBucketCors',
+    PUT: 'PutBucketCors',
+    DELETE: 'DeleteBucketCors',
+  }),
+  ...subResource('bucket', 'abac', { GET: 'GetBucketAbac', PUT: 'PutBucketAbac' }),
+  ...subResource('bucket', 'website', { PUT: 'PutBucketWebsite', DELETE: 'DeleteBucketWebsite' }),
+  ...numbered('inventory', 'InventoryConfiguration'),
+  ...subResource('bucket', 'replication', {
+    PUT: 'PutBucketReplication',
+    DELETE: 'DeleteBucketReplication',
+  }),
+  ...subResource('object', 'attributes', { GET: 'GetObjectAttributes' }),
+  ...subResource('object', 'torrent', { GET: 'GetObjectTorrent' }),
+  ...subResource('object', 'restore', { POST: 'RestoreObject' }),
+  ...subResource('object', 'select', { POST: 'SelectObjectContent' }),
+  ...subResource('object', 'renameObject', { PUT: 'RenameObject' }),
+  ...subResource('object', 'encryption', { PUT: 'UpdateObjectEncryption' }),
+  ...subResource('object', 'annotation', {
+    GET: 'GetObjectAnnotation',
+    PUT: 'PutObjectAnnotation',
+    DELETE: 'DeleteObjectAnnotation',
+  }),
+  { name: 'WriteGetObjectResponse', match: { method: 'POST', on: 'bucket', header: 'x-amz-request-route' } },
+  { name: 'CreateJob', match: { method: 'POST', on: 'object', header: 'x-amz-account-id' } },
+  { name: 'ListJobs', match: { method: 'GET', on: 'object', header: 'x-amz-account-id' } },
+];
+
+const LATER: readonly UnsupportedOperation[] = [
+  { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
+  { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
+  { name: 'MoveBucket', match: { method: 'MOVE', on: 'bucket' } },
+  { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
+  { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
+  ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
+  ...subResource('object', 'append', { PUT: 'AppendObject' }),
+  ...subResource('bucket', 'acl', { GET: 'GetBucketAcl', PUT: 'PutBucketAcl' }),
+  ...subResource('object', 'acl', { GET: 'GetObjectAcl', PUT: 'PutObjectAcl' }),
+  ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),
+  ...subResource('object', 'compliance', { GET: 'GetObjectCompliance', PUT: 'PutObjectCompliance' }),
+  ...subResource('bucket', 'lifecycle', {
+    GET: 'GetBucketLifecycleConfiguration',
+    PUT: 'PutBucketLifecycleConfiguration',
+    DELETE: 'DeleteBucketLifecycle',
+  }),
+  ...subResource('bucket', 'logging', { GET: 'GetBucketLogging', PUT: 'PutBucketLogging' }),
+  ...subResource('bucket', 'notification', {
+    GET: 'GetBucketNotificationConfiguration',
+    PUT: 'PutBucketNotificationConfiguration',
+  }),
+  ...subResource('bucket', 'object-lock', {
+    GET: 'GetObjectLockConfiguration',
+    PUT: 'PutObjectLockConfiguration',
+  }),
+  ...subResource('object', 'retention', { GET: 'GetObjectRetention', PUT: 'PutObjectRetention' }),
+  ...subResource('object', 'legal-hold', { GET: 'GetObjectLegalHold', PUT: 'PutObjectLegalHold' }),
+  ...subResource('bucket', 'policy', {
+    GET: 'GetBucketPolicy',
+    PUT: 'PutBucketPolicy',
+    DELETE: 'DeleteBucketPolicy',
+  }),
+  ...subResource('bucket', 'replication', { GET: 'GetBucketReplication' }),
+  ...subResource('bucket', 'website', { GET: 'GetBucketWebsite' }),
+  ...subResource('object', 'tagging', {
+    GET: 'GetObjectTagging',
+    PUT: 'PutObjectTagging',
+    DELETE: 'DeleteObjectTagging',
+  }),
+  ...subResource('bucket', 'versioning', { PUT: 'PutBucketVersioning' }),
+  ...subResource('bucket', 'versions', { GET: 'ListObjectVersions' }),
+];
+
+export const UNSUPPORTED: readonly UnsupportedOperation[] = [...NEVER, ...LATER];
