@@ -30,7 +30,7 @@ export async function connect(context: CliContext, options: ConnectOptions): Pro
   return createOperatorClient({
     endpoint: options.endpoint ?? known?.endpoint ?? DEFAULT_ENDPOINT,
     credentials: await findCredentials(context.env, folder),
-    certificate: await readText(join(folder, 'tls', 'cert.pem')),
+    certificate: await readText(join(folder, 'tls-cert.pem')),
     nowMs: context.nowMs,
   });
 }
