@@ -1,13 +1,13 @@
 // The command line as a user meets it: help, version, and refusals with exit code 1.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import packageJson from '../package.json' with { type: 'json' };
 import { flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'));
 const MAIN = join(import.meta.dirname, 'main.ts');
 
 function run(args: string[], env: Record<string, string> = {}) {
@@ -15,8 +15,7 @@ function run(args: string[], env: Record<string, string> = {}) {
   return { code: status, stdout, stderr };
 }
 
-test('--version', () =>
-  expect(run(['--version'])).toEqual({ code: 0, stdout: `${packageJson.version}\n`, stderr: '' }));
+test('--version', () => expect(run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' }));
 
 test.each([[['--help']], [['server', '--help']]])('%s lists every setting with its default', (args) => {
   const { code, stdout } = run(args);

@@ -14,6 +14,7 @@ import {
   layerProblems,
   lockProblems,
   mentionProblems,
+  operationProblems,
   sizeProblems,
   topLevelProblems,
 } from './tidy/checks.ts';
@@ -148,6 +149,18 @@ describe('files', () => {
   });
 
   test('of this project', () => expect(fileProblems(sources)).toEqual([]));
+});
+
+describe('operations', () => {
+  test('an operation without an api test', () => {
+    const operation = parseSource('src/gateway/s3/operations/object/get-object.ts', '// x');
+    expect(operationProblems([operation])).toEqual([
+      `${operation.path}: has no tests/api/get-object.test.ts`,
+    ]);
+    expect(operationProblems([operation, parseSource('tests/api/get-object.test.ts', '')])).toEqual([]);
+  });
+
+  test('of this project', () => expect(operationProblems(sources)).toEqual([]));
 });
 
 describe('sizes', () => {

@@ -109,6 +109,18 @@ export const fileProblems: Check = (files) =>
     return problems.map((problem) => `${path}: ${problem}`);
   });
 
+const OPERATION = /^src\/gateway\/s3\/operations\/.*\/([a-z0-9-]+)\.ts$/;
+
+/** Each operation is driven over HTTP by a test file of its name. */
+export const operationProblems: Check = (files) => {
+  const paths = new Set(files.map((file) => file.path));
+  return files.flatMap(({ path }) => {
+    const name = OPERATION.exec(path)?.[1];
+    if (name === undefined || isTest(path) || paths.has(`tests/api/${name}.test.ts`)) return [];
+    return [`${path}: has no tests/api/${name}.test.ts`];
+  });
+};
+
 export interface SizeExceptions {
   readonly files: Readonly<Record<string, number>>;
   readonly functions: Readonly<Record<string, number>>;
