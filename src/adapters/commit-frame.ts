@@ -24,23 +24,29 @@ export function rowsBytes(rows: readonly KvPut[]): number {
   return sizeBytes;
 }
 
+export interface CommitRows {
+  rows: readonly KvPut[];
+  /** The caller goes on reading its values: none is moved. */
+  keep: boolean;
+}
+
 /**
  * Writes the rows into `reuse` when it is large enough, else into a new buffer. Rows are: op u8, column u8, key
  * length u16, value length u32, key, value.
  */
 export function encodeFrame(
-  batches: readonly (readonly KvPut[])[],
+  batches: readonly CommitRows[],
   columnIndex: ReadonlyMap<string, number>,
   reuse: ArrayBuffer | undefined,
 ): CommitFrame {
   const moved: ArrayBuffer[] = [];
   const seen = new Set<ArrayBufferLike>();
   let neededBytes = 0;
-  for (const rows of batches) {
+  for (const { rows, keep } of batches) {
     for (const { key, value } of rows) {
       neededBytes += ROW_HEADER_BYTES + key.length;
       if (value === null) continue;
-      if (canMove(value) && !seen.has(value.buffer)) {
+      if (!keep && canMove(value) && !seen.has(value.buffer)) {
         seen.add(value.buffer);
         moved.push(value.buffer as ArrayBuffer);
       } else neededBytes += value.length;
@@ -55,16 +61,16 @@ export function encodeFrame(
 
 function writeRows(
   buffer: ArrayBuffer,
-  batches: readonly (readonly KvPut[])[],
+  batches: readonly CommitRows[],
   options: { columnIndex: ReadonlyMap<string, number>; moved: readonly ArrayBuffer[] },
 ): number {
   const bytes = new Uint8Array(buffer);
   const header = new DataView(buffer);
   let offset = 0;
   let movedCount = 0;
-  for (const rows of batches) {
+  for (const { rows, keep } of batches) {
     for (const { column, key, value } of rows) {
-      const isMoved = value !== null && value.buffer === options.moved[movedCount];
+      const isMoved = !keep && value !== null && value.buffer === options.moved[movedCount];
       header.setUint8(offset, value === null ? OP.delete : isMoved ? OP.putMoved : OP.put);
       header.setUint8(offset + 1, must(options.columnIndex.get(column), `unknown column ${column}`));
       header.setUint16(offset + 2, key.length);

@@ -5,15 +5,14 @@ import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvPut } from '../ports/kv.ts';
-import { encodeFrame, rowsBytes } from './commit-frame.ts';
+import { type CommitRows, encodeFrame, rowsBytes } from './commit-frame.ts';
 import type { CommitterReply, CommitterStart } from './rocksdb-committer.ts';
 
 /** One group is written while the next one lies ready: the disk never waits for this thread. */
 const GROUPS_IN_FLIGHT_MAX = 2;
 const FRAMES_KEPT_MAX = GROUPS_IN_FLIGHT_MAX + 1;
 
-interface Commit {
-  rows: readonly KvPut[];
+interface Commit extends CommitRows {
   sizeBytes: number;
   resolve(): void;
   reject(error: Error): void;
@@ -21,7 +20,7 @@ interface Commit {
 
 export interface CommitQueue {
   /** As KvPort.commit. */
-  commit(rows: readonly KvPut[]): Promise<void>;
+  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void>;
   readonly failed: Promise<Error>;
   /** Resolves when the groups so far are written and the thread has ended. */
   stop(): Promise<void>;
@@ -77,13 +76,14 @@ class GroupingQueue implements CommitQueue {
     worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
   }
 
-  commit(rows: readonly KvPut[]): Promise<void> {
+  commit(rows: readonly KvPut[], options: { keep?: boolean } = {}): Promise<void> {
+    const { keep = false } = options;
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     const sizeBytes = rowsBytes(rows);
     if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax)
       return Promise.reject(new AppError('SlowDown'));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ rows, sizeBytes, resolve, reject });
+      this.#waiting.push({ rows, keep, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;
       this.#schedule();
     });
@@ -111,8 +111,7 @@ class GroupingQueue implements CommitQueue {
 
   #post(): void {
     const group = this.#takeGroup();
-    const batches = group.map((commit) => commit.rows);
-    const frame = encodeFrame(batches, this.#columnIndex, this.#frames.pop());
+    const frame = encodeFrame(group, this.#columnIndex, this.#frames.pop());
     this.#groups.push(group);
     this.#worker.postMessage(frame, [frame.buffer, ...frame.moved]);
   }

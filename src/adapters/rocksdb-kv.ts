@@ -160,8 +160,8 @@ class RocksdbKv implements KvPort {
     return this.#openCursor(bounds);
   }
 
-  commit(rows: readonly KvPut[]): Promise<void> {
-    return this.#queue.commit(rows);
+  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void> {
+    return this.#queue.commit(rows, options);
   }
 
   usage(): { liveBytes: number; pendingReclaimBytes: number } {

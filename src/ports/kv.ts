@@ -2,7 +2,8 @@
 // - Keys have 1 to LIMITS.kvKeyBytesMax bytes and order by them, unsigned. Columns are separate key spaces, fixed at
 //   open.
 // - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
-//   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes.
+//   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes: large
+//   values that cover their whole ArrayBuffer are moved away. With `keep` they stay readable, and unchanged, for it.
 // - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
 //   is written, and the store goes on.
@@ -47,7 +48,7 @@ export interface KvPort {
   range(range: KvRange): Promise<KvRow[]>;
   cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor;
   /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are. */
-  commit(rows: readonly KvPut[]): Promise<void>;
+  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void>;
   /** Resolves with the error when the store has failed for good; never rejects. */
   readonly failed: Promise<Error>;
   /** Approximate bytes on disk and bytes deleted but not yet compacted away, where the adapter knows. */

@@ -1,0 +1,39 @@
+// The rows that the engine keeps about itself: who the replica is, and where its entries have come to. With one voter
+// an entry has no log row: its batch is the synced write (protocol 1), and `applied` in that batch is its trace.
+import { assert } from '../lib/assert.ts';
+import { asBuffer } from '../lib/bytes.ts';
+import { defineRecord } from '../lib/record-codec.ts';
+
+/** R1, R3: made with the shard's rows, never changed but for the epoch last acted in. */
+export interface SelfRecord {
+  /** Random, hex. */
+  replicaId: string;
+  incarnation: number;
+  epoch: number;
+}
+export const selfCodec = defineRecord<SelfRecord>({ name: 'self', version: 1 });
+
+/** The last entry: its number, its epoch, its shard time in ms. */
+export interface Applied {
+  seq: number;
+  epoch: number;
+  timeMs: number;
+}
+
+const APPLIED_VERSION = 1;
+
+/** Fixed width, because one is written with every entry: version, then three numbers of 6 bytes. */
+export function encodeApplied({ seq, epoch, timeMs }: Applied): Uint8Array {
+  const bytes = Buffer.allocUnsafe(19);
+  bytes[0] = APPLIED_VERSION;
+  bytes.writeUIntBE(seq, 1, 6);
+  bytes.writeUIntBE(epoch, 7, 6);
+  bytes.writeUIntBE(timeMs, 13, 6);
+  return bytes;
+}
+
+export function decodeApplied(row: Uint8Array): Applied {
+  const bytes = asBuffer(row);
+  assert(bytes[0] === APPLIED_VERSION && bytes.length === 19, 'applied: a known format');
+  return { seq: bytes.readUIntBE(1, 6), epoch: bytes.readUIntBE(7, 6), timeMs: bytes.readUIntBE(13, 6) };
+}

@@ -1,0 +1,93 @@
+// Opens one shard: reads where it stands, takes an epoch, writes the Begin entry (R12 d, for one voter), and only then
+// lets commands in. It does not elect anybody; the coordinator says that this process may act.
+import { toHex } from '../lib/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { CoordinatorPort, EpochGrant } from '../ports/coordinator.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { StateMachine } from '../ports/state-machine.ts';
+import { BucketRows } from './bucket-rows.ts';
+import { Counters } from './counters.ts';
+import { decodeApplied, type SelfRecord, selfCodec } from './entry-rows.ts';
+import { Overlay, type OverlayBudget } from './overlay.ts';
+import { ENGINE_TABLES, rowKey } from './row-keys.ts';
+import { Shard } from './shard.ts';
+import { ShardLog } from './shard-log.ts';
+import { createShardTime, type ShardTime } from './shard-time.ts';
+import { createStateReader } from './state-reader.ts';
+
+const REPLICA_ID_BYTES = 16;
+const NO_KEY = new Uint8Array(0);
+
+export interface ShardOptions {
+  shard: number;
+  shardCount: number;
+  kv: KvPort;
+  machine: StateMachine;
+  clock: ClockPort;
+  random: RandomPort;
+  coordinator: CoordinatorPort;
+  budget: OverlayBudget;
+  /** The store failed: the shard answers `unknown` from now on, and the process should end (R20). */
+  onFatal(error: Error): void;
+}
+
+export interface OpenShard {
+  shard: Shard;
+  log: ShardLog;
+  time: ShardTime;
+  epoch: number;
+}
+
+/** Throws when the coordinator is behind what the shard has promised (R23): an older one was put back. */
+export async function createShard(options: ShardOptions): Promise<OpenShard> {
+  const { shard: number, shardCount, kv, machine, random } = options;
+  const selfKey = rowKey(number, ENGINE_TABLES.self, NO_KEY);
+  const appliedKey = rowKey(number, ENGINE_TABLES.applied, NO_KEY);
+  const [selfRow, appliedRow] = await kv.getMany('rows', [selfKey, appliedKey]);
+  const grant = await options.coordinator.acquire(number);
+  const self = nextSelf(selfRow === undefined ? undefined : selfCodec.decode(selfRow), grant, random);
+  const last = appliedRow === undefined ? undefined : decodeApplied(appliedRow);
+  const time = createShardTime(options.clock, last?.timeMs);
+
+  const overlay = new Overlay(options.budget);
+  const bucketRows = new BucketRows(number, { kv, guard: machine.bucketGuard });
+  const log: ShardLog = new ShardLog({
+    shard: number,
+    epoch: grant.epoch,
+    kv,
+    overlay,
+    time,
+    applied: last ?? { seq: 0, epoch: 0, timeMs: 0 },
+    onCommitted: (rows) => bucketRows.onCommitted(rows),
+    onFailed(error) {
+      shard.fail();
+      options.onFatal(error);
+    },
+  });
+  const shard = new Shard({
+    shard: number,
+    shardCount,
+    kv,
+    machine,
+    random,
+    overlay,
+    budget: options.budget,
+    log,
+    counters: new Counters(number, { kv, overlay }),
+    bucketRows,
+    state: createStateReader(number, kv),
+  });
+  const rows = [{ column: 'rows', key: selfKey, value: selfCodec.encode(self) }];
+  const begun = new Promise<void>((done) => log.append({ rows, timeMs: log.nowMs(), done }));
+  await Promise.race([begun, kv.failed.then((error) => Promise.reject(error))]);
+  return { shard, log, time, epoch: grant.epoch };
+}
+
+function nextSelf(self: SelfRecord | undefined, grant: EpochGrant, random: RandomPort): SelfRecord {
+  if (self === undefined) return { replicaId: toHex(random.bytes(REPLICA_ID_BYTES)), ...grant };
+  if (grant.incarnation < self.incarnation || grant.epoch <= self.epoch)
+    throw new Error(
+      `the coordinator gave epoch ${grant.incarnation}/${grant.epoch}, behind ${self.incarnation}/${self.epoch} of the shard: an older state of it was restored`,
+    );
+  return { ...self, ...grant };
+}

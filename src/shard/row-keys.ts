@@ -1,0 +1,53 @@
+// How rows of a shard lie in the store: shard (2 bytes) | table (1) | key. Only here is the prefix put on and taken
+// off, so no batch and no scan can leave its shard. The tables of the engine itself are at the top of the range.
+import { assert } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { TableRef } from '../ports/state-machine.ts';
+
+export const PREFIX_BYTES = 3;
+
+const ENGINE_TABLE_MIN = 0xf0;
+
+export const ENGINE_TABLES = {
+  /** (no key) -> who this replica is (R1) */
+  self: { id: 0xf0, column: 'rows' },
+  /** (no key) -> the last entry: seq, epoch, time */
+  applied: { id: 0xf1, column: 'rows' },
+  /** counter name -> value */
+  counters: { id: 0xf2, column: 'rows' },
+  /** request id -> outcome (R18) */
+  requests: { id: 0xf3, column: 'rows' },
+  /** minute of shard time | request id: in the order in which outcomes may be forgotten */
+  requestTimes: { id: 0xf4, column: 'rows' },
+  /** name of a queue -> the key up to which it is empty (B11) */
+  cursors: { id: 0xf5, column: 'rows' },
+} as const satisfies Record<string, TableRef>;
+
+/** The store's key of a row. Throws when the table is not the state machine's (or, for the engine, not one). */
+export function rowKey(shard: number, table: TableRef, key: Uint8Array): Uint8Array {
+  assert(table.id >= 0 && table.id <= 0xff, 'a table id is one byte');
+  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + key.length);
+  bytes[0] = shard >>> 8;
+  bytes[1] = shard & 0xff;
+  bytes[2] = table.id;
+  bytes.set(key, PREFIX_BYTES);
+  return bytes;
+}
+
+/** A row's own key, as a view. */
+export function keyOfRow(bytes: Uint8Array): Uint8Array {
+  return bytes.subarray(PREFIX_BYTES);
+}
+
+export function shardOfRow(bytes: Uint8Array): number {
+  return ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0);
+}
+
+/** State machines may not touch the engine's rows. */
+export function assertMachineTable(table: TableRef): void {
+  assert(table.id < ENGINE_TABLE_MIN, 'a state machine keeps to its own tables');
+}
+
+export function assertShardCount(shardCount: number): void {
+  assert(shardCount >= 1 && shardCount <= LIMITS.shardCountMax, 'a number of shards within the limits');
+}

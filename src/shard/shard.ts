@@ -1,0 +1,277 @@
+// The engine of one shard (protocol R6-R8, R18, R19, R45): evaluates commands one after another where they touch,
+// appends their rows as entries, and answers when what they saw is committed. What commands mean is the state
+// machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
+import { assert, must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { RandomPort } from '../ports/clock.ts';
+import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { Envelope, Reply } from '../ports/metadata.ts';
+import type {
+  CommandSpec,
+  DecideContext,
+  Decision,
+  QuerySpec,
+  RowAddress,
+  StateMachine,
+  StateReader,
+} from '../ports/state-machine.ts';
+import type { BucketRows } from './bucket-rows.ts';
+import { CommandView } from './command-view.ts';
+import type { Counters } from './counters.ts';
+import { LockTable, mergeLocks } from './lock-table.ts';
+import type { Overlay, OverlayBudget } from './overlay.ts';
+import {
+  decodeOutcome,
+  forgetRows,
+  forgettableBefore,
+  outcomeAddress,
+  outcomeRows,
+} from './request-outcomes.ts';
+import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
+import type { ShardLog } from './shard-log.ts';
+
+/** Rounds of `more` that a command may ask for: beyond it, it does not end. */
+const READ_ROUNDS_MAX = 1000;
+/** Outcomes forgotten in one unit of background work. */
+const FORGET_COUNT_MAX = 500;
+/** An idle shard writes its time this often: ids are minted from it, claims are settled by it (R24, R30). */
+const IDLE_TIME_KEPT_MS = 10 * 60_000;
+
+const BUSY: Reply<never> = { kind: 'busy' };
+const UNKNOWN: Reply<never> = { kind: 'unknown' };
+
+export interface ShardParts {
+  shard: number;
+  shardCount: number;
+  kv: KvPort;
+  machine: StateMachine;
+  random: RandomPort;
+  overlay: Overlay;
+  budget: OverlayBudget;
+  log: ShardLog;
+  counters: Counters;
+  bucketRows: BucketRows;
+  state: StateReader;
+}
+
+/** A command that is admitted and not yet answered. */
+interface Call {
+  envelope: Envelope;
+  spec: CommandSpec<never, unknown>;
+  command: never;
+  resolve(reply: Reply<unknown>): void;
+  reject(error: unknown): void;
+}
+
+export class Shard {
+  readonly #parts: ShardParts;
+  readonly #locks = new LockTable();
+  readonly #calls = new Set<Call>();
+  /** Answers under way by request id: duplicates share them (R18). */
+  readonly #running = new Map<string, Promise<Reply<unknown>>>();
+  /** What commands are given besides `nowMs`. */
+  readonly #context: Omit<DecideContext, 'nowMs'>;
+  #status: 'open' | 'closing' | 'failed' = 'open';
+  #onDrained: (() => void) | undefined;
+  /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
+  #forgottenTo: Uint8Array | undefined;
+
+  constructor(parts: ShardParts) {
+    const { shard, shardCount, random } = parts;
+    this.#parts = parts;
+    this.#context = { shard, shardCount, random: (sizeBytes) => random.bytes(sizeBytes) };
+  }
+
+  /** Commands admitted and not yet answered. */
+  get callCount(): number {
+    return this.#calls.size;
+  }
+
+  /** Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended. */
+  execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> {
+    const { requestId } = envelope;
+    if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
+    const running = requestId === undefined ? undefined : this.#running.get(requestId);
+    if (running !== undefined) return running;
+    if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
+    if (this.#parts.budget.usedBytes >= LIMITS.overlayBytesMax) return Promise.resolve(BUSY);
+    const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
+    const reply = new Promise<Reply<unknown>>((resolve, reject) => {
+      const call: Call = { envelope, spec, command: command as never, resolve, reject };
+      this.#calls.add(call);
+      this.#evaluate(call).catch((error) => {
+        this.#end(call);
+        reject(error);
+      });
+    });
+    if (requestId !== undefined) this.#running.set(requestId, reply);
+    return reply;
+  }
+
+  /** Runs over committed state. `timeMs` of the reply is committed time from before the read (R30). */
+  async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
+    if (this.#status !== 'open') return UNKNOWN;
+    const { machine, log, bucketRows, state, shard, shardCount } = this.#parts;
+    const spec: QuerySpec<never, unknown> = must(machine.queries[name], `unknown query ${name}`);
+    const { timeMs } = log.committed;
+    const { bucket } = envelope;
+    if (bucket !== undefined) {
+      const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId));
+      if (refusal !== undefined) return staleBucket(refusal, timeMs);
+    }
+    const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
+    // After the read (R10): a shard that failed meanwhile does not know what it has read.
+    return this.#hasFailed() ? UNKNOWN : { kind: 'done', value, timeMs };
+  }
+
+  /** Answers `unknown` to everything from now on (R13). */
+  fail(): void {
+    this.#status = 'failed';
+    for (const call of [...this.#calls]) this.#answer(call, UNKNOWN);
+  }
+
+  /** Takes no more commands; resolves when all that were admitted are answered. */
+  close(): Promise<void> {
+    if (this.#status === 'open') this.#status = 'closing';
+    if (this.#calls.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  /** One unit of forgetting outcomes (R18); true when there may be more. */
+  async forgetOutcomes(): Promise<boolean> {
+    const { shard, kv, log } = this.#parts;
+    const table = ENGINE_TABLES.requestTimes;
+    const cursorKey = rowKey(shard, ENGINE_TABLES.cursors, Buffer.from('requests'));
+    this.#forgottenTo ??= (await kv.getMany('rows', [cursorKey]))[0] ?? new Uint8Array(0);
+    const rows = await kv.range({
+      column: 'rows',
+      gte: rowKey(shard, table, this.#forgottenTo),
+      lt: rowKey(shard, table, forgettableBefore(log.nowMs())),
+      limit: FORGET_COUNT_MAX,
+    });
+    const last = rows.at(-1);
+    if (last === undefined || this.#status !== 'open') return false;
+    const puts = rows.flatMap(({ key }) => forgetRows(shard, keyOfRow(key)));
+    const forgottenTo = keyOfRow(last.key);
+    puts.push({ column: 'rows', key: cursorKey, value: forgottenTo });
+    await new Promise<void>((done) => log.append({ rows: puts, timeMs: log.nowMs(), done }));
+    this.#forgottenTo = forgottenTo;
+    return rows.length === FORGET_COUNT_MAX;
+  }
+
+  /** Writes the time of a shard that has written nothing for a while. */
+  async keepTime(): Promise<void> {
+    const { log } = this.#parts;
+    if (this.#status !== 'open' || log.nowMs() - log.committed.timeMs < IDLE_TIME_KEPT_MS) return;
+    await new Promise<void>((done) => log.append({ rows: [], timeMs: log.nowMs(), done }));
+  }
+
+  async #evaluate(call: Call): Promise<void> {
+    const { shard, kv, overlay } = this.#parts;
+    const { spec, command } = call;
+    const locks = mergeLocks(spec.locks(command));
+    const waiting = this.#locks.acquire(locks);
+    if (waiting !== undefined) await waiting;
+    try {
+      const view = new CommandView(shard, { kv, overlay });
+      const reads = spec.reads(command);
+      const own = this.#ownReads(call.envelope);
+      const first = view.fetch(
+        own.length === 0 ? reads : { ...reads, rows: [...own, ...(reads.rows ?? [])] },
+      );
+      if (first !== undefined) await first;
+      const early = this.#answerWithoutDeciding(call.envelope, view);
+      if (early !== undefined) return this.#answerWhenCommitted(call, early);
+      for (let round = 0, reads = spec.more?.(command, view); reads !== undefined; round++) {
+        assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
+        const fetching = view.fetch(reads);
+        if (fetching !== undefined) await fetching;
+        reads = spec.more?.(command, view);
+      }
+      await this.#decide(call, view);
+    } finally {
+      this.#locks.release(locks);
+    }
+  }
+
+  /** What the engine itself must see besides the command. */
+  #ownReads({ requestId, bucket }: Envelope): RowAddress[] {
+    const own: RowAddress[] = [];
+    if (requestId !== undefined) own.push(outcomeAddress(requestId));
+    if (bucket !== undefined) own.push(this.#parts.machine.bucketGuard.address(bucket.bucketId));
+    return own;
+  }
+
+  /** The outcome of an earlier try (R18), or the refusal of an envelope that is out of date (R45). */
+  #answerWithoutDeciding({ requestId, bucket }: Envelope, view: CommandView): Reply<unknown> | undefined {
+    const { machine, log } = this.#parts;
+    const outcome = requestId === undefined ? undefined : view.row(outcomeAddress(requestId));
+    if (outcome !== undefined) return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    if (bucket === undefined) return undefined;
+    const { bucketGuard } = machine;
+    const refusal = bucketGuard.check(bucket, view.row(bucketGuard.address(bucket.bucketId)));
+    return refusal === undefined ? undefined : staleBucket(refusal, log.nowMs());
+  }
+
+  async #decide(call: Call, view: CommandView): Promise<void> {
+    const { log, counters } = this.#parts;
+    for (;;) {
+      if (this.#hasFailed()) return;
+      const nowMs = log.nowMs();
+      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs });
+      const loading = decision.counters && counters.load(decision.counters);
+      // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a
+      // counter the command is decided anew.
+      if (loading === undefined) return this.#conclude(call, decision, nowMs);
+      await loading;
+    }
+  }
+
+  #conclude(call: Call, decision: Decision<unknown>, timeMs: number): void {
+    const reply: Reply<unknown> = { kind: 'done', value: decision.outcome, timeMs };
+    if (decision.puts.length === 0 && !decision.counters?.length) this.#answerWhenCommitted(call, reply);
+    else {
+      const rows = this.#entryRows(call.envelope, decision, timeMs);
+      this.#parts.log.append({ rows, timeMs, done: () => this.#answer(call, reply) });
+    }
+  }
+
+  #entryRows(envelope: Envelope, decision: Decision<unknown>, timeMs: number): KvPut[] {
+    const { shard, counters } = this.#parts;
+    const rows = decision.puts.map(({ table, key, value }): KvPut => {
+      assertMachineTable(table);
+      return { column: table.column, key: rowKey(shard, table, key), value };
+    });
+    if (decision.counters !== undefined) rows.push(...counters.append(decision.counters));
+    const { requestId } = envelope;
+    if (requestId !== undefined)
+      rows.push(...outcomeRows(shard, { requestId, outcome: decision.outcome, timeMs }));
+    return rows;
+  }
+
+  /** R8: what a refusal has seen must be committed before it is told. */
+  #answerWhenCommitted(call: Call, reply: Reply<unknown>): void {
+    if (!this.#hasFailed()) this.#parts.log.whenCommitted(() => this.#answer(call, reply));
+  }
+
+  #answer(call: Call, reply: Reply<unknown>): void {
+    this.#end(call);
+    call.resolve(reply);
+  }
+
+  #end(call: Call): void {
+    this.#calls.delete(call);
+    if (call.envelope.requestId !== undefined) this.#running.delete(call.envelope.requestId);
+    if (this.#calls.size === 0) this.#onDrained?.();
+  }
+
+  #hasFailed(): boolean {
+    return this.#status === 'failed';
+  }
+}
+
+function staleBucket(refusal: { bucket: unknown }, timeMs: number): Reply<never> {
+  return { kind: 'stale-bucket', bucket: refusal.bucket as never, timeMs };
+}

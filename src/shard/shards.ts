@@ -1,0 +1,137 @@
+// All shards of a metadata node over one store: the metadata port of the embedded form. It finds the shard of an
+// envelope and hands commands over; what spans shards is for the callers' intents, never for a batch.
+import { must } from '../lib/assert.ts';
+import { utf8 } from '../lib/bytes.ts';
+import { defineRecord } from '../lib/record-codec.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { CoordinatorPort } from '../ports/coordinator.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { MetadataPort } from '../ports/metadata.ts';
+import type { StateMachine } from '../ports/state-machine.ts';
+import type { Worker } from '../ports/worker.ts';
+import { createShard, type OpenShard } from './open-shard.ts';
+import type { OverlayBudget } from './overlay.ts';
+import { assertShardCount } from './row-keys.ts';
+
+/** Columns that the store must have. */
+export const SHARD_COLUMNS = ['rows', 'bodies'] as const;
+
+/** Above all shards' rows, which begin with the shard's number. */
+const LAYOUT_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('layout')]);
+const layoutCodec = defineRecord<{ shardCount: number }>({ name: 'layout', version: 1 });
+
+const FORGET_IDLE_MS = 30_000;
+const KEEP_TIME_IDLE_MS = 60_000;
+
+export interface ShardsOptions {
+  kv: KvPort;
+  machine: StateMachine;
+  /** Fixed when the store is made: another number is refused later. */
+  shardCount: number;
+  clock: ClockPort;
+  random: RandomPort;
+  coordinator: CoordinatorPort;
+  /** The store has failed; called once. Everything is answered `unknown`; end the process (R20). */
+  onFatal(error: Error): void;
+}
+
+export interface ShardStatus {
+  shard: number;
+  epoch: number;
+  committedSeq: number;
+  committedTimeMs: number;
+  callCount: number;
+  /** R19: how far the wall clock had run ahead at the start, when by more than 7 days; else 0. */
+  timeJumpMs: number;
+  /** Wall clock less shard time. */
+  timeGapMs: number;
+}
+
+export interface Shards extends MetadataPort {
+  /** Background work of the engine: run it with the others. */
+  readonly workers: readonly Worker[];
+  status(): { overlayBytes: number; shards: ShardStatus[] };
+  /** Answers what was admitted, `unknown` to the rest. The store stays open. */
+  close(): Promise<void>;
+}
+
+/** Opens all shards. Rejects when the store is of another number of shards. */
+export async function createShards(options: ShardsOptions): Promise<Shards> {
+  const { shardCount, kv } = options;
+  assertShardCount(shardCount);
+  await keepLayout(kv, shardCount);
+  const budget: OverlayBudget = { usedBytes: 0 };
+  let isFatal = false;
+  const onFatal = (error: Error) => {
+    if (isFatal) return;
+    isFatal = true;
+    for (const { log } of shards) log.fail(error);
+    options.onFatal(error);
+  };
+  let shards: OpenShard[] = [];
+  shards = await Promise.all(
+    Array.from({ length: shardCount }, (_, shard) => createShard({ ...options, shard, budget, onFatal })),
+  );
+  kv.failed.then(onFatal);
+  const shardOf = (shard: number) => must(shards[shard], `no shard ${shard}`).shard;
+  return {
+    shardCount,
+    // The engine knows no command by name: the port's types tie names to outcomes, the state machine's table keeps them.
+    execute: (envelope, name, command) =>
+      shardOf(envelope.shard).execute(envelope, name, command) as ReturnType<
+        MetadataPort['execute']
+      > as never,
+    query: (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
+    workers: engineWorkers(shards),
+    status: () => ({ overlayBytes: budget.usedBytes, shards: shards.map(shardStatus) }),
+    async close() {
+      await Promise.all(shards.map(({ shard }) => shard.close()));
+    },
+  };
+}
+
+async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
+  const [row] = await kv.getMany('rows', [LAYOUT_KEY]);
+  if (row === undefined) {
+    const value = layoutCodec.encode({ shardCount });
+    return kv.commit([{ column: 'rows', key: LAYOUT_KEY, value }]);
+  }
+  const stored = layoutCodec.decode(row).shardCount;
+  if (stored !== shardCount)
+    throw new Error(`the store was made for ${stored} shards and cannot be opened with ${shardCount}`);
+}
+
+function engineWorkers(shards: readonly OpenShard[]): Worker[] {
+  let next = 0;
+  let idleCount = 0;
+  return [
+    {
+      name: 'forget-request-outcomes',
+      async work() {
+        const { shard } = must(shards[next], 'a shard');
+        idleCount = (await shard.forgetOutcomes()) ? 0 : idleCount + 1;
+        next = (next + 1) % shards.length;
+        return idleCount < shards.length ? { state: 'busy' } : { state: 'idle', idleMs: FORGET_IDLE_MS };
+      },
+    },
+    {
+      name: 'keep-shard-time',
+      async work() {
+        await Promise.all(shards.map(({ shard }) => shard.keepTime()));
+        return { state: 'idle', idleMs: KEEP_TIME_IDLE_MS };
+      },
+    },
+  ];
+}
+
+function shardStatus({ shard, log, time, epoch }: OpenShard, index: number): ShardStatus {
+  return {
+    shard: index,
+    epoch,
+    committedSeq: log.committed.seq,
+    committedTimeMs: log.committed.timeMs,
+    callCount: shard.callCount,
+    timeJumpMs: time.jumpMs,
+    timeGapMs: time.gapMs(),
+  };
+}
