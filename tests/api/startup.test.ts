@@ -1,0 +1,145 @@
+// First and later starts: what is made, what is printed, what is kept, and what a signal does.
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openRequest, send } from '../support/raw-s3.ts';
+import { startServer } from '../support/start-server.ts';
+
+let folder = '';
+let dataDir = '';
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-startup-'));
+  dataDir = join(folder, 'data with blanks');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const start = (options: { settings?: Record<string, string>; env?: Record<string, string> } = {}) =>
+  startServer({ child: true, dataDir, ...options });
+const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
+
+test('the first start makes the root account and says where its keys are; later ones keep them', async () => {
+  const first = await start();
+  expect(first.accessKey).toMatch(/^HF[A-Z0-9]{18}$/);
+  expect(first.secretKey).toMatch(/^[A-Za-z0-9]{40}$/);
+  // Nobody but a file may be reading: the secret is not printed.
+  expect(first.output()).toContain(`is running at ${first.endpoint}`);
+  expect(first.output()).toContain(join(dataDir, 'root-credentials.json'));
+  expect(first.output()).not.toContain(first.secretKey);
+  expect(JSON.stringify(first.logs())).not.toContain(first.secretKey);
+  expect((await send(first, { method: 'PUT', path: '/kept' })).status).toBe(200);
+  expect(await first.stop()).toBe(0);
+
+  const second = await start();
+  expect([second.accessKey, second.secretKey]).toEqual([first.accessKey, first.secretKey]);
+  expect((await send(second, { method: 'HEAD', path: '/kept' })).status).toBe(200);
+  expect(second.output()).not.toContain('aws s3');
+  expect(await second.stop()).toBe(0);
+});
+
+test('everything in the data folder is its owner’s alone, and keys are files of mode 0600', async () => {
+  const server = await start();
+  expect(await modeOf(dataDir)).toBe(0o700);
+  const files = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isFile());
+  expect(files.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['root-credentials.json', 'master-keys.json']),
+  );
+  for (const { name } of files) {
+    if (/credentials|keys|server/.test(name))
+      expect([name, await modeOf(join(dataDir, name))]).toEqual([name, 0o600]);
+  }
+  expect(await server.stop()).toBe(0);
+});
+
+test('the printed lines can be pasted: they take the keys from the file', async () => {
+  const server = await start();
+  const lines = server
+    .output()
+    .split('\n')
+    .map((line) => line.trim());
+  const exports = lines.filter((line) => line.startsWith('export '));
+  const script = `${exports.join('\n')}\necho "$AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY $AWS_ENDPOINT_URL"`;
+  expect(execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).trim()).toBe(
+    `${server.accessKey} ${server.secretKey} ${server.endpoint}`,
+  );
+  expect(lines.join('\n')).toMatch(
+    /aws s3 mb .*\n.*aws s3 sync .*\n.*restic .*-r s3:http:\/\/127\.0\.0\.1:\d+\/restic init/,
+  );
+  expect(lines.some((line) => line.startsWith('rclone config create holdfast s3 '))).toBe(true);
+  expect(await server.stop()).toBe(0);
+});
+
+test('given root credentials are fixed at the first start; others are refused later', async () => {
+  const env = { HOLDFAST_ROOT_ACCESS_KEY: 'operator', HOLDFAST_ROOT_SECRET_KEY: 'operators-secret' };
+  const first = await start({ env });
+  expect((await send({ ...first, accessKey: 'operator' }, { method: 'GET', path: '/' })).status).toBe(200);
+  expect(await first.stop()).toBe(0);
+  const same = await start({ env });
+  expect(await same.stop()).toBe(0);
+  const without = await start();
+  expect(without.accessKey).toBe('operator');
+  expect(await without.stop()).toBe(0);
+  await expect(start({ env: { ...env, HOLDFAST_ROOT_SECRET_KEY: 'another-secret' } })).rejects.toThrow(
+    /ended with 1:\n.*are not the root credentials of this data folder/,
+  );
+});
+
+test('root credentials that no account may have are refused before anything is made', async () => {
+  const env = { HOLDFAST_ROOT_ACCESS_KEY: 'with/slash', HOLDFAST_ROOT_SECRET_KEY: 'short' };
+  await expect(start({ env })).rejects.toThrow(
+    /ended with 1:\n.*accessKey must have .*; secretKey must have/,
+  );
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test('the started event tells address, version and how long it took', async () => {
+  const server = await start();
+  const started = server.logs().find(({ event }) => event === 'started');
+  expect(started).toMatchObject({ level: 'info', endpoint: server.endpoint, dataDir, shards: 64 });
+  expect(started?.startupMs).toBeLessThan(10_000);
+  expect(await server.stop()).toBe(0);
+  expect(server.logs().map(({ event }) => event)).toEqual(expect.arrayContaining(['draining', 'stopped']));
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('a second %s, a while after the first, ends the server at once', async (signal, code) => {
+  const server = await start();
+  await send(server, { method: 'PUT', path: '/slow' });
+  const slow = openRequest(server, { method: 'PUT', path: '/slow/key', headers: { 'content-length': '10' } });
+  slow.on('error', () => {});
+  slow.write('12345');
+  process.kill(server.pid ?? 0, signal);
+  for (let draining = false; !draining; draining = server.logs().some(({ event }) => event === 'draining')) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  expect(await server.kill(signal)).toEqual({ code, signal: null });
+});
+
+test('a self-signed certificate is made on request, its fingerprint printed, and SIGHUP reads it again', async () => {
+  const server = await start({ settings: { 'tls.mode': 'self-signed' } });
+  expect(server.endpoint).toMatch(/^https:/);
+  const { hostname, port } = new URL(server.endpoint);
+  const ca = await readFile(join(dataDir, 'tls-cert.pem'), 'utf8');
+  const fingerprint = await new Promise<string>((resolve, reject) => {
+    const socket = connectTls({ host: hostname, port: Number(port), ca }, () => {
+      resolve(socket.getPeerCertificate().fingerprint256);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+  expect(server.output()).toContain(fingerprint);
+  process.kill(server.pid ?? 0, 'SIGHUP');
+  for (
+    let loaded = false;
+    !loaded;
+    loaded = server.logs().some(({ event }) => event === 'certificate-reloaded')
+  ) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(await server.stop()).toBe(0);
+});
