@@ -1,0 +1,112 @@
+// What every KeyringPort promises (src/ports/keyring.ts), run over each adapter.
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+
+const folders: string[] = [];
+async function newPath(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'));
+  folders.push(folder);
+  return join(folder, MASTER_KEYS_FILE);
+}
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+describe.each([
+  ['memory', async () => createKeyring()],
+  ['file', async () => openFileKeyring({ path: await newPath(), isNew: true })],
+])('%s', (_name, open) => {
+  test('unwraps what it has wrapped', async () => {
+    const keyring = await open();
+    const kek = randomBytes(32);
+    const wrapped = keyring.wrap(kek);
+    expect(wrapped).toMatchObject({ by: 'master', keyId: keyring.activeKeyId });
+    expect(Buffer.from(wrapped.wrapped).includes(kek)).toBe(false);
+    expect(keyring.wrap(kek).wrapped).not.toEqual(wrapped.wrapped);
+    expect(keyring.unwrap(wrapped)).toEqual(kek);
+  });
+
+  test('refuses bytes that are not its own', async () => {
+    const keyring = await open();
+    const wrapped = keyring.wrap(randomBytes(32));
+    const changed = Uint8Array.from(wrapped.wrapped);
+    changed[20] = (changed[20] ?? 0) ^ 1;
+    for (const odd of [
+      { ...wrapped, wrapped: changed },
+      { ...wrapped, keyId: 'unknown' },
+      { ...wrapped, by: 'customer' as const },
+    ])
+      expect(() => keyring.unwrap(odd)).toThrow(expect.objectContaining({ code: 'InternalError' }));
+  });
+
+  test('rotates: a new key is active, older ones unwrap until they are removed', async () => {
+    const keyring = await open();
+    const kek = randomBytes(32);
+    const old = keyring.wrap(kek);
+    const keyId = await keyring.addKey();
+    expect(keyring.activeKeyId).toBe(keyId);
+    expect(keyring.keyIds()).toEqual([old.keyId, keyId]);
+    expect(keyring.unwrap(old)).toEqual(kek);
+    const anew = keyring.wrap(kek);
+    expect(anew.keyId).toBe(keyId);
+    expect(() => keyring.unwrap({ ...old, keyId })).toThrow();
+    await expect(keyring.removeKey(keyId)).rejects.toThrow('active');
+    await keyring.removeKey(old.keyId);
+    expect(keyring.keyIds()).toEqual([keyId]);
+    expect(() => keyring.unwrap(old)).toThrow();
+    expect(keyring.unwrap(anew)).toEqual(kek);
+  });
+
+  test('changes at the same moment all last', async () => {
+    const keyring = await open();
+    const added = await Promise.all([keyring.addKey(), keyring.addKey(), keyring.addKey()]);
+    expect(keyring.keyIds().slice(1)).toEqual(added);
+    expect(keyring.activeKeyId).toBe(added[2]);
+  });
+});
+
+describe('the file', () => {
+  test('keeps the keys for the next start, for its owner only', async () => {
+    const path = await newPath();
+    const first = await openFileKeyring({ path, isNew: true });
+    const old = first.wrap(randomBytes(32));
+    await first.addKey();
+    const anew = first.wrap(randomBytes(32));
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    const second = await openFileKeyring({ path, isNew: false });
+    expect(second.keyIds()).toEqual(first.keyIds());
+    expect(second.activeKeyId).toBe(first.activeKeyId);
+    expect(second.unwrap(old)).toEqual(first.unwrap(old));
+    expect(second.unwrap(anew)).toEqual(first.unwrap(anew));
+  });
+
+  test('is never made anew beside existing data', async () => {
+    const path = await newPath();
+    await expect(openFileKeyring({ path, isNew: false })).rejects.toThrow('is missing');
+    await expect(stat(path)).rejects.toThrow('ENOENT');
+  });
+
+  test('is refused, and left as it is, when others may read it or it is not understood', async () => {
+    const path = await newPath();
+    await openFileKeyring({ path, isNew: true });
+    await chmod(path, 0o640);
+    await expect(openFileKeyring({ path, isNew: false })).rejects.toThrow('chmod 600');
+    await chmod(path, 0o600);
+    const text = await readFile(path, 'utf8');
+    for (const odd of [
+      '',
+      '{}',
+      text.replace('"format": 1', '"format": 2'),
+      text.replace('activeKeyId', 'x'),
+    ]) {
+      await writeFile(path, odd);
+      await expect(openFileKeyring({ path, isNew: true })).rejects.toThrow('does not hold master keys');
+      expect(await readFile(path, 'utf8')).toBe(odd);
+    }
+  });
+});
