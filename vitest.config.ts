@@ -2,7 +2,12 @@
 // in earnest and would only slow one another down on a small machine.
 import { defineConfig } from 'vitest/config';
 
-const PARALLEL = ['src/**/*.test.ts', 'cmd/**/*.test.ts', 'tests/*.test.ts', 'tests/{contract,scenarios,api}/**/*.test.ts'];
+const PARALLEL = [
+  'src/**/*.test.ts',
+  'cmd/**/*.test.ts',
+  'tests/*.test.ts',
+  'tests/{contract,scenarios,api}/**/*.test.ts',
+];
 
 export default defineConfig({
   test: {

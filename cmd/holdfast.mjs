@@ -161,6 +161,7 @@ async function ensureInstalled() {
         '--include=dev',
         '--include=optional',
         '--ignore-scripts',
+        '--loglevel=error',
         '--no-audit',
         '--no-fund',
       );
