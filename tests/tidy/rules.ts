@@ -119,6 +119,7 @@ export const EMPTY_NAMES = [
 export const TOP_LEVEL = [
   '.ci',
   '.gitignore',
+  '.npmrc',
   'LICENSE',
   'README.md',
   'bench',
