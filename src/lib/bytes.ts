@@ -65,6 +65,10 @@ export function toBase64(bytes: Uint8Array): string {
   return asBuffer(bytes).toString('base64');
 }
 
+export function fromBase64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}
+
 /** A Buffer over the same memory: no copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,0 +1,53 @@
+// R27, in the blobs' home: another shard claims them before it commits a version of theirs. All or none.
+
+import { assert, must } from '../../lib/assert.ts';
+import type { BlobId } from '../../model/names.ts';
+import { homeShardOf } from '../../model/names.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  type ForeignRecord,
+  type LinkRecord,
+  linkCodec,
+} from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { View } from '../../ports/state-machine.ts';
+import { defineCommand, LOCK, shared } from '../define-command.ts';
+import { blobRow, linkRow, PRESENT, pendingClaimRow, put } from '../keyspace.ts';
+import { isLive } from '../links.ts';
+import { refuse } from '../write-version.ts';
+
+export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'claim-links'>>({
+  locks: ({ blobIds }) => blobIds.map((blobId) => shared(LOCK.blob(blobId))),
+
+  look({ blobIds, linkId }, view) {
+    for (const blobId of blobIds) {
+      view.row(blobRow(blobId));
+      view.row(linkRow(blobId, linkId));
+    }
+  },
+
+  decide({ shard: claimingShard, linkId, blobIds }, view, { shard }) {
+    assert(claimingShard !== shard, 'a shard does not claim from itself');
+    const gone = blobIds.filter((blobId) => !isLive(blobId, view));
+    if (gone.length > 0) return refuse({ kind: 'gone', blobIds: gone });
+    const layouts = blobIds.map((blobId): ForeignRecord => {
+      assert(homeShardOf(blobId) === shard, 'a claim is made at the home');
+      return { homeShard: shard, linkId, layout: layoutOf(blobId, view) };
+    });
+    const link: LinkRecord = { state: 'pending', shard: claimingShard };
+    // A claim that arrives twice must not fall back to pending once it is confirmed.
+    const fresh = blobIds.filter((blobId) => view.row(linkRow(blobId, linkId)) === undefined);
+    const puts = fresh.flatMap((blobId) => [
+      put(linkRow(blobId, linkId), linkCodec.encode(link)),
+      put(pendingClaimRow(blobId, linkId), PRESENT),
+    ]);
+    return { outcome: { kind: 'claimed', layouts }, puts };
+  },
+});
+
+function layoutOf(blobId: BlobId, view: View): ForeignRecord['layout'] {
+  const row = must(view.row(blobRow(blobId)), 'a live blob has its row');
+  const { kind, sizeBytes, storage, chunkSizeBytes }: BlobRecord = blobCodec.decode(row);
+  return { kind, sizeBytes, storage, chunkSizeBytes };
+}

@@ -1,0 +1,37 @@
+// PUT and copy: one entry writes the version, the rows of its data, and the end of what it replaced (R25, R26).
+import { checkWriteConditions } from '../../model/preconditions.ts';
+import { linksOf } from '../../model/version.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { findBucket, openBucket } from '../buckets.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { loadHistory, lookAtHistory } from '../key-history.ts';
+import { admitGrant, grantLocks, lookAtGrant } from '../links.ts';
+import { settleHistories } from '../settle-histories.ts';
+import { refuse, writeScope, writeVersion } from '../write-version.ts';
+
+export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeOf<'commit-version'>>({
+  locks: ({ bucketId, key, data }) => [
+    shared(LOCK.bucket(bucketId)),
+    exclusive(LOCK.key(bucketId, key)),
+    ...grantLocks(data),
+  ],
+
+  look({ bucketId, key, data }, view) {
+    const versioning = findBucket(view, bucketId)?.versioning;
+    lookAtHistory(view, writeScope(bucketId, key, versioning));
+    lookAtGrant(data, view);
+  },
+
+  decide({ bucketId, key, version, data, conditions }, view, context) {
+    const bucket = openBucket(view, bucketId);
+    const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
+    const refusal = checkWriteConditions(history.currentObject, conditions);
+    if (refusal !== undefined) return refuse(refusal);
+    const admitted = admitGrant({ grant: data, names: linksOf(version.manifest), view, context });
+    if (admitted.kind !== 'admitted') return refuse(admitted);
+    const outcome = writeVersion({ bucket, history, version, context });
+    if (outcome.kind === 'blocked') return refuse(outcome);
+    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    return { outcome, puts: [...admitted.puts, ...settled.puts], counters: settled.counters };
+  },
+});

@@ -1,0 +1,73 @@
+// R26 and R29: what has lost its last link. A blob of this home is condemned, finally; a claim on a blob of another home
+// is given back. Links may have ended in any entry before; this one holds the blob, so that none begins meanwhile.
+import type { BlobId } from '../../model/names.ts';
+import { makeOutboxId } from '../../model/names.ts';
+import { blobCodec, foreignCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import {
+  blobRow,
+  condemnedRow,
+  endedLinkRow,
+  foreignRow,
+  linkRange,
+  outboxRow,
+  PRESENT,
+  put,
+  remove,
+} from '../keyspace.ts';
+import { isLive } from '../links.ts';
+
+type Command = CommandOf<'condemn-blobs'>;
+
+export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
+  locks: (command) => blobsOf(command).map((blobId) => exclusive(LOCK.blob(blobId))),
+
+  look(command, view) {
+    for (const blobId of blobsOf(command)) {
+      view.range(linkRange(blobId, 1));
+      view.row(blobRow(blobId));
+      view.row(foreignRow(blobId));
+    }
+  },
+
+  decide(command, view, context) {
+    const unlinked = blobsOf(command).filter((blobId) => view.range(linkRange(blobId, 1)).length === 0);
+    const condemned = unlinked.filter((blobId) => isLive(blobId, view));
+    return {
+      outcome: { kind: 'settled', condemnedCount: condemned.length },
+      puts: [
+        // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
+        ...command.ended.map(({ endedAtMs, blobId, linkId }) =>
+          remove(endedLinkRow(endedAtMs, blobId, linkId)),
+        ),
+        ...condemned.flatMap((blobId) => condemn(blobId, view, context.nowMs)),
+        ...unlinked.flatMap((blobId) => releaseClaim(blobId, view, context)),
+      ],
+      counters: condemned.length > 0 ? [{ name: COUNTER.condemned, delta: condemned.length }] : [],
+    };
+  },
+});
+
+function blobsOf({ ended }: Command): BlobId[] {
+  return [...new Set(ended.map(({ blobId }) => blobId))];
+}
+
+function condemn(blobId: BlobId, view: View, nowMs: number): RowPut[] {
+  const row = view.row(blobRow(blobId));
+  if (row === undefined) return [];
+  const blob = { ...blobCodec.decode(row), condemnedAtMs: nowMs };
+  return [put(blobRow(blobId), blobCodec.encode(blob)), put(condemnedRow(nowMs, blobId), PRESENT)];
+}
+
+/** The foreign row goes in the entry that orders the release: a later copy claims anew, with a new id (R29). */
+function releaseClaim(blobId: BlobId, view: View, { nowMs, random }: DecideContext): RowPut[] {
+  const row = view.row(foreignRow(blobId));
+  if (row === undefined) return [];
+  const { homeShard, linkId } = foreignCodec.decode(row);
+  const release: OutboxRecord = { kind: 'release-link', homeShard, blobId, linkId };
+  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  return [remove(foreignRow(blobId)), put(outboxRow(id), outboxCodec.encode(release))];
+}

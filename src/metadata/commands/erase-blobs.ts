@@ -1,0 +1,50 @@
+// R31, when nothing of the blobs is left on storage nodes: their rows go. Ids that are gone already are done.
+import { assert } from '../../lib/assert.ts';
+import type { BlobId } from '../../model/names.ts';
+import { type BlobRecord, blobCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { blobRow, bodyRow, condemnedRow, manifestPageRange, remove } from '../keyspace.ts';
+
+export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'erase-blobs'>>({
+  locks: ({ blobIds }) => blobIds.map((blobId) => exclusive(LOCK.blob(blobId))),
+
+  look({ blobIds }, view) {
+    for (const blobId of blobIds) {
+      const blob = findBlob(blobId, view);
+      if (blob?.kind === 'manifest') view.range(manifestPageRange(blobId, 0, 1));
+    }
+  },
+
+  decide({ blobIds }, view) {
+    const found = blobIds.flatMap((blobId) => {
+      const blob = findBlob(blobId, view);
+      return blob === undefined ? [] : [{ blobId, blob }];
+    });
+    const delta = -found.length;
+    return {
+      outcome: { kind: 'erased' },
+      puts: found.flatMap(({ blobId, blob }) => erase(blobId, blob, view)),
+      counters: delta === 0 ? [] : [{ name: COUNTER.condemned, delta }],
+    };
+  },
+});
+
+function findBlob(blobId: BlobId, view: View): BlobRecord | undefined {
+  const row = view.row(blobRow(blobId));
+  return row && blobCodec.decode(row);
+}
+
+function erase(blobId: BlobId, { kind, storage, condemnedAtMs }: BlobRecord, view: View): RowPut[] {
+  assert(condemnedAtMs !== undefined, 'only what is condemned is erased');
+  const puts = [remove(blobRow(blobId)), remove(condemnedRow(condemnedAtMs, blobId))];
+  if (kind === 'manifest') {
+    const pagesLeft = view.range(manifestPageRange(blobId, 0, 1)).length;
+    assert(pagesLeft === 0, 'the pages of a manifest are released before it is erased');
+  } else if (storage === 'inline') {
+    puts.push(remove(bodyRow(blobId)));
+  }
+  return puts;
+}

@@ -1,0 +1,28 @@
+// Forgets what a Complete answered once it has been kept long enough (s3-behaviour: 7 days).
+import { LIMITS } from '../../model/limits.ts';
+import { completedUploadCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { completedTimeRow, completedUploadRow, remove } from '../keyspace.ts';
+
+type Command = CommandOf<'forget-completed-uploads'>;
+
+export const forgetCompletedUploads = defineCommand<Command, OutcomeOf<'forget-completed-uploads'>>({
+  locks: ({ uploadIds }) => uploadIds.map((uploadId) => exclusive(LOCK.upload(uploadId))),
+
+  look({ uploadIds }, view) {
+    for (const uploadId of uploadIds) view.row(completedUploadRow(uploadId));
+  },
+
+  decide({ uploadIds }, view, { nowMs }) {
+    const puts = uploadIds.flatMap((uploadId) => {
+      const address = completedUploadRow(uploadId);
+      const row = view.row(address);
+      if (row === undefined) return [];
+      const { completedAtMs } = completedUploadCodec.decode(row);
+      if (nowMs - completedAtMs < LIMITS.completedUploadKeptMs) return [];
+      return [remove(address), remove(completedTimeRow(completedAtMs, uploadId))];
+    });
+    return { outcome: { kind: 'forgotten' }, puts };
+  },
+});

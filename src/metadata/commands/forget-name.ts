@@ -1,0 +1,31 @@
+// R42, last step: the bucket is deleted, so its name is free and its owner may make another. Idempotent by bucket id.
+import { accountCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { accountBucketRow, accountRow, nameRow, outboxRow, put, remove } from '../keyspace.ts';
+import { creationItemId, findName } from '../names.ts';
+import { refuse } from '../write-version.ts';
+
+export const forgetName = defineCommand<CommandOf<'forget-name'>, OutcomeOf<'forget-name'>>({
+  locks: ({ name, owner }) => [exclusive(LOCK.name(name)), exclusive(LOCK.account(owner))],
+
+  look({ name, owner }, view) {
+    findName(view, name);
+    view.row(accountRow(owner));
+  },
+
+  decide({ name, bucketId, owner }, view) {
+    const before = findName(view, name);
+    if (before?.bucketId !== bucketId) return refuse({ kind: 'forgotten' });
+    const row = view.row(accountRow(owner));
+    const account = row && accountCodec.decode(row);
+    const puts = [remove(nameRow(name)), remove(accountBucketRow(owner, name))];
+    // It may have been deleted before anyone activated it.
+    if (before.state === 'creating') puts.push(remove(outboxRow(creationItemId(before))));
+    if (account !== undefined) {
+      const left = { ...account, bucketCount: account.bucketCount - 1 };
+      puts.push(put(accountRow(owner), accountCodec.encode(left)));
+    }
+    return { outcome: { kind: 'forgotten' }, puts };
+  },
+});

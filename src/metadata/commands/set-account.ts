@@ -1,0 +1,25 @@
+// Changes an account's state or its limit of buckets. Buckets above a lowered limit stay.
+import { accountCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { findAccount } from '../accounts.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { accountRow, put } from '../keyspace.ts';
+import { refuse } from '../write-version.ts';
+
+export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set-account'>>({
+  locks: ({ accountId }) => [exclusive(LOCK.account(accountId))],
+
+  look({ accountId }, view) {
+    findAccount(view, accountId);
+  },
+
+  decide({ accountId, changes }, view) {
+    const before = findAccount(view, accountId);
+    if (before === undefined) return refuse({ kind: 'no-such-account' });
+    const account = { ...before, ...changes };
+    return {
+      outcome: { kind: 'changed', account },
+      puts: [put(accountRow(accountId), accountCodec.encode(account))],
+    };
+  },
+});

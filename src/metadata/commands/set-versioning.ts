@@ -1,0 +1,26 @@
+// PutBucketVersioning. Gateways that authorised by the old settings do so anew (R45).
+import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { findBucket } from '../buckets.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { bucketRow, put } from '../keyspace.ts';
+import { refuse } from '../write-version.ts';
+
+export const setVersioning = defineCommand<CommandOf<'set-versioning'>, OutcomeOf<'set-versioning'>>({
+  locks: ({ bucketId }) => [exclusive(LOCK.bucket(bucketId))],
+
+  look({ bucketId }, view) {
+    findBucket(view, bucketId);
+  },
+
+  decide({ bucketId, versioning }, view) {
+    const before = findBucket(view, bucketId);
+    if (before?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
+    if (before.versioning === versioning) return refuse({ kind: 'changed', bucket: before });
+    const bucket: BucketRecord = { ...before, versioning, cfgVersion: before.cfgVersion + 1 };
+    return {
+      outcome: { kind: 'changed', bucket },
+      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket))],
+    };
+  },
+});

@@ -1,0 +1,40 @@
+// The counters of a shard: their names, and what changes of versions add to them. Objects are all versions but delete
+// markers, current or not; bytes are theirs, as often as versions show them, however many share a blob. Parts of open
+// uploads are not counted.
+import type { BucketId } from '../model/names.ts';
+import type { VersionRecord } from '../model/version.ts';
+import type { CounterDelta } from '../ports/state-machine.ts';
+
+export const COUNTER = {
+  objects: 'objects',
+  bytes: 'bytes',
+  /** Open buckets whose home this is. */
+  buckets: 'buckets',
+  /** Blobs that are condemned and not yet erased. */
+  condemned: 'condemned',
+  bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
+  bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
+} as const;
+
+export function usageDeltas(
+  bucketId: BucketId,
+  change: { added: readonly VersionRecord[]; removed: readonly VersionRecord[] },
+): CounterDelta[] {
+  let objects = 0;
+  let bytes = 0;
+  for (const { isDeleteMarker, sizeBytes } of change.added) {
+    if (!isDeleteMarker) objects++;
+    bytes += sizeBytes;
+  }
+  for (const { isDeleteMarker, sizeBytes } of change.removed) {
+    if (!isDeleteMarker) objects--;
+    bytes -= sizeBytes;
+  }
+  const deltas = [
+    { name: COUNTER.objects, delta: objects },
+    { name: COUNTER.bucketObjects(bucketId), delta: objects },
+    { name: COUNTER.bytes, delta: bytes },
+    { name: COUNTER.bucketBytes(bucketId), delta: bytes },
+  ];
+  return deltas.filter(({ delta }) => delta !== 0);
+}

@@ -1,0 +1,87 @@
+// The form in which commands are written here: one function that looks at everything a command needs to see, and one
+// that decides. The engine's `reads` and `more` follow from the first, so a command cannot forget to name a row in one
+// of them, and each round of reads asks for all that can be known by then.
+import type {
+  CommandSpec,
+  DecideContext,
+  Decision,
+  LockRequest,
+  RangeAddress,
+  Reads,
+  RowAddress,
+  View,
+} from '../ports/state-machine.ts';
+
+export interface CommandForm<Command, Outcome> {
+  locks(command: Command): LockRequest[];
+  /**
+   * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
+   * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
+   */
+  look?(command: Command, view: View): void;
+  decide(command: Command, view: View, context: DecideContext): Decision<Outcome>;
+}
+
+export function defineCommand<Command, Outcome>(
+  form: CommandForm<Command, Outcome>,
+): CommandSpec<Command, Outcome> {
+  const { look, locks, decide } = form;
+  if (look === undefined) return { locks, decide, reads: () => ({}) };
+  return {
+    locks,
+    decide,
+    reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
+    more: (command, view) => unseen(view, (looking) => look(command, looking)),
+  };
+}
+
+const NOTHING_SEEN: View = { has: () => false, row: () => undefined, range: () => [] };
+
+/** What `look` asks for and `seen` does not have yet; undefined when that is nothing. */
+function unseen(seen: View, look: (view: View) => void): Reads | undefined {
+  const rows: RowAddress[] = [];
+  const ranges: RangeAddress[] = [];
+  look({
+    has: (address) => seen.has(address),
+    row(address) {
+      if (seen.has(address)) return seen.row(address);
+      rows.push(address);
+      return undefined;
+    },
+    range(address) {
+      if (seen.has(address)) return seen.range(address);
+      ranges.push(address);
+      return [];
+    },
+  });
+  return rows.length === 0 && ranges.length === 0 ? undefined : { rows, ranges };
+}
+
+// ---- lock names ----
+
+export function shared(name: string): LockRequest {
+  return { name, mode: 'shared' };
+}
+
+export function exclusive(name: string): LockRequest {
+  return { name, mode: 'exclusive' };
+}
+
+/** What commands lock. Taken in the order of names, whatever the order here. */
+export const LOCK = {
+  /** Shared by all that writes into the bucket; exclusive for what decides on all of it or changes its settings. */
+  bucket: (bucketId: string) => `bucket/${bucketId}`,
+  key: (bucketId: string, key: string) => `key/${bucketId}/${key}`,
+  /** Shared by its parts; exclusive for its end. */
+  upload: (uploadId: string) => `upload/${uploadId}`,
+  part: (uploadId: string, partNumber: number) => `part/${uploadId}/${partNumber}`,
+  /**
+   * Shared by what adds a link to a blob that must be live; exclusive where it is born, condemned or erased, or where
+   * one link row or the foreign row is looked at and then changed. Ending a link of one's own needs none.
+   */
+  blob: (blobId: string) => `blob/${blobId}`,
+  name: (name: string) => `name/${name}`,
+  account: (accountId: string) => `account/${accountId}`,
+  /** Creation and deletion of accounts, which look at several indices. */
+  accounts: 'accounts',
+} as const;

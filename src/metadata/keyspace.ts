@@ -1,0 +1,394 @@
+// Every row of a shard on one page: its table, its key, what it holds. The engine puts shard and table before the key.
+// Ids are hex in the model and raw bytes here; times are 6 bytes, big-endian; where a key is followed by something it
+// is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
+import { assert } from '../lib/assert.ts';
+import { afterPrefix, asBuffer, concatBytes, fromHex, utf8 } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
+import type {
+  AccountId,
+  BlobId,
+  BucketId,
+  BucketName,
+  LinkId,
+  ObjectKey,
+  OutboxId,
+  UploadId,
+  VersionId,
+} from '../model/names.ts';
+import type { RangeAddress, RowAddress, RowPut, TableRef } from '../ports/state-machine.ts';
+
+export const TABLES = {
+  /** region | bucket | ... -> VersionRecord. One table, so that one cursor sees all versions at one moment (L3). */
+  objects: rows(1),
+  /** bucket | key, escaped | version id -> order: of the versions that are not their key's latest. */
+  versionIds: rows(2),
+  /** bucket -> BucketRecord. Stays after deletion: a deleted id is NoSuchBucket for ever (R42). */
+  buckets: rows(3),
+  /** bucket: deleted, with uploads still to end. */
+  deletedBuckets: rows(4),
+
+  /** bucket | key, escaped | upload -> UploadRecord */
+  uploads: rows(10),
+  /** upload -> bucket | key. In order of initiation, upload ids being so. */
+  uploadTimes: rows(11),
+  /** upload | part number -> PartRecord */
+  parts: rows(12),
+  /** upload -> CompletedUploadRecord */
+  completedUploads: rows(13),
+  /** completion time | upload */
+  completedTimes: rows(14),
+
+  /** blob -> BlobRecord, in its home */
+  blobs: rows(20),
+  /** blob | link -> LinkRecord: in its home, or under the blob's row in `foreign` */
+  links: rows(21),
+  /** blob -> ForeignRecord */
+  foreign: rows(22),
+  /** manifest | page -> ManifestPage */
+  manifestPages: rows(23),
+  /** end time | blob | link: the blob may be without links now */
+  endedLinks: rows(24),
+  /** condemned at | blob */
+  condemned: rows(25),
+  /** link (time first) | blob -> claiming shard */
+  pendingClaims: rows(26),
+  /** outbox id (time first) -> OutboxRecord */
+  outbox: rows(27),
+  /** (no key) -> shard time of the last tick */
+  ticks: rows(28),
+  /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
+  bodies: { id: 29, column: 'bodies' },
+
+  // The system shard (R41).
+  /** name -> NameRecord */
+  names: rows(40),
+  /** account -> AccountRecord */
+  accounts: rows(41),
+  /** name -> account */
+  accountNames: rows(42),
+  /** e-mail, lower case -> account */
+  accountEmails: rows(43),
+  /** canonical id -> account */
+  canonicalIds: rows(44),
+  /** access key -> AccessKeyRecord */
+  accessKeys: rows(45),
+  /** account | access key */
+  accountAccessKeys: rows(46),
+  /** account | bucket name -> NameRecord: of names that readers see */
+  accountBuckets: rows(47),
+} as const satisfies Record<string, TableRef>;
+
+function rows(id: number): TableRef {
+  return { id, column: 'rows' };
+}
+
+/** What a row holds whose key says all. */
+export const PRESENT = Uint8Array.of(1);
+
+// ---- parts of keys ----
+
+function u16(value: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}
+
+/** Times, orders and account ids: whole numbers below 2^48. */
+export function u48(value: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(6);
+  bytes.writeUIntBE(value, 0, 6);
+  return bytes;
+}
+
+export function readU48(bytes: Uint8Array, at = 0): number {
+  return asBuffer(bytes).readUIntBE(at, 6);
+}
+
+const ORDER_MAX = 2 ** 48 - 1;
+
+/** Newest first. */
+function invertedOrder(order: number): Uint8Array {
+  return u48(ORDER_MAX - order);
+}
+
+/** A key's or prefix's bytes with 0x00 escaped, without the end mark. */
+export function escapeBytes(bytes: Uint8Array): Uint8Array {
+  let zeroCount = 0;
+  for (const byte of bytes) if (byte === 0) zeroCount++;
+  if (zeroCount === 0) return bytes;
+  const escaped = new Uint8Array(bytes.length + zeroCount);
+  let at = 0;
+  for (const byte of bytes) {
+    escaped[at++] = byte;
+    if (byte === 0) escaped[at++] = 0xff;
+  }
+  return escaped;
+}
+
+const END_MARK = Uint8Array.of(0, 1);
+
+function escapedKey(key: string): Uint8Array {
+  return concatBytes(escapeBytes(utf8(key)), END_MARK);
+}
+
+/** The key that begins at `from`, escaped, and where what follows it begins. */
+export function unescapeKey(bytes: Uint8Array, from: number): { key: ObjectKey; end: number } {
+  const unescaped = Buffer.allocUnsafe(bytes.length - from);
+  let size = 0;
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte === 0) {
+      if (bytes[at + 1] === 1) return { key: unescaped.toString('utf8', 0, size) as ObjectKey, end: at + 2 };
+      at++;
+    }
+    unescaped[size++] = byte;
+  }
+  assert(false, 'an escaped key ends with its mark');
+}
+
+/** Text that clients choose, as a key. What is too long to be stored becomes a key that nothing has (no UTF-8). */
+function textKey(text: string): Uint8Array {
+  const bytes = utf8(text);
+  return bytes.length <= LIMITS.keyBytesMax ? bytes : Uint8Array.of(0xff);
+}
+
+const UPLOAD_ID = /^[0-9a-f]{44}$/;
+const UPLOAD_ID_BYTES = 22;
+
+/** Upload ids come from clients: one that was never minted becomes a key that nothing has. */
+function uploadIdBytes(id: UploadId): Uint8Array {
+  return UPLOAD_ID.test(id) ? fromHex(id) : new Uint8Array(UPLOAD_ID_BYTES).fill(0xff);
+}
+
+// ---- ranges ----
+
+/** All rows of `table` whose keys begin with `prefix`. */
+export function prefixRange(options: { table: TableRef; prefix: Uint8Array; limit: number }): RangeAddress {
+  const { table, prefix, limit } = options;
+  const lt = afterPrefix(prefix);
+  assert(lt !== undefined, 'a prefix has something behind it');
+  return { table, gte: prefix, lt, limit };
+}
+
+/** Rows of a queue from one time (inclusive) to another (exclusive). */
+export function timeRange(options: {
+  table: TableRef;
+  fromMs: number | undefined;
+  toMs: number;
+  limit: number;
+}): RangeAddress {
+  const { table, fromMs = 0, toMs, limit } = options;
+  return { table, gte: u48(Math.min(fromMs, toMs)), lt: u48(toMs), limit };
+}
+
+/** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */
+export const END_OF_TIME_MS = ORDER_MAX;
+
+// ---- versions ----
+
+/** Of the table `objects`; at most one of the first two has a row for a key. */
+export const REGION = {
+  /** bucket | key: the key's latest version, where that is an object. Listings read only these. */
+  current: 1,
+  /** bucket | key: the key's latest version, where that is a delete marker. */
+  marker: 2,
+  /** bucket | key, escaped | inverted order: all others, newest first within a key. */
+  version: 3,
+} as const;
+export type Region = (typeof REGION)[keyof typeof REGION];
+
+const BUCKET_ID_BYTES = 8;
+/** Where the key begins in a row key of the table `objects`. */
+export const OBJECT_KEY_AT = 1 + BUCKET_ID_BYTES;
+
+/** `rest` is what follows region and bucket. */
+export function objectsKey(region: Region, bucketId: BucketId, rest: Uint8Array): Uint8Array {
+  return concatBytes(Uint8Array.of(region), fromHex(bucketId), rest);
+}
+
+export function currentRow(bucketId: BucketId, key: ObjectKey): RowAddress {
+  return { table: TABLES.objects, key: objectsKey(REGION.current, bucketId, utf8(key)) };
+}
+
+export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
+  return { table: TABLES.objects, key: objectsKey(REGION.marker, bucketId, utf8(key)) };
+}
+
+/** bucket | key, escaped | inverted order: orders all versions of a shard by key, then newest first. */
+export function versionPosition(bucketId: BucketId, key: string, order: number): Uint8Array {
+  return concatBytes(fromHex(bucketId), escapedKey(key), invertedOrder(order));
+}
+
+export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {
+  const position = versionPosition(bucketId, key, order);
+  return { table: TABLES.objects, key: concatBytes(Uint8Array.of(REGION.version), position) };
+}
+
+/** The newest versions of a key below its latest. */
+export function versionRange(options: { bucketId: BucketId; key: ObjectKey; limit: number }): RangeAddress {
+  const prefix = objectsKey(REGION.version, options.bucketId, escapedKey(options.key));
+  return prefixRange({ table: TABLES.objects, prefix, limit: options.limit });
+}
+
+export function regionRange(options: { region: Region; bucketId: BucketId; limit: number }): RangeAddress {
+  const prefix = objectsKey(options.region, options.bucketId, new Uint8Array(0));
+  return prefixRange({ table: TABLES.objects, prefix, limit: options.limit });
+}
+
+export function versionIdRow(bucketId: BucketId, key: ObjectKey, versionId: VersionId): RowAddress {
+  const parts = [fromHex(bucketId), escapedKey(key), textKey(versionId)];
+  return { table: TABLES.versionIds, key: concatBytes(...parts) };
+}
+
+// ---- buckets ----
+
+export function bucketRow(bucketId: BucketId): RowAddress {
+  return { table: TABLES.buckets, key: fromHex(bucketId) };
+}
+
+export function deletedBucketRow(bucketId: BucketId): RowAddress {
+  return { table: TABLES.deletedBuckets, key: fromHex(bucketId) };
+}
+
+// ---- uploads ----
+
+export function uploadRow(bucketId: BucketId, key: ObjectKey, uploadId: UploadId): RowAddress {
+  const parts = [fromHex(bucketId), escapedKey(key), uploadIdBytes(uploadId)];
+  return { table: TABLES.uploads, key: concatBytes(...parts) };
+}
+
+export function bucketUploads(bucketId: BucketId, limit: number): RangeAddress {
+  return prefixRange({ table: TABLES.uploads, prefix: fromHex(bucketId), limit });
+}
+
+/** The least key of `uploads` behind one upload of `key`, or behind all of them where the id is no upload's. */
+export function uploadsAfter(bucketId: BucketId, key: string, uploadId: string | undefined): Uint8Array {
+  const ofKey = concatBytes(fromHex(bucketId), escapedKey(key));
+  if (uploadId === undefined || !UPLOAD_ID.test(uploadId)) return afterPrefix(ofKey) ?? ofKey;
+  return concatBytes(ofKey, fromHex(uploadId), Uint8Array.of(0));
+}
+
+export function uploadTimeRow(uploadId: UploadId): RowAddress {
+  return { table: TABLES.uploadTimes, key: uploadIdBytes(uploadId) };
+}
+
+export function uploadTimeValue(bucketId: BucketId, key: ObjectKey): Uint8Array {
+  return concatBytes(fromHex(bucketId), utf8(key));
+}
+
+export function partRow(uploadId: UploadId, partNumber: number): RowAddress {
+  return { table: TABLES.parts, key: concatBytes(uploadIdBytes(uploadId), u16(partNumber)) };
+}
+
+/** Parts behind number `after`, by number. */
+export function partRange(options: { uploadId: UploadId; after: number; limit: number }): RangeAddress {
+  const id = uploadIdBytes(options.uploadId);
+  const gte = concatBytes(id, u16(options.after + 1));
+  return { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit: options.limit };
+}
+
+export function completedUploadRow(uploadId: UploadId): RowAddress {
+  return { table: TABLES.completedUploads, key: uploadIdBytes(uploadId) };
+}
+
+export function completedTimeRow(completedAtMs: number, uploadId: UploadId): RowAddress {
+  return { table: TABLES.completedTimes, key: concatBytes(u48(completedAtMs), uploadIdBytes(uploadId)) };
+}
+
+// ---- blobs and links ----
+
+export function blobRow(blobId: BlobId): RowAddress {
+  return { table: TABLES.blobs, key: fromHex(blobId) };
+}
+
+export function bodyRow(blobId: BlobId): RowAddress {
+  return { table: TABLES.bodies, key: fromHex(blobId) };
+}
+
+export function foreignRow(blobId: BlobId): RowAddress {
+  return { table: TABLES.foreign, key: fromHex(blobId) };
+}
+
+export function linkRow(blobId: BlobId, linkId: LinkId): RowAddress {
+  return { table: TABLES.links, key: concatBytes(fromHex(blobId), fromHex(linkId)) };
+}
+
+export function linkRange(blobId: BlobId, limit: number): RangeAddress {
+  return prefixRange({ table: TABLES.links, prefix: fromHex(blobId), limit });
+}
+
+export function manifestPageRow(manifestId: BlobId, page: number): RowAddress {
+  return { table: TABLES.manifestPages, key: concatBytes(fromHex(manifestId), u16(page)) };
+}
+
+/** Pages from number `from` on. */
+export function manifestPageRange(manifestId: BlobId, from: number, limit: number): RangeAddress {
+  const id = fromHex(manifestId);
+  const lt = concatBytes(id, u16(0xffff));
+  return { table: TABLES.manifestPages, gte: concatBytes(id, u16(from)), lt, limit };
+}
+
+export function endedLinkRow(endedAtMs: number, blobId: BlobId, linkId: LinkId): RowAddress {
+  const parts = [u48(endedAtMs), fromHex(blobId), fromHex(linkId)];
+  return { table: TABLES.endedLinks, key: concatBytes(...parts) };
+}
+
+export function condemnedRow(condemnedAtMs: number, blobId: BlobId): RowAddress {
+  return { table: TABLES.condemned, key: concatBytes(u48(condemnedAtMs), fromHex(blobId)) };
+}
+
+export function pendingClaimRow(blobId: BlobId, linkId: LinkId): RowAddress {
+  return { table: TABLES.pendingClaims, key: concatBytes(fromHex(linkId), fromHex(blobId)) };
+}
+
+export function outboxRow(id: OutboxId): RowAddress {
+  return { table: TABLES.outbox, key: fromHex(id) };
+}
+
+export const TICK_ROW: RowAddress = { table: TABLES.ticks, key: Uint8Array.of(0) };
+
+// ---- the system shard ----
+
+export function nameRow(name: BucketName): RowAddress {
+  return { table: TABLES.names, key: textKey(name) };
+}
+
+export function accountRow(accountId: AccountId): RowAddress {
+  return { table: TABLES.accounts, key: u48(Number(accountId)) };
+}
+
+export function accountNameRow(name: string): RowAddress {
+  return { table: TABLES.accountNames, key: textKey(name) };
+}
+
+export function accountEmailRow(email: string): RowAddress {
+  return { table: TABLES.accountEmails, key: textKey(email.toLowerCase()) };
+}
+
+export function canonicalIdRow(canonicalId: string): RowAddress {
+  return { table: TABLES.canonicalIds, key: textKey(canonicalId) };
+}
+
+export function accessKeyRow(accessKey: string): RowAddress {
+  return { table: TABLES.accessKeys, key: textKey(accessKey) };
+}
+
+/** `accessKey` '' gives what all of the account's rows begin with. */
+export function accountAccessKeyRow(accountId: AccountId, accessKey: string): RowAddress {
+  return { table: TABLES.accountAccessKeys, key: concatBytes(u48(Number(accountId)), textKey(accessKey)) };
+}
+
+/** `name` may be any text: a prefix of names, or where a list goes on. */
+export function accountBucketRow(accountId: AccountId, name: string): RowAddress {
+  return { table: TABLES.accountBuckets, key: concatBytes(u48(Number(accountId)), textKey(name)) };
+}
+
+// ---- writes ----
+
+export function put(address: RowAddress, value: Uint8Array): RowPut {
+  return { table: address.table, key: address.key, value };
+}
+
+export function remove(address: RowAddress): RowPut {
+  return { table: address.table, key: address.key, value: null };
+}

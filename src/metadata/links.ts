@@ -1,0 +1,134 @@
+// Links between versions (or parts) and blobs as rows: how they begin with a grant, and how they end (R25-R29).
+// Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
+import { assert } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import { type BlobId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  foreignCodec,
+  type LinkRecord,
+  linkCodec,
+} from '../model/records/rows.ts';
+import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata.ts';
+import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-machine.ts';
+import { exclusive, LOCK, shared } from './define-command.ts';
+import { blobRow, bodyRow, endedLinkRow, foreignRow, linkRow, PRESENT, put, remove } from './keyspace.ts';
+
+/** One blob, one link. */
+export interface LinkName {
+  blobId: BlobId;
+  linkId: LinkId;
+}
+
+export function grantLocks({ births, links }: DataGrant): LockRequest[] {
+  return [
+    ...births.map(({ use }) => exclusive(LOCK.blob(use.blobId))),
+    ...links.map(({ blobId, claim }) =>
+      claim === undefined ? shared(LOCK.blob(blobId)) : exclusive(LOCK.blob(blobId)),
+    ),
+  ];
+}
+
+export function lookAtGrant({ births, links }: DataGrant, view: View): void {
+  for (const { use } of births) view.row(blobRow(use.blobId));
+  for (const { blobId, claim } of links) view.row(claim === undefined ? blobRow(blobId) : foreignRow(blobId));
+}
+
+/** The rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
+export function admitGrant(options: {
+  grant: DataGrant;
+  names: readonly LinkName[];
+  view: View;
+  context: DecideContext;
+}): { kind: 'admitted'; puts: RowPut[] } | GrantRefusal {
+  const { grant, names, view, context } = options;
+  const granted = [...grant.births.map(({ use }) => use), ...grant.links];
+  assert(
+    granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
+    'every link of a manifest is granted once',
+  );
+  if (grant.births.some((birth) => isRefusedBirth(birth, view, context))) return { kind: 'late' };
+  if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
+  const gone = grant.links.filter((link) => link.claim === undefined && !isLive(link.blobId, view));
+  if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
+  const puts = [
+    ...grant.births.flatMap((birth) => birthPuts(birth, context)),
+    ...grant.links.flatMap((link) => linkPuts(link, view, context)),
+  ];
+  return { kind: 'admitted', puts };
+}
+
+function textOf({ blobId, linkId }: LinkName): string {
+  return `${blobId} ${linkId}`;
+}
+
+/** R25. An id that is there already (R24) asks for the same: begin again, with a new one. */
+function isRefusedBirth({ use }: BlobBirth, view: View, { nowMs, shard }: DecideContext): boolean {
+  assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
+  const ageMs = nowMs - idTimeMs(use.blobId);
+  if (ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs) return true;
+  return view.row(blobRow(use.blobId)) !== undefined;
+}
+
+/** R28: from here on the home may be told that this claim will never be used (R30). */
+function isLateClaim({ linkId, claim }: LinkGrant, { nowMs }: DecideContext): boolean {
+  return claim !== undefined && nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
+}
+
+/** R26: a condemned blob gets no link any more. */
+export function isLive(blobId: BlobId, view: View): boolean {
+  const row = view.row(blobRow(blobId));
+  return row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;
+}
+
+function birthPuts(birth: BlobBirth, { shard }: DecideContext): RowPut[] {
+  const { use, body, chunkCrc32, chunkCrcs } = birth;
+  assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
+  const { sizeBytes, storage, chunkSizeBytes } = use;
+  const blob: BlobRecord = {
+    kind: 'data',
+    sizeBytes,
+    storage,
+    chunkSizeBytes,
+    ...(chunkCrc32 && { chunkCrc32 }),
+    ...(chunkCrcs && { chunkCrcs }),
+  };
+  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard)];
+  if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));
+  return puts;
+}
+
+function linkPuts({ blobId, linkId, claim }: LinkGrant, view: View, { shard }: DecideContext): RowPut[] {
+  const link = ownLinkPut({ blobId, linkId }, shard);
+  if (claim === undefined) {
+    assert(homeShardOf(blobId) === shard, 'a blob of another home needs a claim');
+    return [link];
+  }
+  assert(claim.homeShard === homeShardOf(blobId) && claim.homeShard !== shard, 'a claim is made at the home');
+  assert(claim.linkId === linkId, 'a claim bears the link that it is for');
+  // Another commit's claim holds the blob already: this link stands on it, and the home drops ours (R28, R30).
+  if (view.row(foreignRow(blobId)) !== undefined) return [link];
+  return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
+}
+
+/** The row of a link that this shard's own versions, parts or manifests hold. */
+export function ownLinkPut({ blobId, linkId }: LinkName, shard: number): RowPut {
+  const link: LinkRecord = { state: 'own', shard };
+  return put(linkRow(blobId, linkId), linkCodec.encode(link));
+}
+
+/** Ends links, and puts their blobs before condemn-blobs. */
+export function endLinks(names: readonly LinkName[], nowMs: number): RowPut[] {
+  return names.flatMap(({ blobId, linkId }) => [
+    remove(linkRow(blobId, linkId)),
+    put(endedLinkRow(nowMs, blobId, linkId), PRESENT),
+  ]);
+}
+
+/** The links that `before` has and `after` has not: those that both have go on without a moment's gap (R26). */
+export function linksOnlyIn(before: readonly LinkName[], after: readonly LinkName[]): LinkName[] {
+  if (after.length === 0) return [...before];
+  const kept = new Set(after.map(textOf));
+  return before.filter((name) => !kept.has(textOf(name)));
+}

@@ -1,0 +1,38 @@
+// What every command that makes a version has in common: PUT, copy, copy onto itself, Complete.
+import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../model/names.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
+import { type Versioning, writesNullVersion } from '../model/versioning.ts';
+import type { CommittedVersion, DeleteBlocker, NewVersion } from '../ports/metadata.ts';
+import type { DecideContext, Decision } from '../ports/state-machine.ts';
+import type { HistoryScope, KeyHistory } from './key-history.ts';
+
+/** The versions that writing to a key may replace. */
+export function writeScope(
+  bucketId: BucketId,
+  key: ObjectKey,
+  versioning: Versioning | undefined,
+): HistoryScope {
+  const replacesNull = versioning !== undefined && writesNullVersion(versioning);
+  return { bucketId, key, versioning, versionIds: replacesNull ? [NULL_VERSION] : [], removalsMax: 0 };
+}
+
+/** Makes `version` the latest of its key, in place of the null version where it has that id. */
+export function writeVersion(options: {
+  bucket: BucketRecord;
+  history: KeyHistory;
+  version: NewVersion;
+  context: DecideContext;
+}): CommittedVersion | { kind: 'blocked'; blocker: DeleteBlocker } {
+  const { bucket, history, version, context } = options;
+  const { versioning } = bucket;
+  const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
+  const modifiedAtMs = context.nowMs;
+  const blocker = history.write({ ...version, versionId, modifiedAtMs, isDeleteMarker: false }, modifiedAtMs);
+  if (blocker !== undefined) return { kind: 'blocked', blocker };
+  return { kind: 'committed', versionId, versioning, modifiedAtMs };
+}
+
+/** A decision that writes nothing. */
+export function refuse<Outcome>(outcome: Outcome): Decision<Outcome> {
+  return { outcome, puts: [] };
+}
