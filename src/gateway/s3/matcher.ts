@@ -73,9 +73,14 @@ function candidateOf<Row extends MatchRow>(row: Row): Candidate<Row> {
     row,
     terms,
     header,
-    specificity: terms.length + (header === undefined ? 0 : 1),
+    specificity: specificityOf(terms) + (header === undefined ? 0 : 1),
     claims: claims.has(CLAIMS_EVERYTHING) ? undefined : claims,
   };
+}
+
+/** What names a sub-resource outweighs parameters, and these a header: PUT ?tagging with a copy source tags. */
+function specificityOf(terms: readonly Term[]): number {
+  return terms.reduce((sum, { name }) => sum + (SELECTOR_SUB_RESOURCES.has(name) ? 8 : 2), 0);
 }
 
 function isMatch(
@@ -91,25 +96,22 @@ function isMatch(
   return true;
 }
 
-/** Two rows tie when one request can ask for both and no rule refuses it: equally specific, no two selectors. */
+/** Two rows tie when one request can ask for both: equally specific, and neither would refuse the other's terms. */
 function assertNoTies(candidates: readonly Candidate<MatchRow>[]): void {
   for (const [at, one] of candidates.entries()) {
     for (const other of candidates.slice(at + 1)) {
       if (one.specificity !== other.specificity) continue;
-      const selectors = new Set(
-        [...one.terms, ...other.terms]
-          .map(({ name }) => name)
-          .filter((name) => SELECTOR_SUB_RESOURCES.has(name)),
-      );
-      const areExclusive = one.terms.some(({ name, value }) =>
+      const isRefused = refuses(one, other) && refuses(other, one);
+      const isContradiction = one.terms.some(({ name, value }) =>
         other.terms.some((term) => term.name === name && term.value !== value),
       );
-      assert(
-        selectors.size > 1 || areExclusive,
-        `${one.row.name} and ${other.row.name} match the same requests`,
-      );
+      assert(isRefused || isContradiction, `${one.row.name} and ${other.row.name} match the same requests`);
     }
   }
+}
+
+function refuses(one: Candidate<MatchRow>, other: Candidate<MatchRow>): boolean {
+  return other.terms.some(({ name }) => KNOWN_SUB_RESOURCES.has(name) && one.claims?.has(name) === false);
 }
 
 /** A known sub-resource must never run as the plain operation: PUT ?torrent would overwrite the object. */

@@ -1,0 +1,102 @@
+// Headers of features that are not there yet are refused, never ignored: a write condition that is passed over would
+// overwrite data. One table; a later issue that brings a feature removes its rows. Headers that AWS ignores are not here.
+
+import { CHECKSUM_ALGORITHMS, checksumHeader } from '../../model/checksums.ts';
+import { AppError, type ErrorCode } from '../../model/errors.ts';
+import type { OperationMatch } from './operation.ts';
+
+type Scope = 'all' | 'object-write' | 'put';
+
+interface Screen {
+  /** A header's name, or the beginning of several with a '*' at its end. */
+  readonly header: string;
+  readonly scope: Scope;
+  /** Values that change nothing and so may pass. */
+  readonly harmless?: readonly string[];
+  /** Names under the prefix that other code understands. */
+  readonly except?: readonly string[];
+  /** Default NotImplemented. */
+  readonly code?: ErrorCode;
+}
+
+/** All that AWS names; only STANDARD is kept, and all are shown as it (extensions.md 5). */
+const STORAGE_CLASSES = [
+  'STANDARD',
+  'REDUCED_REDUNDANCY',
+  'STANDARD_IA',
+  'ONEZONE_IA',
+  'INTELLIGENT_TIERING',
+  'GLACIER',
+  'GLACIER_IR',
+  'DEEP_ARCHIVE',
+  'OUTPOSTS',
+  'SNOW',
+  'EXPRESS_ONEZONE',
+  'FSX_OPENZFS',
+  'FSX_ONTAP',
+];
+
+const SCREENS: readonly Screen[] = [
+  // Write conditions; on GET and HEAD the same names are read conditions.
+  { header: 'if-match', scope: 'object-write' },
+  { header: 'if-none-match', scope: 'object-write' },
+  { header: 'if-modified-since', scope: 'object-write' },
+  { header: 'if-unmodified-since', scope: 'object-write' },
+  { header: 'x-amz-if-match-*', scope: 'object-write' },
+  { header: 'x-amz-copy-source-if-*', scope: 'put' },
+  { header: 'x-amz-write-offset-bytes', scope: 'put' },
+  // Keys of the customer's, and key management.
+  { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
+  { header: 'x-amz-server-side-encryption-*', scope: 'all' },
+  { header: 'x-amz-copy-source-server-side-encryption-*', scope: 'all' },
+  // Tags, locks, second factors.
+  { header: 'x-amz-tagging', scope: 'all', harmless: [''] },
+  { header: 'x-amz-tagging-directive', scope: 'all', harmless: ['COPY'] },
+  { header: 'x-amz-object-lock-*', scope: 'all' },
+  { header: 'x-amz-bucket-object-lock-enabled', scope: 'all', harmless: ['false', 'False'] },
+  { header: 'x-amz-bypass-governance-retention', scope: 'all', harmless: ['false', 'False'] },
+  { header: 'x-amz-mfa', scope: 'all' },
+  // Access control lists, ownership.
+  { header: 'x-amz-acl', scope: 'all', harmless: ['private'] },
+  { header: 'x-amz-grant-*', scope: 'all' },
+  { header: 'x-amz-object-ownership', scope: 'all' },
+  { header: 'x-amz-storage-class', scope: 'all', harmless: STORAGE_CLASSES, code: 'InvalidStorageClass' },
+  {
+    header: 'x-amz-checksum-*',
+    scope: 'all',
+    except: ['mode', 'type', 'algorithm']
+      .map((word) => `x-amz-checksum-${word}`)
+      .concat(CHECKSUM_ALGORITHMS.map(checksumHeader)),
+  },
+];
+
+const EXACT = new Map(
+  SCREENS.filter((screen) => !screen.header.endsWith('*')).map((screen) => [screen.header, screen]),
+);
+const PREFIXES = SCREENS.filter((screen) => screen.header.endsWith('*')).map((screen) => ({
+  screen,
+  prefix: screen.header.slice(0, -1),
+}));
+
+/** Throws NotImplemented, or the row's own code, for a header that the operation cannot honour yet. */
+export function screenHeaders(match: OperationMatch, headers: Readonly<Record<string, string>>): void {
+  for (const name in headers) {
+    // Most names are of neither kind.
+    if (!name.startsWith('x-amz-') && !name.startsWith('if-')) continue;
+    const screen = EXACT.get(name) ?? PREFIXES.find(({ prefix }) => name.startsWith(prefix))?.screen;
+    if (screen === undefined || !isInScope(screen.scope, match) || screen.except?.includes(name)) continue;
+    if (screen.harmless?.includes(headers[name] ?? '')) continue;
+    throw new AppError(screen.code ?? 'NotImplemented', { fields: { Header: name } });
+  }
+}
+
+function isInScope(scope: Scope, match: OperationMatch): boolean {
+  switch (scope) {
+    case 'all':
+      return true;
+    case 'put':
+      return match.method === 'PUT';
+    case 'object-write':
+      return match.on === 'object' && match.method !== 'GET' && match.method !== 'HEAD';
+  }
+}
