@@ -10,6 +10,8 @@ export interface MemoryKv extends KvPort {
   /** From now on commits wait, unseen, until `releaseCommits`. */
   holdCommits(): void;
   releaseCommits(): void;
+  /** As a crash: what waits is lost, its promises never settle. */
+  loseCommits(): void;
   /** As a failed sync: waiting and later commits reject, `failed` resolves. Reads go on. */
   fail(error: Error): void;
 }
@@ -85,6 +87,10 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
     releaseCommits() {
       isHeld = false;
       schedule();
+    },
+    loseCommits() {
+      waiting = [];
+      isHeld = false;
     },
     fail(error) {
       if (failure !== undefined) return;

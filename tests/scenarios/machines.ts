@@ -1,0 +1,20 @@
+// The state machines that scenarios run on: tests/scenarios/<name>/*.txt runs on the machine of that name.
+import { unpackPlain } from '../../src/lib/record-codec.ts';
+import type { StateMachine, TableRef } from '../../src/ports/state-machine.ts';
+import { noteMachine, noteTables } from './note-machine.ts';
+
+export interface ScenarioMachine {
+  machine: StateMachine;
+  /** Tables that `rows` can print, by name; the engine's own are known besides. */
+  tables: Readonly<Record<string, TableRef>>;
+  /** How values of a table are shown; by default as records, or bytes. */
+  show?: Readonly<Record<string, (value: Uint8Array) => unknown>>;
+}
+
+export const MACHINES: Readonly<Record<string, ScenarioMachine>> = {
+  engine: {
+    machine: noteMachine,
+    tables: noteTables,
+    show: { buckets: unpackPlain, notes: unpackPlain },
+  },
+};
