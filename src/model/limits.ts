@@ -73,6 +73,11 @@ export const LIMITS = {
   readerRevalidateMs: 5 * MINUTE,
   sweepAfterMs: 24 * HOUR,
 
+  // Disks: what is refused first when one fills up (R20).
+  diskReserveShare: 0.02,
+  diskReserveBytesMin: 256 * MiB,
+  diskReserveBytesMax: 8 * GiB,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 

@@ -1,0 +1,81 @@
+// The reverse sweep (R32): walks the index of a disk and asks each blob's home shard whether it knows it. What no commit
+// can claim any more is dropped: chunks of requests and processes that ended before their commit.
+// Condemned blobs are not its business: metadata/background releases them (R31).
+
+import { LIMITS } from '../model/limits.ts';
+import { homeShardOf, idTimeMs } from '../model/names.ts';
+import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { MetadataPort } from '../ports/metadata.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { Worker } from '../ports/worker.ts';
+
+const PAGE_CHUNKS = 500;
+const PAUSE_BETWEEN_PASSES_MS = 60 * 60 * 1000;
+const PAUSE_AFTER_REFUSAL_MS = 10_000;
+
+export interface SweepDeps {
+  chunks: ChunkPort;
+  metadata: MetadataPort;
+  clock: ClockPort;
+  log: Logger;
+  /** Who orders drops for a shard (R21). */
+  fenceOf(shard: number): Fence;
+}
+
+export function createChunkSweep(deps: SweepDeps): Worker {
+  const { chunks, clock, log } = deps;
+  let after: ChunkId | undefined;
+  let droppedCount = 0;
+
+  function endPass(): { state: 'idle'; idleMs: number } {
+    if (droppedCount > 0) log.info({ droppedCount }, 'orphan-chunks-dropped');
+    after = undefined;
+    droppedCount = 0;
+    return { state: 'idle', idleMs: PAUSE_BETWEEN_PASSES_MS };
+  }
+
+  return {
+    name: 'sweep-chunks',
+    async work(signal) {
+      const page = await chunks.list({ limit: PAGE_CHUNKS, ...(after && { after }) });
+      const olderThanMs = clock.wallMs() - LIMITS.sweepAfterMs;
+      // Ids are in time order: from the first young one on there is nothing to ask about yet.
+      const end = page.findIndex(({ id }) => idTimeMs(id.blobId) > olderThanMs);
+      const old = (end === -1 ? page : page.slice(0, end)).filter(
+        (chunk) => chunk.receivedAtMs < olderThanMs,
+      );
+      for (const [shard, ids] of byHomeShard(old.map(({ id }) => id))) {
+        if (signal.aborted) return { state: 'busy' };
+        const orphans = await findOrphans(deps, shard, ids);
+        if (orphans === 'refused') return { state: 'idle', idleMs: PAUSE_AFTER_REFUSAL_MS };
+        if (orphans.length > 0) await chunks.drop(orphans, deps.fenceOf(shard));
+        droppedCount += orphans.length;
+      }
+      after = page.at(-1)?.id;
+      return end !== -1 || page.length < PAGE_CHUNKS ? endPass() : { state: 'busy' };
+    },
+  };
+}
+
+function byHomeShard(ids: readonly ChunkId[]): Map<number, ChunkId[]> {
+  return Map.groupBy(ids, ({ blobId }) => homeShardOf(blobId));
+}
+
+/** Chunks whose blob the shard does not know and can never come to know. */
+async function findOrphans(
+  { metadata }: SweepDeps,
+  shard: number,
+  ids: readonly ChunkId[],
+): Promise<ChunkId[] | 'refused'> {
+  // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
+  const tick = await metadata.execute({ shard }, 'tick', {});
+  if (tick.kind !== 'done') return 'refused';
+  const late = ids.filter(({ blobId }) => tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs);
+  const blobIds = [...new Set(late.map(({ blobId }) => blobId))];
+  if (blobIds.length === 0) return [];
+  const found = await metadata.query({ shard }, 'get-blobs', { blobIds });
+  if (found.kind !== 'done') return 'refused';
+  const unknown = new Set(blobIds.filter((_, at) => (found.value.blobs[at] ?? null) === null));
+  return late.filter(({ blobId }) => unknown.has(blobId));
+}
