@@ -1,5 +1,6 @@
 // Signed requests over plain HTTP at the level where faults happen: one request on one connection, bodies of any
-// speed, connections that can be cut, a clock of the caller's. The payload is unsigned.
+// speed, connections that can be cut, a clock of the caller's. The payload is unsigned, unless the caller gives its
+// x-amz-content-sha256.
 // Not here: the operations and their XML (s3-client.ts), retries, TLS.
 import { createHash, createHmac } from 'node:crypto';
 import { type Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
@@ -40,7 +41,7 @@ export function pathOf(bucket: string, key: string): string {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
-/** The headers with which a request is signed (SigV4, unsigned payload), `extra` among the signed ones. */
+/** The headers with which a request is signed (SigV4), the wanted ones among the signed ones. */
 export function signedHeaders(
   access: Access,
   wanted: Pick<RawRequest, 'method' | 'path' | 'headers'>,
@@ -63,7 +64,7 @@ export function signedHeaders(
     ...names.map((name) => `${name}:${headers[name]?.trim()}`),
     '',
     names.join(';'),
-    'UNSIGNED-PAYLOAD',
+    headers['x-amz-content-sha256'],
   ].join('\n');
   const scope = `${time.slice(0, 8)}/us-east-1/s3/aws4_request`;
   const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${access.secretKey}`);

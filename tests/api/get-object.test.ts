@@ -1,0 +1,326 @@
+// GET of an object: bytes, ranges, parts, conditions, what the reader may choose, and every refusal.
+import { randomBytes } from 'node:crypto';
+import { GetObjectCommand } from '@aws-sdk/client-s3';
+import { beforeAll, expect, test } from 'vitest';
+import { completeUpload } from '../support/multipart.ts';
+import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+
+const MiB = 1024 * 1024;
+const UNKNOWN_VERSION = 'A'.repeat(32);
+const api = useApi();
+const big = randomBytes(3 * MiB + 7);
+let bucket: string;
+let etag: string;
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  api.send({ method: 'GET', path: `/${bucket}/${path}`, headers });
+
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+  etag = await api.put(bucket, 'ten', '0123456789', {
+    'content-type': 'text/plain',
+    'cache-control': 'max-age=60',
+    'content-disposition': 'inline',
+    'content-encoding': 'identity',
+    'content-language': 'de',
+    expires: 'never, ever',
+    'x-amz-meta-colour': 'red',
+    'x-amz-meta-Empty': '',
+    'x-amz-checksum-crc32': 'poTHxg==',
+  });
+  await api.put(bucket, 'empty', '');
+  await api.put(bucket, 'big', big);
+});
+
+test('the whole object with all that it keeps', async () => {
+  const answer = await get('ten');
+  expectStatus(answer, 200);
+  expect(answer.body.toString()).toBe('0123456789');
+  expect(answer.headers).toMatchObject({
+    etag: `"${etag}"`,
+    'content-length': '10',
+    'content-type': 'text/plain',
+    'cache-control': 'max-age=60',
+    'content-disposition': 'inline',
+    'content-encoding': 'identity',
+    'content-language': 'de',
+    expires: 'never, ever',
+    'accept-ranges': 'bytes',
+    'x-amz-meta-colour': 'red',
+    'x-amz-meta-empty': '',
+  });
+  expect(Date.parse(answer.headers['last-modified'] ?? '')).toBeGreaterThan(Date.now() - 60_000);
+  for (const name of ['x-amz-version-id', 'x-amz-checksum-crc32', 'content-range', 'x-amz-mp-parts-count'])
+    expect(answer.headers).not.toHaveProperty(name);
+});
+
+test('an empty object, and one of several chunks', async () => {
+  const empty = await get('empty');
+  expect(empty).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
+  expect(empty.headers['content-type']).toBe('binary/octet-stream');
+  expect((await get('big')).body.equals(big)).toBe(true);
+});
+
+test.each([
+  ['bytes=0-4', '01234', 'bytes 0-4/10'],
+  ['bytes=9-', '9', 'bytes 9-9/10'],
+  ['bytes=-3', '789', 'bytes 7-9/10'],
+  ['bytes=-100', '0123456789', 'bytes 0-9/10'],
+  ['bytes=5-100', '56789', 'bytes 5-9/10'],
+])('Range: %s', async (range, body, contentRange) => {
+  const answer = await get('ten', { range, 'x-amz-checksum-mode': 'ENABLED' });
+  expectStatus(answer, 206);
+  expect(answer.body.toString()).toBe(body);
+  expect(answer.headers).toMatchObject({
+    'content-range': contentRange,
+    'content-length': String(body.length),
+    etag: `"${etag}"`,
+  });
+  // A checksum of the whole would be taken for one of these bytes.
+  expect(answer.headers).not.toHaveProperty('x-amz-checksum-crc32');
+});
+
+test.each(['bytes=0-1,3-4', 'bytes=5-4', 'bytes=x-', 'lines=0-1'])(
+  'Range: %s asks for all',
+  async (range) => {
+    const answer = await get('ten', { range });
+    expectStatus(answer, 200);
+    expect(answer.body.toString()).toBe('0123456789');
+  },
+);
+
+test('ranges across chunks', async () => {
+  for (const [first, last] of [
+    [0, 0],
+    [MiB - 1, MiB],
+    [MiB - 3, 2 * MiB + 3],
+    [3 * MiB, 3 * MiB + 6],
+  ] as const) {
+    const answer = await get('big', { range: `bytes=${first}-${last}` });
+    expect(answer.body.equals(big.subarray(first, last + 1)), `${first}-${last}`).toBe(true);
+  }
+});
+
+test('If-Range: the range of what one knows, the whole of what is new', async () => {
+  const range = 'bytes=0-1';
+  const known = await get('ten', { range, 'if-range': `"${etag}"` });
+  expect([known.status, known.body.toString()]).toEqual([206, '01']);
+  const dated = await get('ten', { range, 'if-range': known.headers['last-modified'] ?? '' });
+  expect(dated.status).toBe(206);
+  const changed = await get('ten', { range, 'if-range': '"0"' });
+  expect([changed.status, changed.body.toString()]).toEqual([200, '0123456789']);
+});
+
+const YESTERDAY = new Date(Date.now() - 86_400_000).toUTCString();
+const TOMORROW = new Date(Date.now() + 86_400_000).toUTCString();
+
+test.each<[string, () => Record<string, string>, number]>([
+  ['If-Match: it', () => ({ 'if-match': `"${etag}"` }), 200],
+  ['If-Match: *', () => ({ 'if-match': '*' }), 200],
+  ['If-Match: without quotes', () => ({ 'if-match': etag }), 200],
+  ['If-Match: another', () => ({ 'if-match': '"0"' }), 412],
+  ['If-None-Match: it', () => ({ 'if-none-match': `"${etag}"` }), 304],
+  ['If-None-Match: another', () => ({ 'if-none-match': '"0"' }), 200],
+  ['If-Modified-Since: yesterday', () => ({ 'if-modified-since': YESTERDAY }), 200],
+  ['If-Modified-Since: tomorrow', () => ({ 'if-modified-since': TOMORROW }), 304],
+  ['If-Modified-Since: no date', () => ({ 'if-modified-since': 'soon' }), 200],
+  ['If-Unmodified-Since: yesterday', () => ({ 'if-unmodified-since': YESTERDAY }), 412],
+  ['If-Unmodified-Since: tomorrow', () => ({ 'if-unmodified-since': TOMORROW }), 200],
+  [
+    'If-Match outranks If-Unmodified-Since',
+    () => ({ 'if-match': `"${etag}"`, 'if-unmodified-since': YESTERDAY }),
+    200,
+  ],
+  [
+    'If-None-Match outranks If-Modified-Since',
+    () => ({ 'if-none-match': '"0"', 'if-modified-since': TOMORROW }),
+    200,
+  ],
+])('%s', async (_name, headers, status) => {
+  const answer = await get('ten', headers());
+  if (status === 412) expectError(answer, { status, code: 'PreconditionFailed' });
+  else expectStatus(answer, status);
+});
+
+test('a 304 says what is still valid and has no body', async () => {
+  const answer = await get('ten', { 'if-none-match': '*' });
+  expectStatus(answer, 304);
+  expect(answer.body).toHaveLength(0);
+  expect(answer.headers).toMatchObject({
+    etag: `"${etag}"`,
+    'cache-control': 'max-age=60',
+    expires: 'never, ever',
+  });
+  expect(answer.headers['last-modified']).toBeDefined();
+  expect(answer.headers).not.toHaveProperty('content-type');
+});
+
+test('checksums only for those who ask', async () => {
+  const answer = await get('ten', { 'x-amz-checksum-mode': 'ENABLED' });
+  expect(answer.headers).toMatchObject({
+    'x-amz-checksum-crc32': 'poTHxg==',
+    'x-amz-checksum-type': 'FULL_OBJECT',
+  });
+  const viaSdk = await api.s3.send(new GetObjectCommand({ Bucket: bucket, Key: 'ten' }));
+  expect(await viaSdk.Body?.transformToString()).toBe('0123456789');
+  expect(viaSdk.ChecksumCRC32).toBe('poTHxg==');
+});
+
+test('parts of a multipart object, and part 1 of a plain one', async () => {
+  const parts = [randomBytes(5 * MiB), randomBytes(MiB)];
+  const whole = await completeUpload(api, { bucket, key: 'parts', parts });
+  for (const [index, part] of parts.entries()) {
+    const answer = await get(`parts?partNumber=${index + 1}`);
+    expectStatus(answer, 206);
+    expect(answer.body.equals(part)).toBe(true);
+    expect(answer.headers).toMatchObject({ etag: `"${whole.etag}"`, 'x-amz-mp-parts-count': '2' });
+  }
+  expect((await get('parts?partNumber=2')).headers['content-range']).toBe(
+    `bytes ${5 * MiB}-${6 * MiB - 1}/${6 * MiB}`,
+  );
+  const plain = await get('ten?partNumber=1');
+  expectStatus(plain, 206);
+  expect(plain.body.toString()).toBe('0123456789');
+  expectStatus(await get('empty?partNumber=1'), 200);
+});
+
+test('the reader may choose six headers in the query', async () => {
+  const query = [
+    'response-content-type=text%2Fhtml',
+    'response-content-language=fr',
+    'response-expires=now',
+    'response-cache-control=no-store',
+    'response-content-disposition=attachment%3B%20filename%3D%22%C3%A4.txt%22',
+    'response-content-encoding=br',
+  ].join('&');
+  const answer = await get(`ten?${query}`);
+  expectStatus(answer, 200);
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/html',
+    'content-language': 'fr',
+    expires: 'now',
+    'cache-control': 'no-store',
+    'content-disposition': Buffer.from('attachment; filename="ä.txt"').toString('latin1'),
+    'content-encoding': 'br',
+  });
+});
+
+test('response- headers of the request come back without their prefix', async () => {
+  const answer = await get('ten', {
+    'response-content-type': 'text/csv',
+    'response-x-own': 'yes',
+    'response-content-length': '3',
+    'response-set-cookie': 'a=b',
+    'response-connection': 'close',
+    'response-x-amz-version-id': 'forged',
+  });
+  expectStatus(answer, 200);
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/csv',
+    'x-own': 'yes',
+    'content-length': '10',
+  });
+  for (const name of ['set-cookie', 'x-amz-version-id']) expect(answer.headers).not.toHaveProperty(name);
+});
+
+test('keys of odd bytes', async () => {
+  for (const key of ['a b+c%d', 'ä/ö?ü#&=', '../..//x', '日本語', "it's (1)*!~", '\u0001\n\u007f', '/lead']) {
+    await api.put(bucket, key, key);
+    const viaSdk = await api.s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
+    expect(await viaSdk.Body?.transformToString()).toBe(key);
+  }
+});
+
+test('versionId=null is the object of a bucket without versions', async () => {
+  const answer = await get('ten?versionId=null');
+  expectStatus(answer, 200);
+  expect(answer.headers).not.toHaveProperty('x-amz-version-id');
+});
+
+test.each<[string, string, Record<string, string>, Parameters<typeof expectError>[1]]>([
+  ['a missing key', 'nothing', {}, { status: 404, code: 'NoSuchKey', Key: 'nothing' }],
+  [
+    'a version that is not there',
+    `ten?versionId=${UNKNOWN_VERSION}`,
+    {},
+    { status: 404, code: 'NoSuchVersion', Key: 'ten', VersionId: UNKNOWN_VERSION },
+  ],
+  [
+    'an empty version id',
+    'ten?versionId=',
+    {},
+    { status: 400, code: 'InvalidArgument', Message: 'Version id cannot be the empty string' },
+  ],
+  [
+    'a malformed version id',
+    'ten?versionId=no',
+    {},
+    { status: 400, code: 'InvalidArgument', ArgumentName: 'versionId', ArgumentValue: 'no' },
+  ],
+  [
+    'a range behind the end',
+    'ten',
+    { range: 'bytes=10-' },
+    { status: 416, code: 'InvalidRange', ActualObjectSize: 10, RangeRequested: 'bytes=10-' },
+  ],
+  ['no last byte', 'ten', { range: 'bytes=-0' }, { status: 416, code: 'InvalidRange' }],
+  ['a range of nothing', 'empty', { range: 'bytes=0-' }, { status: 416, code: 'InvalidRange' }],
+  ['a part beyond the last', 'ten?partNumber=2', {}, { status: 400, code: 'InvalidPart' }],
+  [
+    'part 0',
+    'ten?partNumber=0',
+    {},
+    { status: 400, code: 'InvalidArgument', ArgumentName: 'partNumber', ArgumentValue: '0' },
+  ],
+  ['part 10001', 'ten?partNumber=10001', {}, { status: 400, code: 'InvalidArgument' }],
+  ['part "one"', 'ten?partNumber=one', {}, { status: 400, code: 'InvalidArgument' }],
+  [
+    'a part and a range',
+    'ten?partNumber=1',
+    { range: 'bytes=0-1' },
+    {
+      status: 400,
+      code: 'InvalidRequest',
+      Message: 'Cannot specify both Range header and partNumber query parameter',
+    },
+  ],
+  [
+    'an unknown checksum mode',
+    'ten',
+    { 'x-amz-checksum-mode': 'on' },
+    { status: 400, code: 'InvalidRequest' },
+  ],
+  [
+    'a line break in a header to be',
+    'ten?response-expires=a%0d%0ab',
+    {},
+    { status: 400, code: 'InvalidArgument', ArgumentName: 'response-expires' },
+  ],
+  [
+    'a failed condition',
+    'ten',
+    { 'if-match': '"0"' },
+    { status: 412, code: 'PreconditionFailed', Condition: 'If-Match' },
+  ],
+])('%s is refused', async (_name, path, headers, expected) => {
+  expectError(await get(path, headers), expected);
+});
+
+test('an unsatisfiable range tells the size', async () => {
+  expect((await get('ten', { range: 'bytes=10-' })).headers['content-range']).toBe('bytes */10');
+});
+
+test('a missing key is no delete marker', async () => {
+  expect((await get('nothing')).headers['x-amz-delete-marker']).toBe('false');
+});
+
+test('others learn nothing', async () => {
+  const account = await api.makeAccount();
+  for (const key of ['ten', 'nothing']) {
+    const path = `/${bucket}/${key}`;
+    expectError(await api.send({ method: 'GET', path }, account), { status: 403, code: 'AccessDenied' });
+    expectError(await api.sendAnonymous({ method: 'GET', path }), { status: 403, code: 'AccessDenied' });
+  }
+  const nowhere = await api.sendAnonymous({ method: 'GET', path: '/no-such-bucket-here/x' });
+  expectError(nowhere, { status: 404, code: 'NoSuchBucket', BucketName: 'no-such-bucket-here' });
+});
