@@ -26,11 +26,28 @@ export interface CommitQueue {
   stop(): Promise<void>;
 }
 
+/** One synced write, for metrics. */
+export interface CommitGroup {
+  commitCount: number;
+  sizeBytes: number;
+  /** From its posting to the committer thread until it was synced. */
+  durationMs: number;
+}
+
 export interface CommitQueueOptions {
   handle: bigint;
   columns: readonly { name: string; nativeName: string }[];
   /** Given the buffers of large values after they are written. */
   onReleased?: (buffer: ArrayBuffer) => void;
+  /** Told of every group that is written. */
+  onGroup?: (group: CommitGroup) => void;
+}
+
+/** A group on its way to the disk. */
+interface PostedGroup {
+  commits: Commit[];
+  sizeBytes: number;
+  postedAtMs: number;
 }
 
 /** Starts the committer thread. */
@@ -51,7 +68,8 @@ class GroupingQueue implements CommitQueue {
   readonly #worker: Worker;
   readonly #columnIndex: ReadonlyMap<string, number>;
   readonly #onReleased: ((buffer: ArrayBuffer) => void) | undefined;
-  readonly #groups: Commit[][] = [];
+  readonly #onGroup: ((group: CommitGroup) => void) | undefined;
+  readonly #groups: PostedGroup[] = [];
   readonly #frames: ArrayBuffer[] = [];
   #waiting: Commit[] = [];
   #waitingBytes = 0;
@@ -64,6 +82,7 @@ class GroupingQueue implements CommitQueue {
   constructor(worker: Worker, options: CommitQueueOptions) {
     this.#worker = worker;
     this.#onReleased = options.onReleased;
+    this.#onGroup = options.onGroup;
     this.#columnIndex = new Map(options.columns.map(({ name }, index) => [name, index]));
     const failed = Promise.withResolvers<Error>();
     this.failed = failed.promise;
@@ -111,12 +130,12 @@ class GroupingQueue implements CommitQueue {
 
   #post(): void {
     const group = this.#takeGroup();
-    const frame = encodeFrame(group, this.#columnIndex, this.#frames.pop());
+    const frame = encodeFrame(group.commits, this.#columnIndex, this.#frames.pop());
     this.#groups.push(group);
     this.#worker.postMessage(frame, [frame.buffer, ...frame.moved]);
   }
 
-  #takeGroup(): Commit[] {
+  #takeGroup(): PostedGroup {
     let count = 0;
     let sizeBytes = 0;
     while (count < this.#waiting.length && (count === 0 || sizeBytes < LIMITS.commitGroupBytesMax)) {
@@ -124,7 +143,7 @@ class GroupingQueue implements CommitQueue {
       count++;
     }
     this.#waitingBytes -= sizeBytes;
-    return this.#waiting.splice(0, count);
+    return { commits: this.#waiting.splice(0, count), sizeBytes, postedAtMs: performance.now() };
   }
 
   #onReply(reply: CommitterReply): void {
@@ -135,7 +154,10 @@ class GroupingQueue implements CommitQueue {
       if (this.#frames.length < FRAMES_KEPT_MAX && buffer.byteLength <= LIMITS.commitGroupBytesMax)
         this.#frames.push(buffer);
       if (this.#onReleased !== undefined) for (const released of moved) this.#onReleased(released);
-      for (const commit of must(this.#groups.shift(), 'a group in flight')) commit.resolve();
+      const { commits, sizeBytes, postedAtMs } = must(this.#groups.shift(), 'a group in flight');
+      for (const commit of commits) commit.resolve();
+      const durationMs = performance.now() - postedAtMs;
+      this.#onGroup?.({ commitCount: commits.length, sizeBytes, durationMs });
       this.#schedule();
       if (this.#waiting.length === 0 && this.#groups.length === 0) this.#idle?.();
     }
@@ -146,7 +168,8 @@ class GroupingQueue implements CommitQueue {
     if (this.#failure !== undefined) return;
     this.#failure = error;
     this.#settleReady.reject(error);
-    for (const group of [...this.#groups, this.#waiting]) for (const commit of group) commit.reject(error);
+    const commits = [...this.#groups.flatMap((group) => group.commits), ...this.#waiting];
+    for (const commit of commits) commit.reject(error);
     this.#groups.length = 0;
     this.#waiting = [];
     this.#waitingBytes = 0;

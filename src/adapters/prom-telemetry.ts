@@ -43,7 +43,7 @@ export const METRICS = {
   },
   holdfast_kv_commit_duration_seconds: {
     kind: 'histogram',
-    help: 'From the request of a commit until it is synced.',
+    help: 'Of one synced write, from its hand-over to the committer thread.',
     labels: ['store'],
     buckets: SECONDS,
   },

@@ -4,7 +4,7 @@
 import { type Column, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
-import { type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
 import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
 
 export interface RocksdbColumnOptions {
@@ -22,6 +22,8 @@ export interface RocksdbKvOptions {
   columns: Readonly<Record<string, RocksdbColumnOptions>>;
   /** Takes back the ArrayBuffers of large values once they are written, so that warm memory is used again. */
   onReleased?: (buffer: ArrayBuffer) => void;
+  /** Told of every synced write. */
+  onGroup?: (group: CommitGroup) => void;
 }
 
 /** Why a folder could not be opened. `LOCKED`: another process, or another part of this one, has it open. */
@@ -57,7 +59,7 @@ interface OpenColumn {
 
 /** Opens or creates the folder. Throws {@link KvOpenError}. */
 export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
-  const { folder, columns, onReleased } = options;
+  const { folder, columns, onReleased, onGroup } = options;
   const db = await openDatabase(folder, columns);
   openDatabases.add(db);
   const names = Object.keys(columns).map((name, index) => ({ name, nativeName: nativeName(name, index) }));
@@ -65,6 +67,7 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
     handle: db.handle,
     columns: names,
     ...(onReleased === undefined ? {} : { onReleased }),
+    ...(onGroup === undefined ? {} : { onGroup }),
   });
   const open = names.map(({ name, nativeName }): [string, OpenColumn] => {
     const column = must(db.columns[nativeName], `column ${name}`);
