@@ -2,7 +2,7 @@
 // Ids are hex in the model and raw bytes here; times are 6 bytes, big-endian; where a key is followed by something it
 // is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
 import { assert } from '../lib/assert.ts';
-import { afterPrefix, asBuffer, concatBytes, fromHex, utf8 } from '../lib/bytes.ts';
+import { afterPrefix, asBuffer, concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type {
   AccountId,
@@ -107,7 +107,7 @@ export function readU48(bytes: Uint8Array, at = 0): number {
 const ORDER_MAX = 2 ** 48 - 1;
 
 /** Newest first. */
-function invertedOrder(order: number): Uint8Array {
+export function invertedOrder(order: number): Uint8Array {
   return u48(ORDER_MAX - order);
 }
 
@@ -125,7 +125,8 @@ export function escapeBytes(bytes: Uint8Array): Uint8Array {
   return escaped;
 }
 
-const END_MARK = Uint8Array.of(0, 1);
+/** Ends an escaped key. */
+export const END_MARK = Uint8Array.of(0, 1);
 
 function escapedKey(key: string): Uint8Array {
   return concatBytes(escapeBytes(utf8(key)), END_MARK);
@@ -214,14 +215,29 @@ export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
   return { table: TABLES.objects, key: objectsKey(REGION.marker, bucketId, utf8(key)) };
 }
 
-/** bucket | key, escaped | inverted order: orders all versions of a shard by key, then newest first. */
-export function versionPosition(bucketId: BucketId, key: string, order: number): Uint8Array {
-  return concatBytes(fromHex(bucketId), escapedKey(key), invertedOrder(order));
+export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {
+  const rest = concatBytes(escapedKey(key), invertedOrder(order));
+  return { table: TABLES.objects, key: objectsKey(REGION.version, bucketId, rest) };
 }
 
-export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {
-  const position = versionPosition(bucketId, key, order);
-  return { table: TABLES.objects, key: concatBytes(Uint8Array.of(REGION.version), position) };
+/**
+ * bucket | key, escaped | inverted order: orders all versions of a shard by key, then newest first, wherever they are.
+ * For a row of `version` it is what follows the region; for the others it is made of the row's key and its order.
+ */
+export function versionPosition(rowKey: Uint8Array, order: number): Uint8Array {
+  const bucketId = rowKey.subarray(1, OBJECT_KEY_AT);
+  const key = escapeBytes(rowKey.subarray(OBJECT_KEY_AT));
+  return concatBytes(bucketId, key, END_MARK, invertedOrder(order));
+}
+
+export function readVersionPosition(bytes: Uint8Array): {
+  bucketId: BucketId;
+  key: ObjectKey;
+  order: number;
+} {
+  const { key, end } = unescapeKey(bytes, BUCKET_ID_BYTES);
+  const bucketId = toHex(bytes.subarray(0, BUCKET_ID_BYTES)) as BucketId;
+  return { bucketId, key, order: ORDER_MAX - readU48(bytes, end) };
 }
 
 /** The newest versions of a key below its latest. */
@@ -261,9 +277,9 @@ export function bucketUploads(bucketId: BucketId, limit: number): RangeAddress {
   return prefixRange({ table: TABLES.uploads, prefix: fromHex(bucketId), limit });
 }
 
-/** The least key of `uploads` behind one upload of `key`, or behind all of them where the id is no upload's. */
-export function uploadsAfter(bucketId: BucketId, key: string, uploadId: string | undefined): Uint8Array {
-  const ofKey = concatBytes(fromHex(bucketId), escapedKey(key));
+/** The least key of `uploads` behind one upload of a key, or behind all of them where the id is no upload's. */
+export function uploadsAfter(bucketId: BucketId, key: Uint8Array, uploadId: string | undefined): Uint8Array {
+  const ofKey = concatBytes(fromHex(bucketId), escapeBytes(key), END_MARK);
   if (uploadId === undefined || !UPLOAD_ID.test(uploadId)) return afterPrefix(ofKey) ?? ofKey;
   return concatBytes(ofKey, fromHex(uploadId), Uint8Array.of(0));
 }

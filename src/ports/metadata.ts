@@ -370,6 +370,35 @@ export interface ListObjectsPage {
   nextAfter?: string;
 }
 
+export interface ListVersionsQuery {
+  bucketId: BucketId;
+  prefix: string;
+  delimiter?: string;
+  /** Exclusive: a key with all its versions (or a whole common prefix), unless `versionIdMarker` is there. */
+  keyMarker?: string;
+  /** Exclusive: a version of `keyMarker`. One that is gone since begins that key anew. */
+  versionIdMarker?: string;
+  /** Up to LIMITS.listPageMax; 0 gives an empty, untruncated page. */
+  max: number;
+}
+
+export interface ListedVersion {
+  key: ObjectKey;
+  versionId: VersionId;
+  isLatest: boolean;
+  summary: VersionSummary;
+}
+
+/** Versions and delete markers by key, newest first within a key. */
+export interface ListVersionsPage {
+  versions: ListedVersion[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  /** Markers of the next page, when truncated; the second is absent behind a common prefix. */
+  nextKeyMarker?: string;
+  nextVersionIdMarker?: string;
+}
+
 /** A version with what a reader needs to begin: one round trip for a GET. */
 export interface FoundVersion {
   kind: 'found';
@@ -409,6 +438,7 @@ interface QueryTable {
       | { kind: 'no-such-version' };
   };
   'list-objects': { query: ListObjectsQuery; result: ListObjectsPage };
+  'list-versions': { query: ListVersionsQuery; result: ListVersionsPage };
   'get-upload': {
     query: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId };
     result: { upload: UploadRecord | null };

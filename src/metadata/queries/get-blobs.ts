@@ -1,0 +1,29 @@
+// What readers need of blobs whose home this is: pages of manifests, bodies, rows. null for what is not there.
+import { blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec } from '../../ports/state-machine.ts';
+import { blobRow, bodyRow, manifestPageRow } from '../keyspace.ts';
+
+/** Pages `from` to `to`, both included. */
+export const getManifestPages: QuerySpec<QueryOf<'get-manifest-pages'>, ResultOf<'get-manifest-pages'>> = {
+  async run({ manifestId, from, to }, state) {
+    const addresses = [];
+    for (let page = from; page <= to; page++) addresses.push(manifestPageRow(manifestId, page));
+    const rows = await state.rows(addresses);
+    return { pages: rows.map((row) => (row === undefined ? null : manifestPageCodec.decode(row))) };
+  },
+};
+
+export const getBodies: QuerySpec<QueryOf<'get-bodies'>, ResultOf<'get-bodies'>> = {
+  async run({ blobIds }, state) {
+    const rows = await state.rows(blobIds.map(bodyRow));
+    return { bodies: rows.map((row) => row ?? null) };
+  },
+};
+
+export const getBlobs: QuerySpec<QueryOf<'get-blobs'>, ResultOf<'get-blobs'>> = {
+  async run({ blobIds }, state) {
+    const rows = await state.rows(blobIds.map(blobRow));
+    return { blobs: rows.map((row) => (row === undefined ? null : blobCodec.decode(row))) };
+  },
+};

@@ -1,0 +1,87 @@
+// What waits in a shard for background work, in the order of time (protocol B11: from where the last look ended).
+import { toHex } from '../../lib/bytes.ts';
+import type { BlobId, LinkId, OutboxId, UploadId } from '../../model/names.ts';
+import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../model/records/rows.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { blobRow, END_OF_TIME_MS, foreignRow, linkRow, readU48, TABLES, timeRange } from '../keyspace.ts';
+
+export const listOutbox: QuerySpec<QueryOf<'list-outbox'>, ResultOf<'list-outbox'>> = {
+  async run({ fromMs, limit }, state) {
+    const range = timeRange({ table: TABLES.outbox, fromMs, toMs: END_OF_TIME_MS, limit });
+    const items = (await state.range(range)).map(({ key, value }) => ({
+      id: toHex(key) as OutboxId,
+      createdAtMs: readU48(key),
+      record: outboxCodec.decode(value),
+    }));
+    return { items };
+  },
+};
+
+export const listEndedLinks: QuerySpec<QueryOf<'list-ended-links'>, ResultOf<'list-ended-links'>> = {
+  async run({ fromMs, limit }, state) {
+    const range = timeRange({ table: TABLES.endedLinks, fromMs, toMs: END_OF_TIME_MS, limit });
+    const ended = (await state.range(range)).map(({ key }) => ({
+      endedAtMs: readU48(key),
+      blobId: toHex(key.subarray(6, 22)) as BlobId,
+      linkId: toHex(key.subarray(22, 38)) as LinkId,
+    }));
+    return { ended };
+  },
+};
+
+export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
+  async run({ fromMs, condemnedBeforeMs, limit }, state) {
+    const range = timeRange({ table: TABLES.condemned, fromMs, toMs: condemnedBeforeMs, limit });
+    const blobIds = (await state.range(range)).map(({ key }) => toHex(key.subarray(6)) as BlobId);
+    const rows = await state.rows(blobIds.map(blobRow));
+    const blobs = blobIds.flatMap((blobId, at) => {
+      const row = rows[at];
+      // Erased between the two reads.
+      return row === undefined ? [] : [{ blobId, blob: blobCodec.decode(row) }];
+    });
+    const [totalCount = 0] = await state.counters([COUNTER.condemned]);
+    return { blobs, totalCount };
+  },
+};
+
+export const listPendingClaims: QuerySpec<QueryOf<'list-pending-claims'>, ResultOf<'list-pending-claims'>> = {
+  async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+    const toMs = Math.max(0, nowMs - olderThanMs);
+    const range = timeRange({ table: TABLES.pendingClaims, fromMs, toMs, limit });
+    const names = (await state.range(range)).map(({ key }) => ({
+      linkId: toHex(key.subarray(0, 16)) as LinkId,
+      blobId: toHex(key.subarray(16)) as BlobId,
+    }));
+    const rows = await state.rows(names.map(({ blobId, linkId }) => linkRow(blobId, linkId)));
+    const claims = names.flatMap((name, at) => {
+      const row = rows[at];
+      return row === undefined ? [] : [{ ...name, shard: linkCodec.decode(row).shard }];
+    });
+    return { claims };
+  },
+};
+
+/** R30, in the claiming shard: a claim is held while its foreign row stands on exactly this link. */
+export const resolveClaims: QuerySpec<QueryOf<'resolve-claims'>, ResultOf<'resolve-claims'>> = {
+  async run({ claims }, state) {
+    const rows = await state.rows(claims.map(({ blobId }) => foreignRow(blobId)));
+    const held = claims.map(({ linkId }, at) => {
+      const row = rows[at];
+      return row !== undefined && foreignCodec.decode(row).linkId === linkId;
+    });
+    return { held };
+  },
+};
+
+export const listCompletedUploads: QuerySpec<
+  QueryOf<'list-completed-uploads'>,
+  ResultOf<'list-completed-uploads'>
+> = {
+  async run({ fromMs, completedBeforeMs, limit }, state) {
+    const range = timeRange({ table: TABLES.completedTimes, fromMs, toMs: completedBeforeMs, limit });
+    const rows = await state.range(range);
+    return { uploadIds: rows.map(({ key }) => toHex(key.subarray(6)) as UploadId) };
+  },
+};

@@ -1,0 +1,82 @@
+// Every key of the shard that a master key wraps, page by page, for its rotation. Keys wrapped by a customer's key are
+// not among them.
+import { concatBytes, utf8 } from '../../lib/bytes.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine.ts';
+import { readVersionPosition, TABLES } from '../keyspace.ts';
+import { SECTION, type Section, wrappedIn, wrappedKeyName } from '../wrapped-keys.ts';
+import { createVersionWalk, type WalkBound } from './version-walk.ts';
+
+type Result = ResultOf<'list-wrapped-keys'>;
+
+interface Scanned {
+  /** What follows the section in the name. */
+  rest: Uint8Array;
+  value: Uint8Array;
+}
+
+export const listWrappedKeys: QuerySpec<QueryOf<'list-wrapped-keys'>, Result> = {
+  async run({ notKeyId, after, limit }, state) {
+    const section = (after?.[0] ?? SECTION.uploads) as Section;
+    const scanned = await scanSection(section, { after: after?.subarray(1), limit, state });
+    const items = scanned.flatMap(({ rest, value }) => {
+      const wrapped = wrappedIn(section, value);
+      const isWanted = wrapped !== undefined && wrapped.keyId !== notKeyId;
+      return isWanted ? [{ row: wrappedKeyName(section, rest), wrapped }] : [];
+    });
+    const next = nextAfter(section, scanned, limit);
+    return { items, ...(next && { next }), scannedCount: scanned.length };
+  },
+};
+
+/** Where the next page begins: in this section, or at the start of the one behind it. */
+function nextAfter(section: Section, scanned: readonly Scanned[], limit: number): Uint8Array | undefined {
+  const last = scanned.at(-1);
+  if (last !== undefined && scanned.length === limit) return wrappedKeyName(section, last.rest);
+  return section === SECTION.accessKeys ? undefined : Uint8Array.of(section + 1);
+}
+
+interface ScanOptions {
+  /** Exclusive; empty or absent: from the start. */
+  after: Uint8Array | undefined;
+  limit: number;
+  state: StateReader;
+}
+
+function scanSection(section: Section, options: ScanOptions): Promise<Scanned[]> {
+  if (section === SECTION.versions) return scanVersions(options);
+  return scanTable(section === SECTION.uploads ? TABLES.uploads : TABLES.accessKeys, options);
+}
+
+/** Behind every key of these tables: bucket ids and names end before it. */
+const TABLE_END = new Uint8Array(64).fill(0xff);
+
+async function scanTable(table: TableRef, { after, limit, state }: ScanOptions): Promise<Scanned[]> {
+  const gte = after?.length ? concatBytes(after, Uint8Array.of(0)) : Uint8Array.of(0);
+  const rows = await state.range({ table, gte, lt: TABLE_END, limit });
+  return rows.map(({ key, value }) => ({ rest: key, value }));
+}
+
+async function scanVersions({ after, limit, state }: ScanOptions): Promise<Scanned[]> {
+  const to = { plain: TABLE_END, escaped: TABLE_END };
+  const walk = createVersionWalk({ state, from: walkFrom(after), to, firstChunk: limit });
+  const scanned: Scanned[] = [];
+  try {
+    while (scanned.length < limit && (walk.peek() !== undefined || (await walk.fill()))) {
+      const walked = walk.peek();
+      if (walked === undefined) continue;
+      scanned.push({ rest: walked.position, value: walked.value });
+      walk.advance();
+    }
+  } finally {
+    walk.close();
+  }
+  return scanned;
+}
+
+function walkFrom(after: Uint8Array | undefined): WalkBound {
+  if (!after?.length) return { plain: new Uint8Array(0), escaped: new Uint8Array(0) };
+  const { key } = readVersionPosition(after);
+  const plain = concatBytes(after.subarray(0, 8), utf8(key));
+  return { plain, escaped: concatBytes(after, Uint8Array.of(0)) };
+}

@@ -1,0 +1,115 @@
+// All versions in the order of key and age, wherever each of them lies: the latest ones, the markers and the others are
+// merged under one cursor, so every version that is there at that moment is met exactly once.
+import { must } from '../../lib/assert.ts';
+import { compareBytes, concatBytes } from '../../lib/bytes.ts';
+import { decodeVersionSummary } from '../../model/records/version-record.ts';
+import type { Row, StateReader } from '../../ports/state-machine.ts';
+import { REGION, type Region, TABLES, versionPosition } from '../keyspace.ts';
+import { createRowScan, type RowScan } from './row-scan.ts';
+
+export interface WalkedVersion {
+  /** See versionPosition. */
+  position: Uint8Array;
+  value: Uint8Array;
+  isLatest: boolean;
+}
+
+/** A bound of a walk, in the two ways in which keys are written: as such, and escaped. Both begin with the bucket. */
+export interface WalkBound {
+  plain: Uint8Array;
+  escaped: Uint8Array;
+}
+
+export interface VersionWalk {
+  /** The next version in memory; undefined: `fill` first, or the end. */
+  peek(): WalkedVersion | undefined;
+  /** Goes behind the version that `peek` gave. */
+  advance(): void;
+  skipTo(bound: WalkBound): void;
+  fill(): Promise<boolean>;
+  close(): void;
+}
+
+interface Source {
+  scan: RowScan;
+  isLatest: boolean;
+  isEnded: boolean;
+  head: WalkedVersion | undefined;
+}
+
+/** From `from` (inclusive; `escaped` may be any position) to `to` (exclusive). Close it. */
+export function createVersionWalk(options: {
+  state: StateReader;
+  from: WalkBound;
+  to: WalkBound;
+  firstChunk: number;
+}): VersionWalk {
+  const { state, from, to, firstChunk } = options;
+  const lt = Uint8Array.of(REGION.version + 1);
+  const cursor = state.cursor({ table: TABLES.objects, gte: Uint8Array.of(REGION.current), lt });
+  const sourceOf = (region: Region): Source => {
+    const gte = inRegion(region, from);
+    const scan = createRowScan({ cursor, gte, lt: inRegion(region, to), firstChunk });
+    return { scan, isLatest: region !== REGION.version, isEnded: false, head: undefined };
+  };
+  const sources = Object.values(REGION).map(sourceOf);
+
+  function headOf(source: Source): WalkedVersion | undefined {
+    for (
+      let row = source.scan.peek();
+      source.head === undefined && row !== undefined;
+      row = source.scan.peek()
+    ) {
+      const head = walked(row, source.isLatest);
+      // A latest version begins with its key; the walk may begin behind it.
+      if (compareBytes(head.position, from.escaped) < 0) source.scan.advance();
+      else source.head = head;
+    }
+    return source.head;
+  }
+
+  function first(): Source | undefined {
+    let least: Source | undefined;
+    for (const source of sources) {
+      const head = headOf(source);
+      if (head === undefined) {
+        if (!source.isEnded) return undefined;
+      } else if (least?.head === undefined || compareBytes(head.position, least.head.position) < 0) {
+        least = source;
+      }
+    }
+    return least;
+  }
+
+  return {
+    peek: () => first()?.head,
+    advance() {
+      const source = must(first(), 'there is a version to go behind');
+      source.scan.advance();
+      source.head = undefined;
+    },
+    skipTo(bound) {
+      for (const [at, region] of Object.values(REGION).entries()) {
+        const source = must(sources[at], 'a source per region');
+        source.scan.skipTo(inRegion(region, bound));
+        source.head = undefined;
+      }
+    },
+    async fill() {
+      for (const source of sources) {
+        while (headOf(source) === undefined && !source.isEnded) source.isEnded = !(await source.scan.fill());
+      }
+      return first() !== undefined;
+    },
+    close: () => cursor.close(),
+  };
+}
+
+function inRegion(region: Region, { plain, escaped }: WalkBound): Uint8Array {
+  return concatBytes(Uint8Array.of(region), region === REGION.version ? escaped : plain);
+}
+
+function walked({ key, value }: Row, isLatest: boolean): WalkedVersion {
+  const position = isLatest ? versionPosition(key, decodeVersionSummary(value).order) : key.subarray(1);
+  return { position, value, isLatest };
+}

@@ -1,0 +1,117 @@
+// The commands and queries that the shard engine runs: one row each, complete by type.
+import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
+import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
+import { bucketGuard } from './buckets.ts';
+import { abortUpload } from './commands/abort-upload.ts';
+import { activateName } from './commands/activate-name.ts';
+import { claimLinks } from './commands/claim-links.ts';
+import { commitPart } from './commands/commit-part.ts';
+import { commitVersion } from './commands/commit-version.ts';
+import { completeUpload } from './commands/complete-upload.ts';
+import { condemnBlobs } from './commands/condemn-blobs.ts';
+import { createAccount } from './commands/create-account.ts';
+import { createBucket } from './commands/create-bucket.ts';
+import { createUpload } from './commands/create-upload.ts';
+import { deleteAccount } from './commands/delete-account.ts';
+import { deleteBucket } from './commands/delete-bucket.ts';
+import { deleteVersions } from './commands/delete-versions.ts';
+import { eraseBlobs } from './commands/erase-blobs.ts';
+import { expireUploads } from './commands/expire-uploads.ts';
+import { finishOutbox } from './commands/finish-outbox.ts';
+import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
+import { forgetName } from './commands/forget-name.ts';
+import { recommitVersion } from './commands/recommit-version.ts';
+import { releaseLinks } from './commands/release-links.ts';
+import { releaseManifestPage } from './commands/release-manifest-page.ts';
+import { reserveName } from './commands/reserve-name.ts';
+import { rewrapKeys } from './commands/rewrap-keys.ts';
+import { setAccount } from './commands/set-account.ts';
+import { setVersioning } from './commands/set-versioning.ts';
+import { settleClaims } from './commands/settle-claims.ts';
+import { tick } from './commands/tick.ts';
+import { countUsage } from './queries/count-usage.ts';
+import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
+import { findName, getBucket, listNames } from './queries/find-names.ts';
+import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
+import { getUpload, listParts } from './queries/get-upload.ts';
+import { getVersion } from './queries/get-version.ts';
+import { listObjects } from './queries/list-objects.ts';
+import {
+  listCompletedUploads,
+  listCondemned,
+  listEndedLinks,
+  listOutbox,
+  listPendingClaims,
+  resolveClaims,
+} from './queries/list-queues.ts';
+import { listStaleUploads } from './queries/list-stale-uploads.ts';
+import { listUploads } from './queries/list-uploads.ts';
+import { listVersions } from './queries/list-versions.ts';
+import { listWrappedKeys } from './queries/list-wrapped-keys.ts';
+
+type Commands = { [N in CommandName]: CommandSpec<CommandOf<N>, OutcomeOf<N>> };
+type Queries = { [N in QueryName]: QuerySpec<QueryOf<N>, ResultOf<N>> };
+
+const commands: Commands = {
+  'create-account': createAccount,
+  'set-account': setAccount,
+  'delete-account': deleteAccount,
+  'reserve-name': reserveName,
+  'activate-name': activateName,
+  'forget-name': forgetName,
+
+  'create-bucket': createBucket,
+  'delete-bucket': deleteBucket,
+  'set-versioning': setVersioning,
+  'commit-version': commitVersion,
+  'recommit-version': recommitVersion,
+  'delete-versions': deleteVersions,
+  'create-upload': createUpload,
+  'commit-part': commitPart,
+  'complete-upload': completeUpload,
+  'abort-upload': abortUpload,
+
+  'claim-links': claimLinks,
+  'release-links': releaseLinks,
+  'settle-claims': settleClaims,
+  'condemn-blobs': condemnBlobs,
+  'release-manifest-page': releaseManifestPage,
+  'erase-blobs': eraseBlobs,
+  'finish-outbox': finishOutbox,
+  'expire-uploads': expireUploads,
+  'forget-completed-uploads': forgetCompletedUploads,
+  'rewrap-keys': rewrapKeys,
+  tick,
+};
+
+const queries: Queries = {
+  'get-access-key': getAccessKey,
+  'get-account': getAccount,
+  'find-account': findAccount,
+  'list-accounts': listAccounts,
+  'find-name': findName,
+  'list-names': listNames,
+
+  'get-bucket': getBucket,
+  'get-version': getVersion,
+  'list-objects': listObjects,
+  'list-versions': listVersions,
+  'get-upload': getUpload,
+  'list-uploads': listUploads,
+  'list-parts': listParts,
+  'get-manifest-pages': getManifestPages,
+  'get-bodies': getBodies,
+  'get-blobs': getBlobs,
+
+  'list-outbox': listOutbox,
+  'list-ended-links': listEndedLinks,
+  'list-condemned': listCondemned,
+  'list-pending-claims': listPendingClaims,
+  'resolve-claims': resolveClaims,
+  'list-stale-uploads': listStaleUploads,
+  'list-completed-uploads': listCompletedUploads,
+  'list-wrapped-keys': listWrappedKeys,
+  'count-usage': countUsage,
+};
+
+export const metadataMachine: StateMachine = { commands, queries, bucketGuard };
