@@ -1,0 +1,345 @@
+// CompleteMultipartUpload: the object that it makes, repeating it, and every refusal, after which the upload goes on.
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  beginUpload,
+  completeXml,
+  type ListedPart,
+  putPart,
+  sendComplete,
+  type UploadAddress,
+  uploadPath,
+} from '../support/multipart.ts';
+import { pathOf } from '../support/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+
+const MiB = 1024 * 1024;
+const PART_1 = randomBytes(5 * MiB);
+const PART_2 = randomBytes(MiB + 3);
+const api = useApi();
+let bucket: string;
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+});
+
+const md5 = (body: Buffer) => createHash('md5').update(body).digest();
+const crc = (body: Buffer) => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(body));
+  return bytes;
+};
+const get = (key: string, headers: Record<string, string> = {}) =>
+  api.send({ method: 'GET', path: pathOf(bucket, key), headers });
+
+/** An upload of two parts, ready to be completed. */
+async function prepare(
+  key: string,
+  headers: Record<string, string> = {},
+  partHeaders: (body: Buffer) => Record<string, string> = () => ({}),
+): Promise<{ upload: UploadAddress; parts: [ListedPart, ListedPart] }> {
+  const upload = await beginUpload(api, { bucket, key }, headers);
+  const put = async (partNumber: number, body: Buffer): Promise<ListedPart> => ({
+    partNumber,
+    etag: await putPart(api, upload, { partNumber, body, headers: partHeaders(body) }),
+  });
+  return { upload, parts: [await put(1, PART_1), await put(2, PART_2)] };
+}
+
+const COMPOSITE = { 'x-amz-checksum-algorithm': 'CRC32' };
+const FULL_OBJECT = { ...COMPOSITE, 'x-amz-checksum-type': 'FULL_OBJECT' };
+const crcHeader = (body: Buffer) => ({ 'x-amz-checksum-crc32': crc(body).toString('base64') });
+const crcElement = (body: Buffer) => `<ChecksumCRC32>${crc(body).toString('base64')}</ChecksumCRC32>`;
+const withSums = ([first, second]: [ListedPart, ListedPart]): ListedPart[] => [
+  { ...first, more: crcElement(PART_1) },
+  { ...second, more: crcElement(PART_2) },
+];
+const COMPOSITE_SUM = `${crc(Buffer.concat([crc(PART_1), crc(PART_2)])).toString('base64')}-2`;
+const FULL_SUM = crc(Buffer.concat([PART_1, PART_2])).toString('base64');
+
+test('the parts become one object, whose ETag is the MD5 of MD5s', async () => {
+  const { upload, parts } = await prepare('whole ä');
+  const answer = await sendComplete(api, upload, parts);
+  expectStatus(answer, 200);
+  const etag = `"${createHash('md5').update(md5(PART_1)).update(md5(PART_2)).digest('hex')}-2"`;
+  expect(xmlOf(answer).name).toBe('CompleteMultipartUploadResult');
+  expect(fieldsOf(answer)).toEqual({
+    Location: `${api.server.endpoint}/${bucket}/whole%20%C3%A4`,
+    Bucket: bucket,
+    Key: 'whole ä',
+    ETag: etag,
+  });
+  const object = await get('whole ä');
+  expect(object.body.equals(Buffer.concat([PART_1, PART_2]))).toBe(true);
+  expect(object.headers.etag).toBe(etag);
+  expectError(await api.send({ method: 'GET', path: uploadPath(upload) }), {
+    status: 404,
+    code: 'NoSuchUpload',
+  });
+});
+
+test('part numbers may have gaps, and parts may be left out', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'gaps' });
+  await putPart(api, upload, { partNumber: 1, body: PART_2 });
+  const first = { partNumber: 3, etag: await putPart(api, upload, { partNumber: 3, body: PART_1 }) };
+  const last = { partNumber: 9999, etag: await putPart(api, upload, { partNumber: 9999, body: PART_2 }) };
+  expectStatus(await sendComplete(api, upload, [first, last]), 200);
+  expect((await get('gaps')).body.equals(Buffer.concat([PART_1, PART_2]))).toBe(true);
+  // partNumber of a GET counts what became the object.
+  const second = await api.send({ method: 'HEAD', path: `/${bucket}/gaps?partNumber=9999` });
+  const counted = await api.send({ method: 'HEAD', path: `/${bucket}/gaps?partNumber=2` });
+  expect([second.status, counted.status].sort()).toEqual([206, 400]);
+});
+
+test('a single small part is enough', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'small' });
+  const etag = await putPart(api, upload, { partNumber: 1, body: Buffer.from('x') });
+  const answer = await sendComplete(api, upload, [{ partNumber: 1, etag }]);
+  expect(fieldsOf(answer).ETag).toMatch(/-1"$/);
+});
+
+test('it is repeatable, also after the object is another one', async () => {
+  const { upload, parts } = await prepare('again', COMPOSITE, crcHeader);
+  const first = await sendComplete(api, upload, withSums(parts));
+  expectStatus(first, 200);
+  const second = await sendComplete(api, upload, withSums(parts));
+  expectStatus(second, 200);
+  expect(fieldsOf(second)).toEqual(fieldsOf(first));
+  await api.put(bucket, 'again', 'overwritten');
+  const third = await sendComplete(api, upload, withSums(parts));
+  expectStatus(third, 200);
+  expect(fieldsOf(third)).toEqual(fieldsOf(first));
+  expect((await get('again')).body.toString()).toBe('overwritten');
+  const other = await sendComplete(api, upload, parts.slice(0, 1));
+  expectError(other, { status: 404, code: 'NoSuchUpload' });
+});
+
+describe('checksums', () => {
+  test('a composite one of the parts', async () => {
+    const { upload, parts } = await prepare('composite', COMPOSITE, crcHeader);
+    const answer = await sendComplete(api, upload, withSums(parts), {
+      'x-amz-checksum-crc32': COMPOSITE_SUM,
+      'x-amz-checksum-type': 'COMPOSITE',
+    });
+    expectStatus(answer, 200);
+    expect(fieldsOf(answer)).toMatchObject({ ChecksumCRC32: COMPOSITE_SUM, ChecksumType: 'COMPOSITE' });
+    const { headers } = await get('composite', { 'x-amz-checksum-mode': 'ENABLED' });
+    expect(headers).toMatchObject({
+      'x-amz-checksum-crc32': COMPOSITE_SUM,
+      'x-amz-checksum-type': 'COMPOSITE',
+    });
+    const part = await api.send({
+      method: 'GET',
+      path: `/${bucket}/composite?partNumber=2`,
+      headers: { 'x-amz-checksum-mode': 'ENABLED' },
+    });
+    expect(part.headers['x-amz-checksum-crc32']).toBe(crc(PART_2).toString('base64'));
+  });
+
+  test('one of the whole, combined from the parts', async () => {
+    const { upload, parts } = await prepare('full', FULL_OBJECT, crcHeader);
+    const answer = await sendComplete(api, upload, parts, { 'x-amz-checksum-crc32': FULL_SUM });
+    expectStatus(answer, 200);
+    expect(fieldsOf(answer)).toMatchObject({ ChecksumCRC32: FULL_SUM, ChecksumType: 'FULL_OBJECT' });
+    const { headers } = await get('full', { 'x-amz-checksum-mode': 'ENABLED' });
+    expect(headers['x-amz-checksum-crc32']).toBe(FULL_SUM);
+  });
+});
+
+test('a size that fits', async () => {
+  const { upload, parts } = await prepare('sized');
+  const headers = { 'x-amz-mp-object-size': String(PART_1.length + PART_2.length) };
+  expectStatus(await sendComplete(api, upload, parts, headers), 200);
+});
+
+type Refused = [
+  name: string,
+  send: (upload: UploadAddress, parts: [ListedPart, ListedPart]) => ReturnType<typeof sendComplete>,
+  expected: Parameters<typeof expectError>[1],
+];
+
+const sendBody = (upload: UploadAddress, body: string) =>
+  api.send({ method: 'POST', path: uploadPath(upload), body: Buffer.from(body) });
+
+const REFUSED: Refused[] = [
+  [
+    'parts out of order',
+    (upload, [first, second]) => sendComplete(api, upload, [second, first]),
+    { status: 400, code: 'InvalidPartOrder' },
+  ],
+  [
+    'a part twice',
+    (upload, [first]) => sendComplete(api, upload, [first, first]),
+    { status: 400, code: 'InvalidPartOrder' },
+  ],
+  [
+    'a part that is not there',
+    (upload, [first]) => sendComplete(api, upload, [first, { partNumber: 3, etag: '0'.repeat(32) }]),
+    { status: 400, code: 'InvalidPart', PartNumber: 3, ETag: '0'.repeat(32) },
+  ],
+  [
+    'another ETag',
+    (upload, [first, second]) => sendComplete(api, upload, [first, { ...second, etag: first.etag }]),
+    { status: 400, code: 'InvalidPart', PartNumber: 2 },
+  ],
+  [
+    'a small part before the last',
+    async (upload, [first]) => {
+      const etag = await putPart(api, upload, { partNumber: 3, body: PART_2 });
+      return sendComplete(api, upload, [
+        first,
+        { partNumber: 2, etag: md5(PART_2).toString('hex') },
+        { partNumber: 3, etag },
+      ]);
+    },
+    {
+      status: 400,
+      code: 'EntityTooSmall',
+      ProposedSize: PART_2.length,
+      MinSizeAllowed: 5 * MiB,
+      PartNumber: 2,
+      ETag: md5(PART_2).toString('hex'),
+    },
+  ],
+  [
+    'another size',
+    (upload, parts) => sendComplete(api, upload, parts, { 'x-amz-mp-object-size': '1' }),
+    { status: 400, code: 'InvalidRequest' },
+  ],
+  [
+    'a size that is none',
+    (upload, parts) => sendComplete(api, upload, parts, { 'x-amz-mp-object-size': '-1' }),
+    { status: 400, code: 'InvalidRequest' },
+  ],
+  [
+    'part 0',
+    (upload) => sendComplete(api, upload, [{ partNumber: 0, etag: 'x' }]),
+    { status: 400, code: 'InvalidArgument' },
+  ],
+  [
+    'part 10001',
+    (upload) => sendComplete(api, upload, [{ partNumber: 10_001, etag: 'x' }]),
+    { status: 400, code: 'InvalidPart' },
+  ],
+  [
+    'part "one"',
+    (upload) => sendComplete(api, upload, [{ partNumber: 'one', etag: 'x' }]),
+    { status: 400, code: 'MalformedXML' },
+  ],
+  ['no parts', (upload) => sendComplete(api, upload, []), { status: 400, code: 'MalformedXML' }],
+  [
+    '10,001 parts',
+    (upload, [first]) =>
+      sendComplete(
+        api,
+        upload,
+        Array.from({ length: 10_001 }, () => first),
+      ),
+    { status: 400, code: 'MalformedXML' },
+  ],
+  ['no body', (upload) => sendBody(upload, ''), { status: 400, code: 'InvalidRequest' }],
+  ['no XML', (upload) => sendBody(upload, 'parts: 1, 2'), { status: 400, code: 'MalformedXML' }],
+  ['another root', (upload) => sendBody(upload, '<Delete/>'), { status: 400, code: 'MalformedXML' }],
+  [
+    'a condition',
+    (upload, parts) => sendComplete(api, upload, parts, { 'if-none-match': '*' }),
+    { status: 501, code: 'NotImplemented' },
+  ],
+];
+
+test.each(REFUSED)('%s is refused; the upload can still be completed', async (name, send, expected) => {
+  const { upload, parts } = await prepare(`refused ${name}`);
+  expectError(await send(upload, parts), expected);
+  expectStatus(await get(`refused ${name}`), 404);
+  expectStatus(await sendComplete(api, upload, parts), 200);
+});
+
+const BAD_CHECKSUMS: [
+  string,
+  Record<string, string>,
+  (parts: [ListedPart, ListedPart]) => ListedPart[],
+  Record<string, string>,
+][] = [
+  ['no checksums in a composite upload', COMPOSITE, (parts) => parts, {}],
+  [
+    'another checksum of a part',
+    COMPOSITE,
+    ([first, second]) => [
+      { ...first, more: crcElement(PART_2) },
+      { ...second, more: crcElement(PART_2) },
+    ],
+    {},
+  ],
+  [
+    'a checksum of another algorithm',
+    COMPOSITE,
+    (parts) => parts.map((part) => ({ ...part, more: '<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>' })),
+    {},
+  ],
+  [
+    'a checksum of a part that is none',
+    COMPOSITE,
+    (parts) => parts.map((part) => ({ ...part, more: '<ChecksumCRC32>x</ChecksumCRC32>' })),
+    {},
+  ],
+  ['another composite checksum', COMPOSITE, withSums, { 'x-amz-checksum-crc32': 'AAAAAA==-2' }],
+  ['another checksum of the whole', FULL_OBJECT, withSums, { 'x-amz-checksum-crc32': 'AAAAAA==' }],
+  ['a checksum of the whole that is none', FULL_OBJECT, withSums, { 'x-amz-checksum-crc32': 'x' }],
+];
+
+test.each(BAD_CHECKSUMS)('%s: BadDigest', async (name, headers, list, completeHeaders) => {
+  const { upload, parts } = await prepare(name, headers, crcHeader);
+  expectError(await sendComplete(api, upload, list(parts), completeHeaders), {
+    status: 400,
+    code: 'BadDigest',
+  });
+  expectStatus(await get(name), 404);
+  expectStatus(await sendComplete(api, upload, withSums(parts)), 200);
+});
+
+test('a body of 4 MiB at most', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'long' });
+  const padding = ' '.repeat(4 * MiB);
+  const answer = await sendBody(upload, completeXml([]).toString().replace('><', `>${padding}<`));
+  expect(answer.status).toBe(400);
+});
+
+test('an upload that is not there', async () => {
+  const missing = { bucket, key: 'x', uploadId: '0'.repeat(44) };
+  const answer = await sendComplete(api, missing, [{ partNumber: 1, etag: 'x' }]);
+  expectError(answer, { status: 404, code: 'NoSuchUpload', UploadId: missing.uploadId });
+});
+
+test('only the owner completes', async () => {
+  const { upload, parts } = await prepare('mine');
+  const account = await api.makeAccount();
+  const answer = await api.send(
+    { method: 'POST', path: uploadPath(upload), body: completeXml(parts) },
+    account,
+  );
+  expectError(answer, { status: 403, code: 'AccessDenied' });
+  expectStatus(await get('mine'), 404);
+});
+
+test('more than 5 TiB is refused', { timeout: 120_000 }, async () => {
+  // Links: 5 MiB, 32 times, 32 times over, are 5 GiB; 1024 of these are 5 TiB.
+  await api.put(bucket, 'level0', PART_1);
+  const sizes = [32, 32, 1025];
+  for (const [level, count] of sizes.entries()) {
+    const upload = await beginUpload(api, { bucket, key: `level${level + 1}` });
+    const copyPart = async (partNumber: number): Promise<ListedPart> => {
+      const answer = await api.send({
+        method: 'PUT',
+        path: uploadPath(upload, `partNumber=${partNumber}&`),
+        headers: { 'x-amz-copy-source': `${bucket}/level${level}` },
+      });
+      expectStatus(answer, 200);
+      return { partNumber, etag: fieldsOf(answer).ETag?.replaceAll('"', '') ?? '' };
+    };
+    const listed: ListedPart[] = [];
+    for (let partNumber = 1; partNumber <= count; partNumber++) listed.push(await copyPart(partNumber));
+    const answer = await sendComplete(api, upload, listed);
+    if (level < sizes.length - 1) expectStatus(answer, 200);
+    else expectError(answer, { status: 400, code: 'EntityTooLarge', MaxSizeAllowed: 5 * MiB * MiB });
+  }
+});

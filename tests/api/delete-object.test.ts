@@ -1,0 +1,70 @@
+// DELETE of an object.
+import { beforeAll, expect, test } from 'vitest';
+import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+
+const api = useApi();
+let bucket: string;
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+});
+
+const remove = (path: string) => api.send({ method: 'DELETE', path: `/${bucket}/${path}` });
+
+test('an object goes, and so does what was never there', async () => {
+  await api.put(bucket, 'there', 'x');
+  for (const key of ['there', 'there', 'never']) {
+    const answer = await remove(key);
+    expectStatus(answer, 204);
+    expect(answer.body).toHaveLength(0);
+    for (const name of ['x-amz-version-id', 'x-amz-delete-marker'])
+      expect(answer.headers).not.toHaveProperty(name);
+  }
+  expect(await api.keysOf(bucket)).toEqual([]);
+});
+
+test('versionId=null is the object of a bucket without versions; no other version is there', async () => {
+  await api.put(bucket, 'null', 'x');
+  expectStatus(await remove(`null?versionId=${'A'.repeat(32)}`), 204);
+  expect(await api.keysOf(bucket)).toEqual(['null']);
+  expectStatus(await remove('null?versionId=null'), 204);
+  expect(await api.keysOf(bucket)).toEqual([]);
+});
+
+test.each([
+  ['', 'Version id cannot be the empty string'],
+  ['no', 'Invalid version id specified'],
+])('versionId=%s is refused, and nothing goes', async (versionId, message) => {
+  await api.put(bucket, 'stays', 'x');
+  expectError(await remove(`stays?versionId=${versionId}`), {
+    status: 400,
+    code: 'InvalidArgument',
+    Message: message,
+    ArgumentName: 'versionId',
+    ArgumentValue: versionId,
+  });
+  expect(await api.keysOf(bucket)).toEqual(['stays']);
+  await remove('stays');
+});
+
+test('conditions are not ignored', async () => {
+  await api.put(bucket, 'stays', 'x');
+  const path = `/${bucket}/stays`;
+  for (const name of ['if-match', 'x-amz-if-match-size', 'x-amz-if-match-last-modified-time']) {
+    const answer = await api.send({ method: 'DELETE', path, headers: { [name]: '1' } });
+    expectError(answer, { status: 501, code: 'NotImplemented' });
+  }
+  expect(await api.keysOf(bucket)).toEqual(['stays']);
+  await remove('stays');
+});
+
+test('only the owner deletes', async () => {
+  await api.put(bucket, 'mine', 'x');
+  const account = await api.makeAccount();
+  const path = `/${bucket}/mine`;
+  const denied = { status: 403, code: 'AccessDenied' } as const;
+  expectError(await api.send({ method: 'DELETE', path }, account), denied);
+  expectError(await api.sendAnonymous({ method: 'DELETE', path }), denied);
+  expect(await api.keysOf(bucket)).toEqual(['mine']);
+  const nowhere = await api.sendAnonymous({ method: 'DELETE', path: '/no-such-bucket-here/x' });
+  expectError(nowhere, { status: 404, code: 'NoSuchBucket' });
+});
