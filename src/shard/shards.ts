@@ -77,11 +77,11 @@ export async function createShards(options: ShardsOptions): Promise<Shards> {
   return {
     shardCount,
     // The engine knows no command by name: the port's types tie names to outcomes, the state machine's table keeps them.
-    execute: (envelope, name, command) =>
+    execute: async (envelope, name, command) =>
       shardOf(envelope.shard).execute(envelope, name, command) as ReturnType<
         MetadataPort['execute']
       > as never,
-    query: (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
+    query: async (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
     workers: engineWorkers(shards),
     status: () => ({ overlayBytes: budget.usedBytes, shards: shards.map(shardStatus) }),
     async close() {
