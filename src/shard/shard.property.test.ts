@@ -10,7 +10,7 @@ type Step =
   | { kind: 'retry'; which: number }
   | { kind: 'hold' | 'release' | 'settle' | 'restart' | 'crash' };
 
-const key = fc.constantFrom('a', 'b', 'c');
+const key = fc.constantFrom('a', 'b');
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
@@ -20,9 +20,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('retry' as const), which: fc.nat(20) }) },
   {
     weight: 3,
-    arbitrary: fc.record({ kind: fc.constantFrom('hold' as const, 'release' as const, 'settle' as const) }),
+    arbitrary: fc.record({
+      kind: fc.constantFrom('hold' as const, 'hold' as const, 'release' as const, 'settle' as const),
+    }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('restart' as const, 'crash' as const) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('restart' as const, 'crash' as const) }) },
 );
 
 /** One call as its client sees it. Times are positions in the history; no reply: it may have happened, or not. */
@@ -49,7 +51,7 @@ test('histories are linearizable per key, counters end exact', { timeout: 60_000
       const { keys, count } = (listed as { value: { keys: string[]; count: number } }).value;
       expect(count).toBe(keys.length);
     }),
-    { numRuns: 150 },
+    { numRuns: 400 },
   );
 });
 
