@@ -29,7 +29,7 @@ export interface Api {
   /** A new bucket. */
   makeBucket(as?: Access): Promise<string>;
   /** A new account. */
-  makeAccount(): Promise<Account>;
+  makeAccount(fields?: { bucketsMax?: number }): Promise<Account>;
   /** PUTs an object as it is; the ETag without quotes. */
   put(bucket: string, key: string, body: Buffer | string, headers?: Record<string, string>): Promise<string>;
   /** The keys that a bucket lists. */
@@ -79,8 +79,8 @@ export function useApi(options: StartOptions = {}): Api {
       expectStatus(await api.send({ method: 'PUT', path: `/${name}` }, as), 200);
       return name;
     },
-    async makeAccount() {
-      const account = await createAccount(running());
+    async makeAccount(fields = {}) {
+      const account = await createAccount(running(), fields);
       return { ...account, s3: makeClient(account) };
     },
     async put(bucket, key, body, headers = {}) {
@@ -114,9 +114,9 @@ async function sendAnonymous(
   };
 }
 
-async function createAccount(server: TestServer): Promise<Omit<Account, 's3'>> {
+async function createAccount(server: TestServer, fields: object): Promise<Omit<Account, 's3'>> {
   const name = `account ${randomBytes(4).toString('hex')}`;
-  const body = JSON.stringify({ name, email: `${randomBytes(4).toString('hex')}@example.com` });
+  const body = JSON.stringify({ name, email: `${randomBytes(4).toString('hex')}@example.com`, ...fields });
   const path = '/holdfast-admin/v1/accounts';
   const { host } = new URL(server.endpoint);
   const { host: _, ...headers } = signRequest({

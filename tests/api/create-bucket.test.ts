@@ -1,0 +1,124 @@
+// CreateBucket: names, owners, bodies, and every refusal, after which no bucket is there.
+import { CreateBucketCommand } from '@aws-sdk/client-s3';
+import { expect, test } from 'vitest';
+import type { Access } from '../support/raw-s3.ts';
+import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+
+const api = useApi();
+let counter = 0;
+const freshName = () => `fresh-${counter++}`;
+
+const create = (name: string, body?: string, headers: Record<string, string> = {}, as?: Access) =>
+  api.send(
+    { method: 'PUT', path: `/${name}`, headers, ...(body !== undefined && { body: Buffer.from(body) }) },
+    as,
+  );
+const exists = async (name: string) => (await api.send({ method: 'HEAD', path: `/${name}` })).status === 200;
+const configuration = (inner: string) => `<CreateBucketConfiguration>${inner}</CreateBucketConfiguration>`;
+
+test('a bucket is there at once', async () => {
+  const name = freshName();
+  const answer = await create(name);
+  expectStatus(answer, 200);
+  expect(answer.headers.location).toBe(`/${name}`);
+  expect(answer.body).toHaveLength(0);
+  expect(await exists(name)).toBe(true);
+  expect(await api.keysOf(name)).toEqual([]);
+});
+
+test('creating it again is 200 and changes nothing', async () => {
+  const name = freshName();
+  expectStatus(await create(name), 200);
+  await api.put(name, 'kept', 'x');
+  expectStatus(await create(name), 200);
+  expect(await api.keysOf(name)).toEqual(['kept']);
+});
+
+test.each(['eu-central-1', 'anywhere', 'us-east-1', ''])(
+  'the location %j is read and ignored',
+  async (location) => {
+    const name = freshName();
+    expectStatus(
+      await create(name, configuration(`<LocationConstraint>${location}</LocationConstraint>`)),
+      200,
+    );
+    const answer = await api.send({ method: 'GET', path: `/${name}?location` });
+    expect(answer.body.toString()).toContain('>us-east<');
+  },
+);
+
+test('the SDK', async () => {
+  const name = freshName();
+  const answer = await api.s3.send(new CreateBucketCommand({ Bucket: name, ACL: 'private' }));
+  expect(answer.Location).toBe(`/${name}`);
+});
+
+test.each(['abc', 'a-b.c', '0x0', `a${'b'.repeat(61)}c`])('the name %s is taken', async (name) => {
+  expectStatus(await create(name), 200);
+});
+
+test.each([
+  'ab',
+  `a${'b'.repeat(62)}c`,
+  'Upper',
+  'under_score',
+  '-dash',
+  'dash-',
+  'a..b',
+  'a.-b',
+  '192.168.0.1',
+  'xn--name',
+  'name-s3alias',
+  'name--ol-s3',
+  'holdfast-own',
+  'api',
+])('the name %s is refused', async (name) => {
+  expectError(await create(name), { status: 400, code: 'InvalidBucketName', BucketName: name });
+});
+
+test.each<[string, string, Record<string, string>, Parameters<typeof expectError>[1]]>([
+  ['no XML', 'eu-central-1', {}, { status: 400, code: 'MalformedXML' }],
+  ['an open element', '<CreateBucketConfiguration>', {}, { status: 400, code: 'MalformedXML' }],
+  ['another root', '<Bucket/>', {}, { status: 400, code: 'MalformedXML' }],
+  ['a lock', '', { 'x-amz-bucket-object-lock-enabled': 'true' }, { status: 501, code: 'NotImplemented' }],
+  ['a public ACL', '', { 'x-amz-acl': 'public-read' }, { status: 501, code: 'NotImplemented' }],
+  ['a grant', '', { 'x-amz-grant-read': 'id="1"' }, { status: 501, code: 'NotImplemented' }],
+])('%s is refused', async (_name, body, headers, expected) => {
+  const name = freshName();
+  expectError(await create(name, body, headers), expected);
+  expect(await exists(name)).toBe(false);
+});
+
+test('the bucket of another account', async () => {
+  const name = await api.makeBucket(await api.makeAccount());
+  expectError(await create(name), { status: 409, code: 'BucketAlreadyExists', BucketName: name });
+});
+
+test('anonymous callers create nothing', async () => {
+  const name = freshName();
+  expectError(await api.sendAnonymous({ method: 'PUT', path: `/${name}` }), {
+    status: 403,
+    code: 'AccessDenied',
+  });
+  expect(await exists(name)).toBe(false);
+});
+
+test('no more buckets than the account may own', async () => {
+  const account = await api.makeAccount({ bucketsMax: 2 });
+  await api.makeBucket(account);
+  const last = await api.makeBucket(account);
+  const name = freshName();
+  expectError(await create(name, undefined, {}, account), { status: 400, code: 'TooManyBuckets' });
+  expect(await exists(name)).toBe(false);
+  expectStatus(await api.send({ method: 'DELETE', path: `/${last}` }, account), 204);
+  expectStatus(await create(name, undefined, {}, account), 200);
+});
+
+test('of many at once for one name, one account wins', async () => {
+  const accounts = await Promise.all(Array.from({ length: 6 }, () => api.makeAccount()));
+  const name = freshName();
+  const answers = await Promise.all(accounts.map((account) => create(name, undefined, {}, account)));
+  const statuses = answers.map(({ status }) => status).sort();
+  expect(statuses[0]).toBe(200);
+  expect(statuses.slice(1)).toEqual([409, 409, 409, 409, 409]);
+});

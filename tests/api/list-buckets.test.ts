@@ -1,0 +1,88 @@
+// ListBuckets.
+import { ListBucketsCommand } from '@aws-sdk/client-s3';
+import { beforeAll, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
+import { childOf, childrenOf, textOf } from '../../src/lib/xml.ts';
+import { type Account, expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+
+const api = useApi();
+const NAMES = ['alpha', 'beta-1', 'beta-2', 'gamma'];
+let account: Account;
+beforeAll(async () => {
+  account = await api.makeAccount();
+  for (const name of NAMES.toReversed())
+    expectStatus(await api.send({ method: 'PUT', path: `/${name}` }, account), 200);
+  await api.makeBucket();
+});
+
+async function list(query = '') {
+  const answer = await api.send({ method: 'GET', path: `/${query === '' ? '' : `?${query}`}` }, account);
+  expectStatus(answer, 200);
+  const root = xmlOf(answer);
+  const buckets = childrenOf(must(childOf(root, 'Buckets'), 'Buckets'), 'Bucket');
+  return { root, buckets, names: buckets.map((bucket) => textOf(bucket, 'Name')), fields: fieldsOf(answer) };
+}
+
+test("the account's own buckets by name, and nobody else's", async () => {
+  const { root, buckets, names } = await list();
+  expect(root.name).toBe('ListAllMyBucketsResult');
+  expect(names).toEqual(NAMES);
+  const [first] = buckets;
+  expect(first && textOf(first, 'CreationDate')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  const owner = must(childOf(root, 'Owner'), 'Owner');
+  expect(textOf(owner, 'ID')).toBe(account.canonicalId);
+  expect(textOf(owner, 'DisplayName')).toBe(account.name);
+});
+
+test('an account without buckets', async () => {
+  const answer = await api.send({ method: 'GET', path: '/' }, await api.makeAccount());
+  expectStatus(answer, 200);
+  expect(childOf(xmlOf(answer), 'Buckets')?.children).toEqual([]);
+});
+
+test('prefix', async () => {
+  const { names, fields } = await list('prefix=beta');
+  expect(names).toEqual(['beta-1', 'beta-2']);
+  expect(fields.Prefix).toBe('beta');
+});
+
+test.each([1, 2, 3, 4])('pages of %i', async (max) => {
+  const found: (string | undefined)[] = [];
+  let token = '';
+  do {
+    const given = token === '' ? '' : `continuation-token=${encodeURIComponent(token)}&`;
+    const { names, fields } = await list(`${given}max-buckets=${max}`);
+    expect(names.length).toBeLessThanOrEqual(max);
+    found.push(...names);
+    token = fields.ContinuationToken ?? '';
+  } while (token !== '');
+  expect(found).toEqual(NAMES);
+});
+
+test('the SDK', async () => {
+  const answer = await account.s3.send(new ListBucketsCommand({}));
+  expect(answer.Buckets?.map(({ Name }) => Name)).toEqual(NAMES);
+  expect(answer.Owner?.ID).toBe(account.canonicalId);
+});
+
+test('a deleted bucket is gone at once', async () => {
+  const name = await api.makeBucket(account);
+  expect((await list()).names).toContain(name);
+  expectStatus(await api.send({ method: 'DELETE', path: `/${name}` }, account), 204);
+  expect((await list()).names).toEqual(NAMES);
+});
+
+test.each([
+  'max-buckets=x',
+  'max-buckets=-1',
+  'max-buckets=0',
+  'max-buckets=10001',
+  'continuation-token=nonsense',
+])('%s is refused', async (query) => {
+  const answer = await api.send({ method: 'GET', path: `/?${query}` }, account);
+  expectError(answer, { status: 400, code: 'InvalidArgument' });
+});
+
+test('anonymous callers have no buckets', async () => {
+  expectError(await api.sendAnonymous({ method: 'GET', path: '/' }), { status: 403, code: 'AccessDenied' });
+});
