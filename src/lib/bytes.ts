@@ -48,7 +48,8 @@ export function afterPrefix(prefix: Uint8Array): Uint8Array | undefined {
   let end = prefix.length;
   while (end > 0 && prefix[end - 1] === 0xff) end--;
   if (end === 0) return undefined;
-  const bound = prefix.slice(0, end);
+  // A copy: `slice` of a Buffer would share its memory.
+  const bound = Uint8Array.from(prefix.subarray(0, end));
   bound[end - 1] = (bound[end - 1] ?? 0) + 1;
   return bound;
 }
