@@ -282,6 +282,7 @@ const BAD_CHECKSUMS: [
     (parts) => parts.map((part) => ({ ...part, more: '<ChecksumCRC32>x</ChecksumCRC32>' })),
     {},
   ],
+  ['another type of checksum', COMPOSITE, withSums, { 'x-amz-checksum-type': 'FULL_OBJECT' }],
   ['another composite checksum', COMPOSITE, withSums, { 'x-amz-checksum-crc32': 'AAAAAA==-2' }],
   ['another checksum of the whole', FULL_OBJECT, withSums, { 'x-amz-checksum-crc32': 'AAAAAA==' }],
   ['a checksum of the whole that is none', FULL_OBJECT, withSums, { 'x-amz-checksum-crc32': 'x' }],

@@ -114,22 +114,38 @@ async function sendAnonymous(
   };
 }
 
-async function createAccount(server: TestServer, fields: object): Promise<Omit<Account, 's3'>> {
+async function createAccount(
+  server: TestServer,
+  fields: { bucketsMax?: number },
+): Promise<Omit<Account, 's3'>> {
   const name = `account ${randomBytes(4).toString('hex')}`;
-  const body = JSON.stringify({ name, email: `${randomBytes(4).toString('hex')}@example.com`, ...fields });
-  const path = '/holdfast-admin/v1/accounts';
+  const email = `${randomBytes(4).toString('hex')}@example.com`;
+  const account = (await callOperator(server, 'POST', '/accounts', { name, email })) as Omit<Account, 's3'>;
+  if (fields.bucketsMax !== undefined) await callOperator(server, 'PATCH', `/accounts/${account.id}`, fields);
+  return { ...account, endpoint: server.endpoint };
+}
+
+async function callOperator(
+  server: TestServer,
+  method: string,
+  path: string,
+  fields: object,
+): Promise<unknown> {
+  const body = JSON.stringify(fields);
+  const wholePath = `/holdfast-admin/v1${path}`;
   const { host } = new URL(server.endpoint);
-  const { host: _, ...headers } = signRequest({
-    method: 'POST',
+  const signed = signRequest({
+    method,
     host,
-    path,
+    path: wholePath,
     body,
     credentials: server,
     nowMs: Date.now(),
   });
-  const answer = await fetch(server.endpoint + path, { method: 'POST', headers, body });
-  expect(answer.status).toBe(201);
-  return { endpoint: server.endpoint, ...((await answer.json()) as Omit<Account, 's3' | 'endpoint'>) };
+  const { host: _, ...headers } = signed;
+  const answer = await fetch(server.endpoint + wholePath, { method, headers, body });
+  expect(answer.ok, `${method} ${path}: ${answer.status}`).toBe(true);
+  return answer.json();
 }
 
 /** Fails with what the server said. */

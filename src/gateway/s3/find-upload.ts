@@ -1,22 +1,33 @@
-// The upload that a part is for. Its own file because UploadPart and UploadPartCopy both begin with it.
+// The upload that a request is about: UploadPart and UploadPartCopy begin with it.
 import type { ChecksumAlgorithm } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, UploadId } from '../../model/names.ts';
 import type { UploadRecord } from '../../model/records/rows.ts';
 import type { OperationContext } from './context.ts';
 
-/** NoSuchUpload when it was aborted, completed, or never was. */
-export async function findUpload(
+interface UploadAddress {
+  key: ObjectKey;
+  uploadId: UploadId;
+}
+
+/** The upload, or null when it was aborted, completed, or never was. */
+export async function queryUpload(
   context: OperationContext,
-  address: { key: ObjectKey; uploadId: UploadId },
-): Promise<UploadRecord> {
+  address: UploadAddress,
+): Promise<UploadRecord | null> {
   const { homeShard, claim } = context.bucket();
   const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-upload', {
     bucketId: claim.bucketId,
     ...address,
   });
-  if (value.upload === null) throw new AppError('NoSuchUpload', { fields: { UploadId: address.uploadId } });
   return value.upload;
+}
+
+/** The upload that a part is for; NoSuchUpload when it is not there. */
+export async function findUpload(context: OperationContext, address: UploadAddress): Promise<UploadRecord> {
+  const upload = await queryUpload(context, address);
+  if (upload === null) throw new AppError('NoSuchUpload', { fields: { UploadId: address.uploadId } });
+  return upload;
 }
 
 /** A part brings the checksum that its upload was begun with; without one only where parts need none (AWS UploadPart). */

@@ -2,15 +2,17 @@
 // so that repeating the request repeats it (s3-behaviour 29).
 import { unreachable } from '../../../../lib/assert.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
+import type { ChecksumType } from '../../../../model/checksums.ts';
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { BucketName, ObjectKey, UploadId } from '../../../../model/names.ts';
 import type { CommandOf, OutcomeOf } from '../../../../ports/metadata.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
 import { parseUploadId } from '../../arguments.ts';
-import { checksumXml, parseObjectChecksum } from '../../checksum-headers.ts';
+import { checksumXml, parseChecksumType, parseObjectChecksum } from '../../checksum-headers.ts';
 import { parseCompleteBody } from '../../complete-body.ts';
 import type { OperationContext } from '../../context.ts';
+import { queryUpload } from '../../find-upload.ts';
 import { percentEncode } from '../../list-xml.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
@@ -25,6 +27,7 @@ interface CompleteInput {
   uploadId: UploadId;
   parts: Complete['parts'];
   expected: NonNullable<Complete['expected']>;
+  checksumType: ChecksumType | undefined;
 }
 
 export const completeMultipartUpload = defineOperation({
@@ -56,6 +59,7 @@ export const completeMultipartUpload = defineOperation({
       uploadId: parseUploadId(query.get('uploadId')),
       parts: parseCompleteBody(request.xmlBody),
       expected: parseExpected(request.headers),
+      checksumType: parseChecksumType(request.headers),
     };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
@@ -80,6 +84,7 @@ function parseExpected(headers: OperationRequest['headers']): CompleteInput['exp
 async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
   const { bucket, key, uploadId, parts, expected } = input;
   const { homeShard, claim } = context.bucket();
+  if (input.checksumType !== undefined) await requireChecksumType(context, input, input.checksumType);
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'complete-upload', {
     bucketId: claim.bucketId,
     key,
@@ -98,6 +103,19 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
   );
   const versionId = value.versioning === 'unversioned' ? undefined : value.versionId;
   return { status: 200, headers: { 'x-amz-version-id': versionId }, body: { kind: 'xml', text } };
+}
+
+/** An upload that is gone is not looked at: the request may be a repetition. */
+async function requireChecksumType(
+  context: OperationContext,
+  { key, uploadId }: CompleteInput,
+  type: ChecksumType,
+): Promise<void> {
+  const upload = await queryUpload(context, { key, uploadId });
+  if (upload === null || upload.checksum === undefined || upload.checksum.type === type) return;
+  throw new AppError('BadDigest', {
+    message: `The upload was created using the ${upload.checksum.type} checksum mode. The complete request must use the same checksum mode.`,
+  });
 }
 
 function refusalOf(
