@@ -52,6 +52,10 @@ export const LIMITS = {
   codecInlineBytesMax: 128 * KiB,
   chunksInFlightPerBody: 4,
   readAheadChunks: 4,
+  bodyBufferWaitMaxMs: 15 * SECOND,
+  bodyStalledMs: 5 * SECOND,
+  shardTimeKeptMs: 1 * MINUTE,
+  linkAttemptsMax: 4,
 
   // Shards and the engine.
   shardCountDefault: 64,
@@ -86,6 +90,10 @@ assert(LIMITS.requestAgeMaxMs < LIMITS.linkIdAgeMaxMs, 'a request ends before it
 assert(
   LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
   'readers re-validate within the reading grace (R33)',
+);
+assert(
+  LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
+  'a stalled body goes before one that waits is refused',
 );
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(

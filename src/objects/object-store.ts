@@ -4,7 +4,7 @@
 import type { Readable } from 'node:stream';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../model/checksums.ts';
 import type { ETag } from '../model/etag.ts';
-import type { AccountId, ObjectKey, UploadId, VersionId } from '../model/names.ts';
+import type { AccountId, ObjectKey, VersionId } from '../model/names.ts';
 import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
 import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
 import type {

@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest';
+import type { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import { createBodyBudget } from './body-budget.ts';
+
+const MiB = 1024 * 1024;
+
+/** A clock that stands still until `pass`, which runs every sleeper that is due. */
+function manualClock() {
+  let nowMs = 0;
+  let sleepers: { atMs: number; resolve(): void }[] = [];
+  const clock: ClockPort = {
+    wallMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    sleep: (ms) => new Promise((resolve) => sleepers.push({ atMs: nowMs + ms, resolve })),
+  };
+  async function pass(ms: number): Promise<void> {
+    const endMs = nowMs + ms;
+    while (nowMs < endMs) {
+      nowMs += 100;
+      const due = sleepers.filter(({ atMs }) => atMs <= nowMs);
+      sleepers = sleepers.filter(({ atMs }) => atMs > nowMs);
+      for (const { resolve } of due) resolve();
+      await new Promise(setImmediate);
+    }
+  }
+  return { clock, pass };
+}
+
+function setUp() {
+  const { clock, pass } = manualClock();
+  const telemetry = { count() {}, observe() {}, gauge() {} };
+  const budget = createBodyBudget({ limitBytes: MiB, clock, telemetry });
+  const evicted: string[] = [];
+  const open = (name: string) =>
+    budget.open((error: AppError) => {
+      evicted.push(`${name} ${error.code}`);
+    });
+  return { budget, open, evicted, pass };
+}
+
+test('bodies take what there is room for, without waiting', () => {
+  const { budget, open } = setUp();
+  const lease = open('a');
+  expect(lease.admit()).toBeUndefined();
+  lease.hold(MiB / 4);
+  expect(lease.hasRoom()).toBe(true);
+  lease.hold(MiB / 4);
+  expect(lease.hasRoom()).toBe(false);
+  expect(lease.admit()).toBeUndefined();
+  lease.release(MiB / 4);
+  expect(budget.usedBytes()).toBe(MiB / 4);
+  lease.close();
+  lease.close();
+  lease.hold(5);
+  expect(budget.usedBytes()).toBe(0);
+});
+
+test('beyond the limit they wait, and are let in one after the other', async () => {
+  const { budget, open } = setUp();
+  const holder = open('holder');
+  holder.hold(MiB);
+  const order: string[] = [];
+  const waiting = Array.from({ length: 20 }, async (_, at) => {
+    const lease = open(String(at));
+    await lease.admit();
+    order.push(String(at));
+    return lease;
+  });
+  await new Promise(setImmediate);
+  expect(order).toEqual([]);
+  holder.release(2 * LIMITS.chunkBytesMin);
+  await new Promise(setImmediate);
+  expect(order).toEqual(['0', '1']);
+  expect(budget.usedBytes()).toBe(MiB);
+  (await Promise.race(waiting)).hold(10);
+  await new Promise(setImmediate);
+  expect(order).toHaveLength(3);
+  holder.close();
+  await new Promise(setImmediate);
+  expect(order).toHaveLength(17);
+});
+
+test('who waits too long is refused, and who came later waits on', async () => {
+  const { open, pass, evicted } = setUp();
+  const holder = open('holder');
+  holder.hold(MiB);
+  const first = open('first')
+    .admit()
+    ?.catch((error: AppError) => error.code);
+  await pass(LIMITS.bodyBufferWaitMaxMs - 1000);
+  const second = open('second').admit();
+  holder.hold(0);
+  await pass(2000);
+  expect(await first).toBe('SlowDown');
+  holder.release(MiB);
+  await second;
+  expect(evicted[0]).toBe('holder SlowDown');
+});
+
+test('a body that stands still gives way, but only when others wait', async () => {
+  const { open, pass, evicted } = setUp();
+  const stalled = open('stalled');
+  stalled.hold(MiB / 2);
+  await pass(LIMITS.bodyStalledMs);
+  const busy = open('busy');
+  busy.hold(MiB / 2);
+  expect(evicted).toEqual([]);
+  const admitted = open('new').admit();
+  await pass(1000);
+  expect(evicted[0]).toBe('stalled SlowDown');
+  stalled.close();
+  await admitted;
+  expect(new Set(evicted)).toEqual(new Set(['stalled SlowDown']));
+});
+
+test('closing a lease ends its waiting', async () => {
+  const { open } = setUp();
+  open('holder').hold(MiB);
+  const lease = open('waiter');
+  const refused = lease.admit()?.catch((error: AppError) => error.code);
+  lease.close();
+  expect(await refused).toBe('SlowDown');
+});

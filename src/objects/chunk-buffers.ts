@@ -1,0 +1,23 @@
+// The ArrayBuffers of chunks, used again and again: on virtual machines the first touch of memory costs more than
+// anything that is done with it. A buffer travels with its chunk (to the codec's thread, to the store's) and comes home
+// when the chunk is written.
+
+export interface ChunkBuffers {
+  readonly sizeBytes: number;
+  take(): ArrayBuffer;
+  /** Takes back a buffer that no one uses any more; what is of another size, or one too many, is let go. */
+  give(buffer: ArrayBuffer): void;
+}
+
+/** `sizeBytes`: of a whole sealed chunk. `keptMax`: buffers kept for later, so that a peak does not stay for ever. */
+export function createChunkBuffers(options: { sizeBytes: number; keptMax: number }): ChunkBuffers {
+  const { sizeBytes, keptMax } = options;
+  const kept: ArrayBuffer[] = [];
+  return {
+    sizeBytes,
+    take: () => kept.pop() ?? Buffer.allocUnsafeSlow(sizeBytes).buffer,
+    give(buffer) {
+      if (buffer.byteLength === sizeBytes && kept.length < keptMax) kept.push(buffer);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+// What is computed of a body while it is written, and whether it is what the client said. The algorithms themselves are
+// in lib/; nothing is stored before `verifyDigests` has agreed.
+import type { BodyHashes, HashAlgorithm } from '../lib/body-sealer.ts';
+import { toBase64, toHex } from '../lib/bytes.ts';
+import type { CrcAlgorithm } from '../lib/crc.ts';
+import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
+import { AppError } from '../model/errors.ts';
+import type { BodySource } from './object-store.ts';
+
+/** Raw digests of a whole body. */
+export interface BodyDigests {
+  hashes: BodyHashes;
+  crcs: Partial<Record<CrcAlgorithm, Uint8Array>>;
+}
+
+export interface WantedDigests {
+  hashes: HashAlgorithm[];
+  crcs: CrcAlgorithm[];
+}
+
+/** `kept`: an algorithm that is stored whether or not the client sent a value of it. */
+export function wantedDigests(body: BodySource, kept: ChecksumAlgorithm | undefined): WantedDigests {
+  // MD5 is the ETag; CRC32 is kept per chunk, so that checksums of ranges combine.
+  const wanted: WantedDigests = { hashes: ['MD5'], crcs: ['CRC32'] };
+  if (body.contentSha256 !== undefined) wanted.hashes.push('SHA256');
+  for (const algorithm of [kept, claimedAlgorithm(body)]) {
+    if (algorithm === undefined) continue;
+    if (isCrc(algorithm)) {
+      if (!wanted.crcs.includes(algorithm)) wanted.crcs.push(algorithm);
+    } else if (!wanted.hashes.includes(algorithm)) wanted.hashes.push(algorithm);
+  }
+  return wanted;
+}
+
+/** The algorithm of x-amz-checksum-..., whether its value is in the headers or in the trailer. */
+export function claimedAlgorithm(body: BodySource): ChecksumAlgorithm | undefined {
+  return body.checksum?.algorithm ?? body.trailerAlgorithm;
+}
+
+export function md5Hex({ hashes }: BodyDigests): string {
+  return toHex(present(hashes.MD5));
+}
+
+/** base64, as S3 shows it. */
+export function checksumOf({ hashes, crcs }: BodyDigests, algorithm: ChecksumAlgorithm): string {
+  return toBase64(present(isCrc(algorithm) ? crcs[algorithm] : hashes[algorithm]));
+}
+
+/** Throws AppError BadDigest or XAmzContentSHA256Mismatch. To be asked after the stream has ended: trailers. */
+export function verifyDigests(body: BodySource, digests: BodyDigests): void {
+  if (body.contentMd5 !== undefined && body.contentMd5.toLowerCase() !== md5Hex(digests))
+    throw new AppError('BadDigest', {
+      message: 'The Content-MD5 you specified did not match what we received.',
+    });
+  if (body.contentSha256 !== undefined && body.contentSha256 !== toHex(present(digests.hashes.SHA256)))
+    throw new AppError('XAmzContentSHA256Mismatch', {
+      fields: {
+        ClientComputedContentSHA256: body.contentSha256,
+        S3ComputedContentSHA256: toHex(present(digests.hashes.SHA256)),
+      },
+    });
+  if (body.checksum !== undefined)
+    verifyChecksum(
+      body.checksum.algorithm,
+      body.checksum.value,
+      checksumOf(digests, body.checksum.algorithm),
+    );
+  if (body.trailerAlgorithm !== undefined)
+    verifyChecksum(body.trailerAlgorithm, body.trailerChecksum(), checksumOf(digests, body.trailerAlgorithm));
+}
+
+function verifyChecksum(algorithm: ChecksumAlgorithm, claimed: string | undefined, computed: string): void {
+  if (claimed !== computed)
+    throw new AppError('BadDigest', {
+      message: `The ${algorithm} you specified did not match the calculated checksum.`,
+    });
+}
+
+function present(digest: Uint8Array | undefined): Uint8Array {
+  if (digest === undefined) throw new AppError('InternalError', { cause: new Error('a digest is missing') });
+  return digest;
+}

@@ -1,0 +1,41 @@
+// Metadata calls as one request makes them: what is not `done` becomes an AppError, and a bucket that has changed since
+// the request was authorised is authorised anew and asked again (R45). Finding primaries is the port's business.
+import { AppError } from '../model/errors.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
+import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { MetadataCalls } from './object-store.ts';
+
+/** A bucket whose row changes faster than a request can be authorised. */
+const STALE_REPLIES_MAX = 3;
+
+export function createMetadataCalls(deps: {
+  metadata: MetadataPort;
+  /**
+   * Decides anew whether the request may go on, by this row (null: the shard never had the bucket). Resolves with the
+   * claim to ask with; throws AppError NoSuchBucket, AccessDenied and so on.
+   */
+  reauthorise(claim: BucketClaim, row: BucketRecord | null): Promise<BucketClaim>;
+}): MetadataCalls {
+  const { metadata } = deps;
+
+  async function ask<T>(
+    target: { shard: number; bucket?: BucketClaim },
+    send: (envelope: { shard: number; bucket?: BucketClaim }) => Promise<Reply<T>>,
+  ): Promise<{ value: T; timeMs: number }> {
+    let envelope = target;
+    for (let staleCount = 0; staleCount < STALE_REPLIES_MAX; staleCount++) {
+      const reply = await send(envelope);
+      if (reply.kind === 'done') return reply;
+      if (reply.kind === 'busy') throw new AppError('SlowDown');
+      if (reply.kind === 'unknown' || envelope.bucket === undefined) throw new AppError('ServiceUnavailable');
+      envelope = { ...envelope, bucket: await deps.reauthorise(envelope.bucket, reply.bucket) };
+    }
+    throw new AppError('OperationAborted');
+  }
+
+  return {
+    shardCount: metadata.shardCount,
+    execute: (target, name, command) => ask(target, (envelope) => metadata.execute(envelope, name, command)),
+    query: (target, name, query) => ask(target, (envelope) => metadata.query(envelope, name, query)),
+  };
+}

@@ -1,0 +1,79 @@
+// The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring; under
+// it the data key of each blob, and the object's headers. Plain keys live in memory for the length of a request.
+import { deriveKey, KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
+import { must } from '../lib/assert.ts';
+import { packPlain, unpackPlain } from '../lib/record-codec.ts';
+import { AppError } from '../model/errors.ts';
+import type { BlobId } from '../model/names.ts';
+import type { BlobUse, ObjectHeaders, VersionRecord, WrappedKek } from '../model/version.ts';
+import type { RandomPort } from '../ports/clock.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+
+export interface ObjectKeys {
+  /** A fresh key-encryption key, plain and wrapped. */
+  newKek(): { kek: Uint8Array; wrapped: WrappedKek };
+  /** Throws AppError InternalError when it does not open. */
+  openKek(wrapped: WrappedKek | undefined): Uint8Array;
+  /** A fresh data key for one blob: never for a second one (R24). */
+  newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
+  /** Throws AppError InternalError when it does not open. */
+  openDataKey(kek: Uint8Array, use: Pick<BlobUse, 'blobId' | 'wrappedDataKey'>): Uint8Array;
+  wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array;
+  sealHeaders(kek: Uint8Array, headers: ObjectHeaders): Uint8Array;
+  /** Throws AppError InternalError when they do not open. */
+  openHeaders(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>): ObjectHeaders;
+}
+
+const HEADERS_PURPOSE = 'holdfast object headers';
+const HEADERS_FORMAT = 1;
+
+export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPort }): ObjectKeys {
+  const { keyring, random } = deps;
+
+  function wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array {
+    const nonce = random.bytes(NONCE_BYTES);
+    return sealBytes({ key: kek, nonce, context: dataKeyContext(blobId), plaintext: dataKey });
+  }
+
+  function openKek(wrapped: WrappedKek | undefined): Uint8Array {
+    return keyring.unwrap(must(wrapped, 'a version with data has a key'));
+  }
+
+  return {
+    newKek() {
+      const kek = random.bytes(KEY_BYTES);
+      return { kek, wrapped: keyring.wrap(kek) };
+    },
+    openKek,
+    newDataKey(kek, blobId) {
+      const dataKey = random.bytes(KEY_BYTES);
+      return { dataKey, wrapped: wrapDataKey(kek, blobId, dataKey) };
+    },
+    openDataKey(kek, { blobId, wrappedDataKey }) {
+      const dataKey = openBytes({ key: kek, context: dataKeyContext(blobId), sealed: wrappedDataKey });
+      return dataKey ?? fail(`the data key of blob ${blobId} does not open`);
+    },
+    wrapDataKey,
+    sealHeaders(kek, headers) {
+      const key = deriveKey(kek, HEADERS_PURPOSE);
+      const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packPlain(headers)]);
+      return sealBytes({ key, nonce: random.bytes(NONCE_BYTES), context: HEADERS_PURPOSE, plaintext });
+    },
+    openHeaders({ kek, sealedHeaders }) {
+      if (sealedHeaders === undefined) return { userMetadata: {} };
+      const key = deriveKey(openKek(kek), HEADERS_PURPOSE);
+      const plaintext = openBytes({ key, context: HEADERS_PURPOSE, sealed: sealedHeaders });
+      if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
+      return unpackPlain(plaintext.subarray(1)) as ObjectHeaders;
+    },
+  };
+}
+
+/** A wrapped data key fits its blob alone: rows cannot be mixed up unnoticed. */
+function dataKeyContext(blobId: BlobId): string {
+  return `holdfast data key ${blobId}`;
+}
+
+function fail(what: string): never {
+  throw new AppError('InternalError', { cause: new Error(what) });
+}

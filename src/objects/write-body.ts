@@ -1,0 +1,267 @@
+// Takes in the bytes of one body: splits, digests, seals, stores. What it gives back is not yet anyone's: a commit makes
+// a version or part of it (write-object.ts), or it is abandoned. Memory is bounded per body and over all of them.
+// It decides nothing about digests and headers, and never reads faster than it can store.
+import { must } from '../lib/assert.ts';
+import type { ChunkCrcs } from '../lib/body-sealer.ts';
+import { EMPTY_BYTES } from '../lib/bytes.ts';
+import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
+import { layPlaintext, sealedBytes } from '../lib/seal.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import { makeBlobId, makeLinkId } from '../model/names.ts';
+import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
+import type { BodySealer } from '../ports/codec-pool.ts';
+import type { BlobBirth } from '../ports/metadata.ts';
+import type { BodyLease } from './body-budget.ts';
+import { BodyPieces } from './body-pieces.ts';
+import type { DataPath } from './data-path.ts';
+import type { BodyDigests, WantedDigests } from './digests.ts';
+
+const PIECE = LIMITS.sealPieceBytes;
+
+export interface BodyToWrite {
+  stream: AsyncIterable<Buffer>;
+  sizeBytes: number;
+  wanted: WantedDigests;
+  /** The shard whose version or part it will be: the blob's home. */
+  shard: number;
+  /** That shard's time. */
+  timeMs: number;
+  kek: Uint8Array;
+  signal: AbortSignal;
+}
+
+export interface WrittenBody extends BodyDigests {
+  sizeBytes: number;
+  births: BlobBirth[];
+  data: ManifestBody;
+  /** Drops what was stored, as well as it can: what it misses, the sweep finds (R32). Never after a commit was sent. */
+  abandon(): Promise<void>;
+}
+
+/** Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage; nothing is left behind then. */
+export async function writeBody(path: DataPath, body: BodyToWrite): Promise<WrittenBody> {
+  const writer = new BodyWriter(path, body);
+  try {
+    for await (const piece of writer.pieces()) {
+      const inFlight = writer.take(piece);
+      if (inFlight !== undefined) await inFlight;
+    }
+    return await writer.finish();
+  } catch (error) {
+    await writer.abandon();
+    throw error;
+  } finally {
+    writer.close();
+  }
+}
+
+class BodyWriter {
+  readonly #path: DataPath;
+  readonly #body: BodyToWrite;
+  readonly #lease: BodyLease;
+  readonly #layout: BlobLayout;
+  readonly #use: BlobUse;
+  readonly #sealer: BodySealer;
+  readonly #pieces = new BodyPieces();
+  readonly #crcs: ChunkCrcs[] = [];
+  readonly #inFlight = new Set<Promise<void>>();
+  #receivedBytes = 0;
+  #sealedBytes = 0;
+  #inlineBody: Uint8Array | undefined;
+  #storedChunks = 0;
+  #failure: Error | undefined;
+  readonly #onAbort = () => this.#fail(new AppError('RequestTimeout'));
+  /** Ends the wait for the next piece. */
+  #interrupt: ((error: Error) => void) | undefined;
+
+  constructor(path: DataPath, body: BodyToWrite) {
+    this.#path = path;
+    this.#body = body;
+    const { sizeBytes, shard, timeMs, kek, wanted } = body;
+    this.#lease = path.budget.open((error) => this.#fail(error));
+    body.signal.addEventListener('abort', this.#onAbort);
+    const isInline = sizeBytes <= path.settings.inlineBodyBytesMax;
+    this.#layout = {
+      sizeBytes,
+      storage: isInline ? 'inline' : 'chunks',
+      chunkSizeBytes: isInline ? sizeBytes : path.settings.chunkSizeBytes,
+    };
+    const blobId = makeBlobId({ timeMs, homeShard: shard, random: path.random.bytes(8) });
+    const linkId = makeLinkId({ timeMs, random: path.random.bytes(10) });
+    const { dataKey, wrapped } = path.keys.newDataKey(kek, blobId);
+    this.#use = { ...this.#layout, blobId, linkId, wrappedDataKey: wrapped };
+    this.#sealer = path.codecs.open({ blobId, dataKey, pieceBytes: PIECE, sizeBytes, ...wanted });
+  }
+
+  /** The source's pieces, each asked for when there is room for it. */
+  async *pieces(): AsyncGenerator<Buffer> {
+    const source = this.#body.stream[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const room = this.#lease.admit();
+        if (room !== undefined) await room;
+        if (this.#failure !== undefined) throw this.#failure;
+        const next = await this.#nextOf(source);
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      // Not awaited: a source that waits for its client may take its time to end.
+      source.return?.().catch(() => {});
+    }
+  }
+
+  #nextOf(source: AsyncIterator<Buffer>): Promise<IteratorResult<Buffer>> {
+    return new Promise((resolve, reject) => {
+      this.#interrupt = reject;
+      source.next().then(resolve, reject);
+    });
+  }
+
+  /** Takes a piece over; to be awaited when it gives a promise: enough chunks are in flight. */
+  take(piece: Buffer): Promise<void> | undefined {
+    this.#receivedBytes += piece.length;
+    if (this.#receivedBytes > this.#layout.sizeBytes) throw new AppError('IncompleteBody');
+    this.#lease.hold(piece.length);
+    this.#pieces.add(piece);
+    return this.#pieces.sizeBytes >= this.#layout.chunkSizeBytes && this.#layout.storage === 'chunks'
+      ? this.#sealWholeChunks()
+      : undefined;
+  }
+
+  async #sealWholeChunks(): Promise<void> {
+    const { chunkSizeBytes } = this.#layout;
+    while (this.#pieces.sizeBytes >= chunkSizeBytes) await this.#sealChunk(chunkSizeBytes);
+  }
+
+  async finish(): Promise<WrittenBody> {
+    const { sizeBytes, storage } = this.#layout;
+    if (this.#receivedBytes < sizeBytes) throw new AppError('IncompleteBody');
+    if (sizeBytes === 0) return this.#result([]);
+    if (storage === 'inline') await this.#sealInline();
+    else if (this.#pieces.sizeBytes > 0) await this.#sealChunk(this.#pieces.sizeBytes);
+    while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#result([this.#birth()]);
+  }
+
+  async #result(births: BlobBirth[]): Promise<WrittenBody> {
+    const { sizeBytes } = this.#layout;
+    const isEmpty = births.length === 0;
+    return {
+      sizeBytes,
+      births,
+      data: {
+        uses: isEmpty ? [] : [this.#use],
+        segments: isEmpty ? [] : [{ use: 0, offsetBytes: 0, sizeBytes }],
+      },
+      hashes: await this.#sealer.finish(),
+      crcs: Object.fromEntries(
+        this.#body.wanted.crcs.map((algorithm) => [algorithm, this.#wholeCrc(algorithm)]),
+      ),
+      abandon: () => this.abandon(),
+    };
+  }
+
+  async #sealInline(): Promise<void> {
+    await this.#path.admitToDisk(this.#layout.sizeBytes);
+    const { sizeBytes } = this.#layout;
+    const bytes = this.#chunkMemory(sizeBytes);
+    this.#layOut(bytes, sizeBytes);
+    const sealed = await this.#sealer.seal({ bytes, sizeBytes, isLast: true });
+    this.#crcs.push(sealed.crcs);
+    this.#inlineBody = sealed.bytes;
+  }
+
+  /** Resolves when the next chunk may be begun. */
+  async #sealChunk(sizeBytes: number): Promise<void> {
+    while (this.#inFlight.size >= LIMITS.chunksInFlightPerBody) await Promise.race(this.#inFlight);
+    if (this.#failure !== undefined) throw this.#failure;
+    const bytes = this.#chunkMemory(sizeBytes);
+    const heldBytes = bytes.length;
+    this.#lease.hold(heldBytes);
+    this.#layOut(bytes, sizeBytes);
+    this.#lease.release(sizeBytes);
+    this.#sealedBytes += sizeBytes;
+    const isLast = this.#sealedBytes === this.#layout.sizeBytes;
+    const stored = this.#store(this.#storedChunks++, { bytes, sizeBytes, isLast })
+      .catch((error) => this.#fail(error))
+      .finally(() => {
+        this.#lease.release(heldBytes);
+        this.#inFlight.delete(stored);
+      });
+    this.#inFlight.add(stored);
+  }
+
+  /** It is given away with the chunk, and comes back to the pool when the store has written it. */
+  #chunkMemory(sizeBytes: number): Uint8Array<ArrayBuffer> {
+    const { buffers } = this.#path;
+    const neededBytes = sealedBytes({ sizeBytes, pieceBytes: PIECE });
+    const buffer =
+      neededBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(neededBytes).buffer;
+    return new Uint8Array(buffer);
+  }
+
+  #layOut(chunk: Uint8Array, sizeBytes: number): void {
+    let offsetBytes = 0;
+    for (const piece of this.#pieces.take(sizeBytes)) {
+      layPlaintext(chunk, piece, { offsetBytes, pieceBytes: PIECE });
+      offsetBytes += piece.length;
+    }
+  }
+
+  async #store(index: number, chunk: Parameters<BodySealer['seal']>[0]): Promise<void> {
+    const { bytes, crcs } = await this.#sealer.seal(chunk);
+    this.#crcs[index] = crcs;
+    // After a failure nothing more is stored: it would only have to be dropped again.
+    if (this.#failure === undefined) await this.#path.chunks.put({ blobId: this.#use.blobId, index }, bytes);
+  }
+
+  #birth(): BlobBirth {
+    const birth: BlobBirth = { use: this.#use, chunkCrc32: this.#chunkCrcs('CRC32') };
+    if (this.#inlineBody !== undefined) birth.body = this.#inlineBody;
+    const algorithm = this.#body.wanted.crcs.find((wanted) => wanted !== 'CRC32');
+    if (algorithm !== undefined) birth.chunkCrcs = { algorithm, values: this.#chunkCrcs(algorithm) };
+    return birth;
+  }
+
+  #chunkCrcs(algorithm: CrcAlgorithm): Uint8Array {
+    return Buffer.concat(this.#crcs.map((crcs) => must(crcs[algorithm], 'as wanted')));
+  }
+
+  #wholeCrc(algorithm: CrcAlgorithm): Uint8Array {
+    const { sizeBytes, chunkSizeBytes } = this.#layout;
+    let whole = crcOf(algorithm, EMPTY_BYTES);
+    for (const [index, crcs] of this.#crcs.entries()) {
+      const chunkBytes = Math.min(chunkSizeBytes, sizeBytes - index * chunkSizeBytes);
+      whole = crcCombine(algorithm, whole, must(crcs[algorithm], 'as wanted'), chunkBytes);
+    }
+    return whole;
+  }
+
+  async abandon(): Promise<void> {
+    this.#fail(new Error('the body was abandoned'));
+    this.#sealer.abandon();
+    await Promise.allSettled(this.#inFlight);
+    const { blobId } = this.#use;
+    const ids = Array.from({ length: this.#storedChunks }, (_, index) => ({ blobId, index }));
+    if (ids.length === 0) return;
+    try {
+      await this.#path.chunks.drop(ids, this.#path.fenceOf(this.#body.shard));
+    } catch (err) {
+      this.#path.log.warn({ blobId, err }, 'abandoned-chunks-left');
+    }
+  }
+
+  close(): void {
+    this.#body.signal.removeEventListener('abort', this.#onAbort);
+    this.#sealer.abandon();
+    this.#lease.close();
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#interrupt?.(this.#failure);
+  }
+}

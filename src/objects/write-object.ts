@@ -1,0 +1,165 @@
+// THE PUT STORY: begin, take the body in (split, digest, seal, store: write-body.ts), check what the client said of it,
+// commit; else abandon. Data first, the pointer to it last and in one entry, so that no reader ever sees a part.
+import type { ChecksumAlgorithm } from '../model/checksums.ts';
+import { AppError } from '../model/errors.ts';
+import type { UploadRecord } from '../model/records/rows.ts';
+import type { GrantRefusal, OutcomeOf } from '../ports/metadata.ts';
+import type { DataPath } from './data-path.ts';
+import { checksumOf, claimedAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
+import type { BodySource, ObjectStore, PartTarget, PutObject, Written, WrittenPart } from './object-store.ts';
+import { type WrittenBody, writeBody } from './write-body.ts';
+
+/** Writes a body as the next version of a key. */
+export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
+  const { calls, bucket, key, owner, headers, body, conditions } = input;
+  const shard = bucket.homeShard;
+  const algorithm = claimedAlgorithm(body);
+  const { kek, wrapped } = path.keys.newKek();
+  const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
+
+  const etag = md5Hex(written);
+  const { sizeBytes } = written;
+  const checksum = algorithm && {
+    algorithm,
+    type: 'FULL_OBJECT' as const,
+    value: checksumOf(written, algorithm),
+  };
+  // From here on a lost answer may hide a commit: what was stored stays, unless the shard says that it refused.
+  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
+    bucketId: bucket.claim.bucketId,
+    key,
+    version: {
+      sizeBytes,
+      etag,
+      owner,
+      kek: wrapped,
+      sealedHeaders: path.keys.sealHeaders(kek, headers),
+      originals: [{ sizeBytes, md5: etag }],
+      manifest: { kind: 'direct', parts: [], ...written.data },
+      ...(checksum && { checksum }),
+    },
+    data: { births: written.births, links: [] },
+    ...(conditions && { conditions }),
+  });
+  path.times.note(shard, reply.timeMs);
+  if (reply.value.kind !== 'committed') {
+    await written.abandon();
+    throw refusedCommit(reply.value, key);
+  }
+  const { versionId, versioning, modifiedAtMs } = reply.value;
+  return { versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) };
+}
+
+/** Writes a body as a part of an upload: the same story, with the upload's key. */
+export async function putPart(
+  path: DataPath,
+  input: PartTarget & { body: BodySource },
+): Promise<WrittenPart> {
+  const { calls, bucket, upload, partNumber, body } = input;
+  const shard = bucket.homeShard;
+  const algorithm = upload.checksum?.algorithm ?? claimedAlgorithm(body);
+  const kek = path.keys.openKek(upload.kek);
+  const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
+
+  const etag = md5Hex(written);
+  const checksum = algorithm && { algorithm, value: checksumOf(written, algorithm) };
+  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
+    bucketId: upload.bucketId,
+    key: upload.key,
+    uploadId: upload.uploadId,
+    part: {
+      partNumber,
+      sizeBytes: written.sizeBytes,
+      etag,
+      ...written.data,
+      ...(checksum && { checksum }),
+    },
+    data: { births: written.births, links: [] },
+  });
+  path.times.note(shard, reply.timeMs);
+  if (reply.value.kind !== 'committed') {
+    await written.abandon();
+    throw refusedPart(reply.value, upload);
+  }
+  const { modifiedAtMs } = reply.value;
+  return { etag, sizeBytes: written.sizeBytes, modifiedAtMs, ...(checksum && { checksum }) };
+}
+
+/** Begins an upload: its key and headers become those of the version that Complete makes. */
+export async function createUpload(
+  path: DataPath,
+  input: Parameters<ObjectStore['createUpload']>[0],
+): Promise<UploadRecord> {
+  const { calls, bucket, key, owner, initiator, headers, checksum } = input;
+  const { kek, wrapped } = path.keys.newKek();
+  const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.claim }, 'create-upload', {
+    bucketId: bucket.claim.bucketId,
+    upload: {
+      key,
+      owner,
+      initiator,
+      kek: wrapped,
+      sealedHeaders: path.keys.sealHeaders(kek, headers),
+      ...(checksum && { checksum }),
+    },
+  });
+  path.times.note(bucket.homeShard, reply.timeMs);
+  return reply.value.upload;
+}
+
+/** Stores the body and checks its digests, or leaves nothing and throws. */
+async function takeIn(
+  path: DataPath,
+  input: Pick<PutObject, 'calls' | 'signal'>,
+  options: { shard: number; kek: Uint8Array; body: BodySource; kept: ChecksumAlgorithm | undefined },
+): Promise<WrittenBody> {
+  const { shard, kek, body, kept } = options;
+  const written = await writeBody(path, {
+    stream: body.stream,
+    sizeBytes: body.sizeBytes,
+    wanted: wantedDigests(body, kept),
+    shard,
+    timeMs: await path.times.timeMs(input.calls, shard),
+    kek,
+    signal: input.signal,
+  });
+  try {
+    // Only now: a trailer's value is known when the stream has ended.
+    verifyDigests(body, written);
+    return written;
+  } catch (error) {
+    await written.abandon();
+    throw error;
+  }
+}
+
+type CommitRefusal = Exclude<OutcomeOf<'commit-version'>, { kind: 'committed' }>;
+
+/** The error that a refused commit is answered with. */
+export function refusedCommit(refusal: CommitRefusal, key: string): AppError {
+  switch (refusal.kind) {
+    case 'precondition-failed':
+      return new AppError('PreconditionFailed', { fields: { Condition: refusal.condition } });
+    case 'no-such-key':
+      return new AppError('NoSuchKey', { fields: { Key: key } });
+    case 'blocked':
+      return new AppError('AccessDenied');
+    default:
+      return refusedData(refusal);
+  }
+}
+
+export function refusedPart(
+  refusal: GrantRefusal | { kind: 'no-such-upload' },
+  upload: Pick<UploadRecord, 'uploadId'>,
+): AppError {
+  if (refusal.kind === 'no-such-upload')
+    return new AppError('NoSuchUpload', { fields: { UploadId: upload.uploadId } });
+  return refusedData(refusal);
+}
+
+/** `late`: the request took longer than a blob id lives (R25). */
+function refusedData(refusal: GrantRefusal): AppError {
+  if (refusal.kind === 'late') return new AppError('RequestTimeout');
+  return new AppError('ServiceUnavailable', { cause: new Error('data of the request is gone') });
+}
