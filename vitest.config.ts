@@ -1,5 +1,8 @@
-// Two kinds of test files: those that may run beside one another, and those that start servers, clients or threads
-// in earnest and would only slow one another down on a small machine.
+// Three kinds of test files: those that may run beside one another, those that start servers, clients or threads in
+// earnest and would only slow one another down on a small machine, and those that look at what all others have shown.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 const PARALLEL = [
@@ -9,6 +12,13 @@ const PARALLEL = [
   'tests/{contract,scenarios,api}/**/*.test.ts',
 ];
 
+const LAST = ['tests/last/**/*.test.ts'];
+
+// Servers of tests leave there what their requests have shown (tests/support/operation-coverage.ts).
+const coverageFolder = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'));
+process.on('exit', () => rmSync(coverageFolder, { recursive: true, force: true }));
+const env = { OPERATION_COVERAGE_FOLDER: coverageFolder };
+
 export default defineConfig({
   test: {
     projects: [
@@ -16,6 +26,7 @@ export default defineConfig({
         test: {
           name: 'parallel',
           include: PARALLEL,
+          env,
           maxWorkers: 2,
           testTimeout: 20_000,
           hookTimeout: 30_000,
@@ -26,7 +37,8 @@ export default defineConfig({
         test: {
           name: 'one by one',
           include: ['tests/**/*.test.ts'],
-          exclude: PARALLEL,
+          exclude: [...PARALLEL, ...LAST],
+          env,
           maxWorkers: 1,
           fileParallelism: false,
           testTimeout: 180_000,
@@ -34,6 +46,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      { test: { name: 'last', include: LAST, env, sequence: { groupOrder: 2 } } },
     ],
   },
 });

@@ -14,6 +14,7 @@ import { SETTINGS } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
+import { leaveCoverage } from './operation-coverage.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const START_TIMEOUT_MS = 30_000;
@@ -91,6 +92,7 @@ async function startHere(options: {
   let stopping: Promise<number> | undefined;
   const stop = async () => {
     await server.stop();
+    await leaveCoverage(lines);
     await options.removeFolder();
     return 0;
   };
@@ -136,6 +138,7 @@ async function startChild(options: {
     async stop() {
       child.kill('SIGTERM');
       const { code } = await exited;
+      await leaveCoverage(written.lines);
       await options.removeFolder();
       return code ?? -1;
     },

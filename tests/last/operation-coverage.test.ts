@@ -1,0 +1,57 @@
+// Runs behind all other tests: every operation has been seen to succeed, and to end with each error that its row lists
+// (style 1.4); and none ended with an error that neither its row nor the pipeline knows.
+import { expect, test } from 'vitest';
+import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
+import type { ErrorCode } from '../../src/model/errors.ts';
+import { readCoverage, SUCCESS } from '../support/operation-coverage.ts';
+
+/** What any operation may end with before it runs, or because the service cannot go on. */
+const PIPELINE_ERRORS: readonly ErrorCode[] = [
+  'AccessDenied',
+  'AccountProblem',
+  'AuthorizationHeaderMalformed',
+  'AuthorizationQueryParametersError',
+  'BadRequest',
+  'ExpiredToken',
+  'IncompleteBody',
+  'InsufficientStorage',
+  'InvalidAccessKeyId',
+  'InvalidArgument',
+  'InvalidBucketName',
+  'InvalidDigest',
+  'InvalidRequest',
+  'InvalidStorageClass',
+  'InvalidToken',
+  'InvalidURI',
+  'KeyTooLongError',
+  'MalformedTrailerError',
+  'MaxMessageLengthExceeded',
+  'MethodNotAllowed',
+  'MissingContentLength',
+  'NoSuchBucket',
+  'NotImplemented',
+  'RequestHeaderSectionTooLarge',
+  'RequestTimeTooSkewed',
+  'RequestTimeout',
+  'ServiceUnavailable',
+  'SignatureDoesNotMatch',
+  'SlowDown',
+  'UnexpectedContent',
+  'XAmzContentSHA256Mismatch',
+];
+
+const coverage = await readCoverage();
+
+test.each(OPERATIONS.map((row) => [row.name, row] as const))('%s', (name, row) => {
+  const seen = coverage.get(name) ?? new Set();
+  const listed = [SUCCESS, ...row.errors];
+  expect(
+    listed.filter((outcome) => !seen.has(outcome)),
+    'listed, and never seen',
+  ).toEqual([]);
+  const known = new Set<string>([...listed, ...PIPELINE_ERRORS]);
+  expect(
+    [...seen].filter((outcome) => !known.has(outcome)),
+    'seen, and not listed',
+  ).toEqual([]);
+});

@@ -1,0 +1,36 @@
+// Which operations the whole run has seen succeed, and with which errors it has seen each of them end. Servers of tests
+// give up their request log when they stop; the last test (tests/last) reads what all of them left.
+import { appendFile, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LogLine } from './start-server.ts';
+
+export const SUCCESS = 'success';
+
+/** Set by vitest.config.ts for the run. */
+const folderOf = () => process.env.OPERATION_COVERAGE_FOLDER;
+
+/** Leaves what the requests of one server have shown. */
+export async function leaveCoverage(lines: readonly LogLine[]): Promise<void> {
+  const folder = folderOf();
+  if (folder === undefined) return;
+  const seen = new Set<string>();
+  for (const { event, operation, errorCode } of lines) {
+    if (event === 'request' && operation !== undefined) seen.add(`${operation} ${errorCode ?? SUCCESS}\n`);
+  }
+  await appendFile(join(folder, `${process.pid}.txt`), [...seen].join(''));
+}
+
+/** What all servers of this run have left: operation → outcomes. */
+export async function readCoverage(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const folder = folderOf();
+  const coverage = new Map<string, Set<string>>();
+  for (const name of folder === undefined ? [] : await readdir(folder)) {
+    for (const line of (await readFile(join(folder ?? '', name), 'utf8')).split('\n')) {
+      const [operation = '', outcome = ''] = line.split(' ');
+      if (outcome === '') continue;
+      const outcomes = coverage.get(operation) ?? new Set();
+      coverage.set(operation, outcomes.add(outcome));
+    }
+  }
+  return coverage;
+}
