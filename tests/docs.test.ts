@@ -5,6 +5,8 @@ import { METRICS } from '../src/adapters/prom-telemetry.ts';
 import { valueNameOf } from '../src/config/help.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
+import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
+import { OPERATIONS } from '../src/gateway/s3/registry.ts';
 import { ERRORS, type ErrorSpec } from '../src/model/errors.ts';
 
 const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
@@ -81,4 +83,30 @@ test('docs/metrics.md lists what is measured', async () => {
     return `| ${code(name)} | ${row.kind} | ${labels} | ${row.help} |\n`;
   });
   await expect(METRICS_HEAD + rows.join('')).toMatchFileSnapshot(page('metrics.md'));
+});
+
+const S3_HEAD = `# S3 operations
+
+What is there, and where an operation differs from AWS's documentation. An operation that is not listed answers 501
+NotImplemented; so does a header of a feature that is not there yet. Besides the errors listed, every operation may
+answer those of authentication, addressing and overload ([errors.md](errors.md) has all).
+
+`;
+
+/** `PUT /{bucket}/{key}?partNumber&uploadId` */
+function requestLine({ method, on, query = [], header }: OperationMatch): string {
+  const path = { service: '/', bucket: '/{bucket}', object: '/{bucket}/{key}' }[on];
+  const line = `${method} ${path}${query.length === 0 ? '' : `?${query.join('&')}`}`;
+  return header === undefined ? code(line) : `${code(line)} with ${code(header)}`;
+}
+
+function describeOperation(row: OperationRow<never>): string {
+  const errors = row.errors.length === 0 ? '' : `\n\nErrors: ${row.errors.join(', ')}.`;
+  const differences = row.differences === undefined ? '' : `\n\n${row.differences}`;
+  return `## ${row.name}\n\n${requestLine(row.match)}${differences}${errors}\n`;
+}
+
+test('docs/s3.md lists the operations of the registry', async () => {
+  const rows = OPERATIONS.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(describeOperation);
+  await expect(S3_HEAD + rows.join('\n')).toMatchFileSnapshot(page('s3.md'));
 });
