@@ -85,6 +85,11 @@ export const ERRORS = {
   InvalidToken: { status: 400, message: 'The provided token is malformed or otherwise not valid.' },
   InvalidURI: { status: 400, message: "The specified URI couldn't be parsed." },
   KeyTooLongError: { status: 400, message: 'Your key is too long.' },
+  MalformedTrailerError: {
+    status: 400,
+    message:
+      'The request contained trailing data that was not well-formed or did not conform to our published schema.',
+  },
   MalformedXML: {
     status: 400,
     message:

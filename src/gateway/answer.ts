@@ -1,0 +1,158 @@
+// Sends an answer, and settles what becomes of the connection: bodies that nobody read are dropped, kept apart from the
+// next request, or end the connection (s3-behaviour.md, "A refused upload"). It knows HTTP, not S3.
+import type { Readable } from 'node:stream';
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import { rewindConnection } from './connection-rewind.ts';
+import type { Exchange } from './exchange.ts';
+
+export type AnswerBody =
+  | { kind: 'bytes'; bytes: Buffer | string }
+  | { kind: 'stream'; stream: Readable; sizeBytes: number }
+  /** Of unknown length, written as it comes. */
+  | { kind: 'pieces'; pieces: AsyncIterable<string> };
+
+export interface Answer {
+  status: number;
+  /** Names and values in turn; a Content-Length only for answers to HEAD. */
+  headers: string[];
+  body?: AnswerBody | undefined;
+}
+
+/** How long a refused client is listened to after its answer. */
+const LINGER_MS = 5000;
+
+/** What is done with a body that was not read to its end. */
+type Rest = 'none' | 'linger';
+
+/** Resolves when the answer is handed over or the client is gone. Rejects only by a fault of ours. */
+export async function sendAnswer(exchange: Exchange, answer: Answer, clock: ClockPort): Promise<void> {
+  const { response } = exchange;
+  const rest = await settleBody(exchange, answer.status);
+  if (response.destroyed || exchange.signal.aborted) return discardBody(answer.body);
+  writeHead(exchange, answer, clock);
+  await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
+  if (rest === 'none') return exchange.closed;
+  await Promise.race([
+    exchange.body.discard(LIMITS.refusedBodyDrainBytesMax),
+    clock.sleep(LINGER_MS, exchange.signal),
+  ]);
+  response.end();
+  return exchange.closed;
+}
+
+/** Decides about the unread rest of the request's body before the head of the answer says what comes next. */
+async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
+  const { body, request, response } = exchange;
+  if (body.isAtEnd) return 'none';
+  if (body.awaitsContinue) {
+    // The parser may still be at work on this very request.
+    await new Promise(setImmediate);
+    // Behind a proxy the body may come all the same, and would be taken for a request of somebody else's making.
+    const isRewound =
+      !exchange.client.isProxied &&
+      rewindConnection(request, response, { headerBytesMax: LIMITS.headerBytesMax });
+    if (isRewound) {
+      body.awaitsContinue = false;
+      return 'none';
+    }
+  } else if (status < 400 && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) {
+    // A body that the operation has no use for.
+    return 'none';
+  }
+  exchange.mustClose = true;
+  return 'linger';
+}
+
+function writeHead(exchange: Exchange, answer: Answer, clock: ClockPort): void {
+  const { response } = exchange;
+  const { headers, status, body } = answer;
+  if (exchange.mustClose) headers.push('Connection', 'close');
+  if (body?.kind === 'bytes') headers.push('Content-Length', String(Buffer.byteLength(body.bytes)));
+  else if (body?.kind === 'stream') headers.push('Content-Length', String(body.sizeBytes));
+  else if (body === undefined && mayHaveBody(exchange, status)) headers.push('Content-Length', '0');
+  exchange.answeredAtMs = clock.monotonicMs();
+  response.writeHead(status, headers);
+}
+
+function mayHaveBody(exchange: Exchange, status: number): boolean {
+  return exchange.request.method !== 'HEAD' && status !== 204 && status !== 304;
+}
+
+interface BodyOptions {
+  answer: Answer;
+  clock: ClockPort;
+  /** False while the rest of the request's body is still to be dropped: the end of the answer ends the connection. */
+  mayEnd: boolean;
+}
+
+async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void> {
+  const { response } = exchange;
+  const { body } = options.answer;
+  if (body?.kind === 'stream') return sendStream(exchange, body, options);
+  if (body?.kind === 'pieces') {
+    for await (const piece of body.pieces) {
+      exchange.sentBytes += Buffer.byteLength(piece);
+      response.write(piece);
+    }
+    if (options.mayEnd) response.end();
+    return;
+  }
+  if (body?.kind === 'bytes') exchange.sentBytes += Buffer.byteLength(body.bytes);
+  if (options.mayEnd) response.end(body?.bytes);
+  else if (body === undefined) response.flushHeaders();
+  else response.write(body.bytes);
+}
+
+function discardBody(body: AnswerBody | undefined): void {
+  if (body?.kind === 'stream') body.stream.destroy();
+}
+
+/**
+ * Passes the stream on at the client's pace. A stream that fails or has another size than was promised cuts the
+ * connection: the client must not take a part for the whole (R33).
+ */
+function sendStream(
+  exchange: Exchange,
+  body: { stream: Readable; sizeBytes: number },
+  { clock, mayEnd }: BodyOptions,
+): Promise<void> {
+  const { response } = exchange;
+  const { stream } = body;
+  return new Promise((resolve, reject) => {
+    let leftBytes = body.sizeBytes;
+    const settle = (error?: Error) => {
+      response.off('drain', resume);
+      exchange.sendingSinceMs = undefined;
+      stream.destroy();
+      if (error === undefined) return resolve();
+      response.destroy();
+      reject(error);
+    };
+    const resume = () => {
+      exchange.sendingSinceMs = undefined;
+      stream.resume();
+    };
+    const complete = (piece?: Buffer) => {
+      // The last piece goes out with the end: one write for a small object.
+      if (mayEnd) response.end(piece);
+      else if (piece !== undefined) response.write(piece);
+      settle();
+    };
+    response.on('drain', resume);
+    void exchange.closed.then(() => settle());
+    stream.on('error', (error) => settle(exchange.signal.aborted ? undefined : error));
+    stream.on('end', () =>
+      leftBytes === 0 ? complete() : settle(new Error(`${leftBytes} bytes are missing`)),
+    );
+    stream.on('data', (piece: Buffer) => {
+      leftBytes -= piece.length;
+      exchange.sentBytes += piece.length;
+      if (leftBytes < 0) return settle(new Error('more bytes than the answer promised'));
+      if (leftBytes === 0) return complete(piece);
+      if (response.write(piece)) return;
+      stream.pause();
+      exchange.sendingSinceMs = clock.monotonicMs();
+    });
+  });
+}

@@ -1,0 +1,136 @@
+// Takes in the body of one request, piece by piece, under back-pressure. It never destroys the request, because the
+// connection must live on for the answer; it asks for the body (100 Continue) only when somebody reads; and it knows
+// since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { AppError } from '../model/errors.ts';
+import type { ClockPort } from '../ports/clock.ts';
+
+/** Pieces that wait for their reader before the client is asked to wait; each is what one read of the socket gave. */
+const QUEUE_BYTES_MAX = 256 * 1024;
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
+
+export interface BodyIntakeOptions {
+  request: IncomingMessage;
+  response: ServerResponse;
+  clock: ClockPort;
+}
+
+export class BodyIntake {
+  /** Content-Length; undefined where there is none. */
+  readonly declaredBytes: number | undefined;
+  /** A body is announced, be it empty. */
+  readonly isExpected: boolean;
+  /** The client waits to be told to send its body. */
+  awaitsContinue: boolean;
+  /** On the wire, framing of chunks included. */
+  receivedBytes = 0;
+  /** Everything has arrived and been read. */
+  isAtEnd: boolean;
+  /** Monotonic ms since when a reader waits for the client; undefined while nobody waits. */
+  waitingSinceMs: number | undefined;
+  /** Monotonic ms of the last byte. */
+  lastByteAtMs: number;
+
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #clock: ClockPort;
+  readonly #queue: Buffer[] = [];
+  #queuedBytes = 0;
+  #readBytes = 0;
+  #isListening = false;
+  #hasEnded = false;
+  #failure: AppError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(options: BodyIntakeOptions) {
+    const { request, response, clock } = options;
+    const length = request.headers['content-length'];
+    this.#request = request;
+    this.#response = response;
+    this.#clock = clock;
+    this.declaredBytes = length === undefined ? undefined : Number(length);
+    this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
+    this.isAtEnd = !this.isExpected || this.declaredBytes === 0;
+    this.awaitsContinue =
+      !this.isAtEnd && request.httpVersion === '1.1' && CONTINUE.test(request.headers.expect ?? '');
+    this.lastByteAtMs = clock.monotonicMs();
+  }
+
+  /** The next piece, or undefined at the end. Throws what `fail` was given, IncompleteBody when the client leaves. */
+  async read(): Promise<Buffer | undefined> {
+    if (this.isAtEnd) return undefined;
+    this.#start();
+    while (this.#queue.length === 0) {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#hasEnded) {
+        this.isAtEnd = true;
+        return undefined;
+      }
+      await this.#wait();
+    }
+    const piece = this.#queue.shift() as Buffer;
+    this.#queuedBytes -= piece.length;
+    this.#readBytes += piece.length;
+    // The end of a body of known size need not be waited for.
+    if (this.#readBytes === this.declaredBytes) this.isAtEnd = true;
+    if (this.#queuedBytes < QUEUE_BYTES_MAX && this.#request.isPaused()) this.#request.resume();
+    return piece;
+  }
+
+  /** Reads on and drops what comes, up to `bytesMax`. True when that was the rest of the body. */
+  async discard(bytesMax: number): Promise<boolean> {
+    try {
+      for (let leftBytes = bytesMax; leftBytes >= 0; ) {
+        const piece = await this.read();
+        if (piece === undefined) return true;
+        leftBytes -= piece.length;
+      }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+    }
+    return false;
+  }
+
+  /** Ends the body for its readers, now and later. */
+  fail(error: AppError): void {
+    this.#failure ??= error;
+    this.#wake?.();
+  }
+
+  #start(): void {
+    if (this.awaitsContinue) {
+      this.awaitsContinue = false;
+      this.#response.writeContinue();
+    }
+    if (this.#isListening) return;
+    this.#isListening = true;
+    const request = this.#request;
+    request.on('data', (piece: Buffer) => {
+      this.#queue.push(piece);
+      this.#queuedBytes += piece.length;
+      this.receivedBytes += piece.length;
+      this.lastByteAtMs = this.#clock.monotonicMs();
+      if (this.#queuedBytes >= QUEUE_BYTES_MAX) request.pause();
+      this.#wake?.();
+    });
+    request.on('end', () => {
+      this.#hasEnded = true;
+      this.#wake?.();
+    });
+    // 'close' also follows a good end; a failure then changes nothing for readers.
+    const cut = () => this.fail(new AppError('IncompleteBody'));
+    request.on('error', cut);
+    request.on('close', () => {
+      if (!this.#hasEnded) cut();
+    });
+  }
+
+  async #wait(): Promise<void> {
+    this.waitingSinceMs = this.#clock.monotonicMs();
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+    this.waitingSinceMs = undefined;
+  }
+}

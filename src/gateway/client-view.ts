@@ -1,0 +1,126 @@
+// How the client sees this server, and who it is: straight from the connection, or from the X-Forwarded headers where
+// the connection comes from a trusted proxy. Anybody else's X-Forwarded headers mean nothing.
+import { BlockList, isIPv6, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { RequestHeaders } from './request-headers.ts';
+
+export interface ClientView {
+  readonly remoteAddress: string;
+  /** As the client addressed it: name and port, '' when it did not say. */
+  readonly host: string;
+  readonly scheme: 'http' | 'https';
+  readonly tls: { readonly version: string; readonly cipher: string } | undefined;
+  /** The connection is a proxy's that is believed. */
+  readonly isProxied: boolean;
+}
+
+export interface ClientViewer {
+  view(socket: Socket, headers: RequestHeaders): ClientView;
+  /** What Host may have been when the client signed, besides what was sent. `label` is the bucket in the host. */
+  otherHosts(client: ClientView, sentHost: string, label: string | undefined): readonly string[];
+}
+
+interface ConnectionFacts {
+  remoteAddress: string;
+  isTrusted: boolean;
+  tls: ClientView['tls'];
+}
+
+const DEFAULT_PORT = { http: ':80', https: ':443' } as const;
+
+/** `trustedProxies`: addresses and CIDR ranges. `publicNames`: HOST, HOST:PORT or URLs. */
+export function createClientViewer(settings: {
+  trustedProxies: readonly string[];
+  publicNames: readonly string[];
+}): ClientViewer {
+  const trusted = rangesOf(settings.trustedProxies);
+  const publicHosts = settings.publicNames.map((name) =>
+    name.replace(/^https?:\/\//i, '').replace(/\/.*$/, ''),
+  );
+  const connections = new WeakMap<Socket, ConnectionFacts>();
+  const isTrusted = (address: string) => trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+
+  function factsOf(socket: Socket): ConnectionFacts {
+    let facts = connections.get(socket);
+    if (facts === undefined) {
+      const remoteAddress = plainAddress(socket.remoteAddress ?? '');
+      facts = { remoteAddress, isTrusted: isTrusted(remoteAddress), tls: tlsOf(socket) };
+      connections.set(socket, facts);
+    }
+    return facts;
+  }
+
+  return {
+    view(socket, { values }) {
+      const facts = factsOf(socket);
+      const ownScheme = facts.tls === undefined ? 'http' : 'https';
+      const direct: ClientView = {
+        remoteAddress: facts.remoteAddress,
+        host: values.host ?? '',
+        scheme: ownScheme,
+        tls: facts.tls,
+        isProxied: facts.isTrusted,
+      };
+      if (!facts.isTrusted) return direct;
+      const scheme = lastOf(values['x-forwarded-proto'])?.toLowerCase();
+      return {
+        ...direct,
+        remoteAddress: forwardedFor(values['x-forwarded-for'], isTrusted) ?? facts.remoteAddress,
+        host: lastOf(values['x-forwarded-host']) ?? direct.host,
+        scheme: scheme === 'https' || scheme === 'http' ? scheme : ownScheme,
+      };
+    },
+    otherHosts(client, sentHost, label) {
+      const named = label === undefined ? publicHosts : publicHosts.map((host) => `${label}.${host}`);
+      const hosts = new Set<string>();
+      for (const host of [sentHost, client.host, ...named]) {
+        hosts.add(host);
+        // Some clients sign the default port and do not send it, or the other way round.
+        const port = DEFAULT_PORT[client.scheme];
+        if (host.endsWith(port)) hosts.add(host.slice(0, -port.length));
+        else if (!/:\d+$/.test(host)) hosts.add(host + port);
+      }
+      hosts.delete(sentHost);
+      return [...hosts];
+    },
+  };
+}
+
+function rangesOf(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/** IPv4 in its own form where a socket of both families gave it as IPv6. */
+function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+}
+
+function tlsOf(socket: Socket): ClientView['tls'] {
+  if (!('getCipher' in socket)) return undefined;
+  const { getProtocol, getCipher } = socket as TLSSocket;
+  return {
+    version: getProtocol.call(socket) ?? 'unknown',
+    cipher: getCipher.call(socket)?.standardName ?? 'unknown',
+  };
+}
+
+/** The entry that the nearest proxy added. */
+function lastOf(list: string | undefined): string | undefined {
+  return list?.split(',').at(-1)?.trim() || undefined;
+}
+
+/** The nearest address that is not a trusted proxy's; each proxy has added the one it saw at the end. */
+function forwardedFor(list: string | undefined, isTrusted: (address: string) => boolean): string | undefined {
+  const addresses = (list ?? '')
+    .split(',')
+    .map((address) => plainAddress(address.trim().replace(/^\[|\]$/g, '')));
+  const known = addresses.filter((address) => /^[\da-fA-F.:]+$/.test(address));
+  return known.findLast((address) => !isTrusted(address)) ?? known[0];
+}

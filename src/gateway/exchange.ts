@@ -1,0 +1,62 @@
+// One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ClockPort } from '../ports/clock.ts';
+import { BodyIntake } from './body-intake.ts';
+import type { ClientView, ClientViewer } from './client-view.ts';
+import { type RequestHeaders, readHeaders } from './request-headers.ts';
+
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** The request line's target, as sent. */
+  readonly uri: string;
+  readonly headers: RequestHeaders;
+  readonly client: ClientView;
+  readonly body: BodyIntake;
+  /** Aborts when the client goes away before its answer is complete. */
+  readonly signal: AbortSignal;
+  /** Resolves when the answer is complete or the client gone. */
+  readonly closed: Promise<void>;
+  /** Monotonic ms. */
+  readonly startedAtMs: number;
+  /** Monotonic ms of the first byte of the answer. */
+  answeredAtMs: number | undefined;
+  /** Bytes of the answer's body handed to the connection. */
+  sentBytes: number;
+  /** The connection ends with this answer. */
+  mustClose: boolean;
+  /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
+  sendingSinceMs: number | undefined;
+}
+
+export function openExchange(options: {
+  request: IncomingMessage;
+  response: ServerResponse;
+  viewer: ClientViewer;
+  clock: ClockPort;
+}): Exchange {
+  const { request, response, clock } = options;
+  const headers = readHeaders(request.rawHeaders);
+  const gone = new AbortController();
+  const closed = new Promise<void>((resolve) => {
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+      resolve();
+    });
+  });
+  return {
+    request,
+    response,
+    uri: request.url ?? '',
+    headers,
+    client: options.viewer.view(request.socket, headers),
+    body: new BodyIntake({ request, response, clock }),
+    signal: gone.signal,
+    closed,
+    startedAtMs: clock.monotonicMs(),
+    answeredAtMs: undefined,
+    sentBytes: 0,
+    mustClose: false,
+    sendingSinceMs: undefined,
+  };
+}

@@ -1,0 +1,60 @@
+// The canonical request and the string to sign of SigV4, exactly as S3 builds them: paths are not normalised, queries
+// sorted by their encoded bytes, header values trimmed and their runs of blanks made one (AWS "Create a canonical
+// request"). Texts hold one character (0-255) for each byte.
+import { hash } from 'node:crypto';
+import { percentEncode, percentEncodePath } from '../../../lib/uri.ts';
+import type { RequestHeaders } from '../../request-headers.ts';
+import type { Query } from '../query.ts';
+import type { SignatureClaim } from './signature-claim.ts';
+
+/** The parts of a request that a signature covers. */
+export interface SignedParts {
+  readonly method: string;
+  readonly pathBytes: string;
+  readonly query: Query;
+  readonly headers: RequestHeaders;
+  /** x-amz-content-sha256, or what stands for it. */
+  readonly payloadHash: string;
+}
+
+/** `host` takes the place of the Host header's value: proxies and public names change it on the way. */
+export function canonicalRequest(
+  parts: SignedParts,
+  signedHeaders: readonly string[],
+  host: string | undefined,
+): string {
+  let headerLines = '';
+  for (const name of signedHeaders) {
+    const value = name === 'host' && host !== undefined ? host : canonicalValue(parts.headers, name);
+    headerLines += `${name}:${value}\n`;
+  }
+  return `${parts.method}\n${percentEncodePath(parts.pathBytes)}\n${canonicalQuery(parts.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
+}
+
+/** Without the signature itself, which only presigned requests have in the query. */
+function canonicalQuery(query: Query): string {
+  if (query.pairs.length === 0) return '';
+  const encoded: [string, string][] = [];
+  for (const [name, value] of query.pairs) {
+    if (name !== 'X-Amz-Signature') encoded.push([percentEncode(name), percentEncode(value)]);
+  }
+  // Encoded texts are ASCII, so comparing them compares bytes.
+  encoded.sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x < y ? -1 : x > y ? 1 : 0));
+  return encoded.map(([name, value]) => `${name}=${value}`).join('&');
+}
+
+function canonicalValue(headers: RequestHeaders, name: string): string {
+  let joined: string | undefined;
+  for (let at = 0; at < headers.sentNames.length; at++) {
+    if (headers.sentNames[at] !== name) continue;
+    const value = (headers.sentValues[at] as string).replace(BLANKS, ' ').trim();
+    joined = joined === undefined ? value : `${joined},${value}`;
+  }
+  return joined ?? '';
+}
+
+const BLANKS = /[ \t]+/g;
+
+export function stringToSign(canonical: string, claim: Pick<SignatureClaim, 'timestamp' | 'scope'>): string {
+  return `AWS4-HMAC-SHA256\n${claim.timestamp}\n${claim.scope.text}\n${hash('sha256', Buffer.from(canonical, 'latin1'))}`;
+}

@@ -1,0 +1,32 @@
+// The dates of signatures: ISO 8601 in its basic form, and what else clients date their requests with.
+import { parseHttpDate } from '../../../lib/http-dates.ts';
+
+const BASIC = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
+
+/** ms since epoch of `yyyyMMdd'T'HHmmss'Z'`; undefined when it is none. */
+export function parseTimestamp(text: string): number | undefined {
+  const match = BASIC.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, hour, minute, second] = match;
+  const timeMs = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+  return Number.isNaN(timeMs) ? undefined : timeMs;
+}
+
+/** `yyyyMMdd'T'HHmmss'Z'` */
+export function formatTimestamp(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`;
+}
+
+/**
+ * The time of a request from x-amz-date, which wins, or Date: in the basic form or as an HTTP date, also one that ends
+ * in "-0000" (s3-behaviour 14). Undefined when there is none, or before 1970.
+ */
+export function readRequestTime(
+  headers: Readonly<Record<string, string>>,
+): { timestamp: string; timeMs: number } | undefined {
+  const text = (headers['x-amz-date'] ?? headers.date ?? '').trim();
+  const basicMs = parseTimestamp(text);
+  const timeMs = basicMs ?? parseHttpDate(text);
+  if (timeMs === undefined || timeMs < 0) return undefined;
+  return { timestamp: basicMs === undefined ? formatTimestamp(timeMs) : text, timeMs };
+}

@@ -1,0 +1,28 @@
+// Errors of the catalogue as S3's XML. One of three renderers; the others are JSON (operator API) and the messages
+// between processes.
+import { XML_DECLARATION, xmlElement, xmlText } from '../../lib/xml-writer.ts';
+import type { AppError } from '../../model/errors.ts';
+
+export interface ErrorPlace {
+  /** The path of the request, as sent. */
+  resource: string;
+  requestId: string;
+  hostId: string;
+}
+
+/** The document, declaration included. */
+export function errorXml(error: AppError, place: ErrorPlace): string {
+  const fields = Object.entries(error.fields).map(([name, value]) => xmlText(name, value));
+  return (
+    XML_DECLARATION +
+    xmlElement(
+      'Error',
+      xmlText('Code', error.code),
+      xmlText('Message', error.message),
+      ...fields,
+      xmlText('Resource', place.resource),
+      xmlText('RequestId', place.requestId),
+      xmlText('HostId', place.hostId),
+    )
+  );
+}

@@ -1,0 +1,119 @@
+// The one place that turns what a handler gave back, or threw, into an S3 answer.
+import { XML_DECLARATION } from '../../lib/xml-writer.ts';
+import { AppError } from '../../model/errors.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { type AnswerBody, sendAnswer } from '../answer.ts';
+import type { Exchange } from '../exchange.ts';
+import type { AccessRecord } from './access-record.ts';
+import { corsHeaders } from './cors.ts';
+import { errorXml } from './error-xml.ts';
+import type { OperationResult } from './operation.ts';
+
+const XML_TYPE = 'application/xml';
+const SERVER_NAME = 'Holdfast';
+/** How often a slow answer shows that it is still alive. */
+const WHITE_SPACE_EVERY_MS = 5000;
+
+export interface Reply {
+  exchange: Exchange;
+  record: AccessRecord;
+  clock: ClockPort;
+  log: Logger;
+}
+
+/** What ended the request as an error of the catalogue. A fault of ours is logged here, and told no client. */
+export function settleError({ record, log }: Pick<Reply, 'record' | 'log'>, error: unknown): AppError {
+  const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
+  if (appError.code === 'InternalError') {
+    const { requestId, operation } = record;
+    log.error({ requestId, operation, err: appError.cause ?? appError }, 'request-failed');
+  }
+  return appError;
+}
+
+export async function sendResult(reply: Reply, result: OperationResult): Promise<void> {
+  const { exchange, record, clock } = reply;
+  record.status = result.status;
+  const headers = baseHeaders(reply);
+  if (result.body?.kind === 'xml' || result.body?.kind === 'slow-xml') headers.push('Content-Type', XML_TYPE);
+  for (const name in result.headers) {
+    const value = result.headers[name];
+    if (value !== undefined) headers.push(name, String(value));
+  }
+  await sendAnswer(exchange, { status: result.status, headers, body: answerBody(reply, result) }, clock);
+}
+
+/** Errors of HEAD, and 304, have no body. */
+export async function sendError(reply: Reply, error: AppError): Promise<void> {
+  const { exchange, record, clock } = reply;
+  record.status = error.status;
+  record.errorCode = error.code;
+  const headers = baseHeaders(reply);
+  const isBare = exchange.request.method === 'HEAD' || error.status === 304;
+  if (error.status !== 304) headers.push('Content-Type', XML_TYPE);
+  headers.push(...Object.entries(error.headers).flat());
+  const body: AnswerBody | undefined = isBare
+    ? undefined
+    : { kind: 'bytes', bytes: errorXml(error, placeOf(reply)) };
+  // The connection is of no more use when the client is too slow or its body cannot be told from what follows.
+  if (error.code === 'RequestTimeout') exchange.mustClose = true;
+  await sendAnswer(exchange, { status: error.status, headers, body }, clock);
+}
+
+function baseHeaders({ exchange, record }: Reply): string[] {
+  return [
+    'x-amz-request-id',
+    record.requestId,
+    'x-amz-id-2',
+    record.hostId,
+    'Server',
+    SERVER_NAME,
+    ...corsHeaders(exchange.headers.values),
+  ];
+}
+
+function answerBody(reply: Reply, result: OperationResult): AnswerBody | undefined {
+  const { body } = result;
+  if (body === undefined || body.kind === 'stream') return body;
+  if (body.kind === 'xml') return { kind: 'bytes', bytes: body.text };
+  return { kind: 'pieces', pieces: slowPieces(reply, body.text) };
+}
+
+/** The declaration, a blank now and then, and the document or the error that came of it: the status is long sent. */
+async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<string, void> {
+  const { exchange, record, clock } = reply;
+  let outcome: string | undefined;
+  const isDone = new AbortController();
+  const work = text
+    .catch((error: unknown) => {
+      const appError = settleError(reply, error);
+      record.errorCode = appError.code;
+      return errorXml(appError, placeOf(reply));
+    })
+    .then((document) => {
+      outcome = document;
+      isDone.abort();
+    });
+  yield XML_DECLARATION;
+  while (outcome === undefined) {
+    yield ' ';
+    await Promise.race([
+      work,
+      clock.sleep(WHITE_SPACE_EVERY_MS, AbortSignal.any([isDone.signal, exchange.signal])),
+    ]);
+    // Nobody listens any more; the work goes on to its own end.
+    if (exchange.signal.aborted) return;
+  }
+  yield outcome.startsWith(XML_DECLARATION) ? outcome.slice(XML_DECLARATION.length) : outcome;
+}
+
+function placeOf({ exchange, record }: Reply): { resource: string; requestId: string; hostId: string } {
+  const { uri } = exchange;
+  const question = uri.indexOf('?');
+  return {
+    resource: question === -1 ? uri : uri.slice(0, question),
+    requestId: record.requestId,
+    hostId: record.hostId,
+  };
+}

@@ -1,0 +1,15 @@
+// Replies of metadata shards as values or as the error that ends the request.
+import { BrokenInvariant } from '../../lib/assert.ts';
+import { AppError } from '../../model/errors.ts';
+import type { Reply } from '../../ports/metadata.ts';
+
+/** Of a question that was not about a bucket. Throws SlowDown, ServiceUnavailable. */
+export function settleReply<T>(reply: Reply<T>): T {
+  if (reply.kind === 'done') return reply.value;
+  if (reply.kind === 'stale-bucket') throw new BrokenInvariant('the question was not about a bucket');
+  throw refusedReply(reply);
+}
+
+export function refusedReply(reply: { kind: 'busy' | 'unknown' }): AppError {
+  return new AppError(reply.kind === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
+}

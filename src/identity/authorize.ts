@@ -1,0 +1,40 @@
+// What a caller may do. Default deny: nothing is allowed that no rule here allows. Rules of this stage: an account owns
+// its buckets wholly, and may make and list buckets of its own. ACLs and policies come as further rules.
+import { assert } from '../lib/assert.ts';
+import type { AccountId } from '../model/names.ts';
+import type { PolicyAction } from '../model/policy/actions.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
+
+export interface AccessRequest {
+  /** Undefined: anonymous. */
+  accountId: AccountId | undefined;
+  /** An action and the ARN that it acts on. */
+  pairs: readonly (readonly [action: string, resource: string])[];
+  /** The bucket that the resources are in or are; undefined where there is none yet. */
+  bucket: BucketRecord | undefined;
+}
+
+const OWN_ACCOUNT_ACTIONS: ReadonlySet<string> = new Set<PolicyAction>([
+  's3:CreateBucket',
+  's3:ListAllMyBuckets',
+]);
+
+/** True only if every pair is allowed. A request of no pair needs no right, and asks for none here. */
+export function isAllowed(request: AccessRequest): boolean {
+  const { accountId, pairs, bucket } = request;
+  for (const [action, resource] of pairs) {
+    if (accountId === undefined) return false;
+    if (bucket === undefined) {
+      if (!OWN_ACCOUNT_ACTIONS.has(action)) return false;
+      continue;
+    }
+    assert(isWithin(resource, bucket), `${action} is asked of the bucket that it acts on`);
+    if (bucket.owner !== accountId) return false;
+  }
+  return true;
+}
+
+function isWithin(resource: string, bucket: BucketRecord): boolean {
+  const arn = `arn:aws:s3:::${bucket.name}`;
+  return resource === arn || resource.startsWith(`${arn}/`);
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { BoundedMap } from './bounded-map.ts';
+
+test('beyond the bound the entry that was used longest ago goes', () => {
+  const map = new BoundedMap<string, number>(3);
+  map.set('a', 1);
+  map.set('b', 2);
+  map.set('c', 3);
+  expect(map.get('a')).toBe(1);
+  map.set('d', 4);
+  expect([map.get('a'), map.get('b'), map.get('c'), map.get('d')]).toEqual([1, undefined, 3, 4]);
+  map.set('c', 5);
+  map.delete('a');
+  expect([map.get('a'), map.get('c')]).toEqual([undefined, 5]);
+  map.clear();
+  expect(map.get('c')).toBeUndefined();
+});

@@ -1,0 +1,21 @@
+// The closed list of actions that access is decided by, as AWS names them (Service Authorization Reference, Amazon S3).
+// The operations use these and no others, and each of these is used by one: registry.test.ts holds both to it.
+
+export const POLICY_ACTIONS = [
+  's3:AbortMultipartUpload',
+  's3:CreateBucket',
+  's3:DeleteBucket',
+  's3:DeleteObject',
+  's3:DeleteObjectVersion',
+  's3:GetBucketLocation',
+  's3:GetBucketVersioning',
+  's3:GetObject',
+  's3:GetObjectVersion',
+  's3:ListAllMyBuckets',
+  's3:ListBucket',
+  's3:ListBucketMultipartUploads',
+  's3:ListMultipartUploadParts',
+  's3:PutObject',
+] as const;
+
+export type PolicyAction = (typeof POLICY_ACTIONS)[number];
