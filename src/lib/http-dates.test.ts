@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { httpDate, isoSeconds, parseHttpDate } from './http-dates.ts';
 
@@ -27,4 +28,12 @@ test('written dates have whole seconds', () => {
   expect(httpDate(TIME_MS + 999)).toBe('Sun, 06 Nov 1994 08:49:37 GMT');
   expect(isoSeconds(TIME_MS + 999)).toBe('1994-11-06T08:49:37.000Z');
   expect(parseHttpDate(httpDate(TIME_MS))).toBe(TIME_MS);
+});
+
+test('times in XML are those of the platform, cut to seconds', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 4e12 }), (timeMs) => {
+      expect(isoSeconds(timeMs)).toBe(new Date(timeMs - (timeMs % 1000)).toISOString());
+    }),
+  );
 });

@@ -1,6 +1,12 @@
 // Dates as HTTP and S3 write them. Seconds are the unit of both, so whatever shows a time of change cuts its
 // milliseconds off here: a listing and a HEAD of one object must agree. Dates of signatures are not here.
 
+const DAY_MS = 24 * 3600 * 1000;
+const TWO_DIGITS: readonly string[] = Array.from({ length: 60 }, (_, value) =>
+  String(value).padStart(2, '0'),
+);
+/** Listings write a thousand times at once, most of them of one day: the date is made once. */
+let lastDay = { day: 0, text: '1970-01-01T' };
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 // RFC 9110 5.6.7: IMF-fixdate, the two obsolete forms, and the zones that mean UTC.
 const IMF_FIXDATE =
@@ -15,7 +21,11 @@ export function httpDate(timeMs: number): string {
 
 /** "1994-11-15T08:12:31.000Z", as S3 writes times of change in XML. */
 export function isoSeconds(timeMs: number): string {
-  return new Date(timeMs - (timeMs % 1000)).toISOString();
+  const day = Math.floor(timeMs / DAY_MS);
+  if (day !== lastDay.day) lastDay = { day, text: new Date(day * DAY_MS).toISOString().slice(0, 11) };
+  const second = Math.floor((timeMs - day * DAY_MS) / 1000);
+  const minute = Math.floor(second / 60);
+  return `${lastDay.text}${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}.000Z`;
 }
 
 /** ms since epoch of an HTTP date in any of its three forms; undefined when it is none (RFC 9110 5.6.7). */
