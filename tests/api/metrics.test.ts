@@ -32,10 +32,10 @@ test('requests, bytes, commits and what is stored are counted', async () => {
   expect((await send(server, { method: 'GET', path: '/metrics-1/key' })).body.length).toBe(100_000);
   expect((await send(server, { method: 'GET', path: '/metrics-1/none' })).status).toBe(404);
   const text = await scrape();
-  expect(figureOf(text, 'holdfast_s3_requests_total{operation="PutObject",outcome="ok"}')).toBe(1);
+  expect(figureOf(text, 'holdfast_s3_requests_total{operation="PutObject",outcome="success"}')).toBe(1);
   expect(figureOf(text, 'holdfast_s3_requests_total{operation="GetObject",outcome="client-error"}')).toBe(1);
   expect(
-    figureOf(text, 'holdfast_s3_request_duration_seconds_count{operation="GetObject",outcome="ok"}'),
+    figureOf(text, 'holdfast_s3_request_duration_seconds_count{operation="GetObject",outcome="success"}'),
   ).toBe(1);
   expect(figureOf(text, 'holdfast_s3_received_bytes_total{operation="PutObject"}')).toBe(100_000);
   expect(figureOf(text, 'holdfast_s3_sent_bytes_total{operation="GetObject"}')).toBeGreaterThanOrEqual(
