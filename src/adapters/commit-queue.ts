@@ -74,6 +74,7 @@ class GroupingQueue implements CommitQueue {
   #waiting: Commit[] = [];
   #waitingBytes = 0;
   #isScheduled = false;
+  #isStopping = false;
   #failure: Error | undefined;
   readonly #settleReady: { resolve(): void; reject(error: Error): void };
   readonly #settleFailed: (error: Error) => void;
@@ -98,6 +99,7 @@ class GroupingQueue implements CommitQueue {
   commit(rows: readonly KvPut[], options: { keep?: boolean } = {}): Promise<void> {
     const { keep = false } = options;
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#isStopping) return Promise.reject(new Error('the store is closed'));
     const sizeBytes = rowsBytes(rows);
     if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax)
       return Promise.reject(new AppError('SlowDown'));
@@ -109,13 +111,13 @@ class GroupingQueue implements CommitQueue {
   }
 
   async stop(): Promise<void> {
+    this.#isStopping = true;
     if (this.#failure === undefined && (this.#waiting.length > 0 || this.#groups.length > 0))
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
     this.#worker.removeAllListeners('exit');
     await this.#worker.terminate();
-    this.#failure ??= new Error('the store is closed');
   }
 
   /** At the end of this turn of the event loop: commits of all requests that it serves share the group. */

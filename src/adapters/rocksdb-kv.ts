@@ -63,11 +63,16 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
   const db = await openDatabase(folder, columns);
   openDatabases.add(db);
   const names = Object.keys(columns).map((name, index) => ({ name, nativeName: nativeName(name, index) }));
-  const queue = await startCommitQueue({
+  const starting = startCommitQueue({
     handle: db.handle,
     columns: names,
     ...(onReleased === undefined ? {} : { onReleased }),
     ...(onGroup === undefined ? {} : { onGroup }),
+  });
+  const queue = await starting.catch(async (error) => {
+    openDatabases.delete(db);
+    await db.close();
+    throw error;
   });
   const open = names.map(({ name, nativeName }): [string, OpenColumn] => {
     const column = must(db.columns[nativeName], `column ${name}`);
@@ -125,12 +130,16 @@ class RocksdbKv implements KvPort {
   /** Reads on the library's threads: the database may not close beneath them. */
   readonly #asyncReads = new Set<Promise<unknown>>();
   #isClosed = false;
+  #hasFailed = false;
 
   constructor(parts: { db: RocksLevel; queue: CommitQueue; columns: ReadonlyMap<string, OpenColumn> }) {
     this.#db = parts.db;
     this.#queue = parts.queue;
     this.#columns = parts.columns;
     this.failed = parts.queue.failed;
+    this.failed.then(() => {
+      this.#hasFailed = true;
+    });
   }
 
   async getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
@@ -183,8 +192,14 @@ class RocksdbKv implements KvPort {
     await this.#queue.stop();
     await Promise.allSettled(this.#asyncReads);
     await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
-    await this.#db.close();
-    openDatabases.delete(this.#db);
+    try {
+      await this.#db.close();
+    } catch (error) {
+      // A store whose writes have failed cannot end well either; who holds it has been told by `failed`.
+      if (!this.#hasFailed) throw error;
+    } finally {
+      openDatabases.delete(this.#db);
+    }
   }
 
   #column(name: string): OpenColumn {

@@ -293,4 +293,22 @@ describe('rocksdb, on disk', () => {
     await kv.commit([put('a', '1')]);
     expect(await read(kv, 'rows', 'a')).toEqual(['1']);
   });
+
+  test('a failed write is final (R20)', async () => {
+    const kv = await openRocksdb();
+    await kv.commit([put('a', '1')]);
+    // Without its folder RocksDB cannot begin the next log file, which it does once a memtable is full.
+    await rm(folders.pop() ?? '', { recursive: true });
+    const value = randomBytes(1024 * 1024);
+    const writing = async () => {
+      for (let i = 0; i < 200; i++)
+        await kv.commit([{ column: 'rows', key: utf8(`k${i}`), value }], { keep: true });
+    };
+    const beside = Promise.allSettled([writing(), writing()]);
+    await expect(writing()).rejects.toThrow('No such file or directory');
+    expect((await beside).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect((await kv.failed).message).toContain('No such file or directory');
+    await expect(kv.commit([put('b', '1')])).rejects.toThrow('No such file or directory');
+    await kv.close();
+  });
 });

@@ -3,9 +3,11 @@
 import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
 import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { must } from '../../src/lib/assert.ts';
+import { unpackPlain } from '../../src/lib/record-codec.ts';
 import type { Envelope, Reply } from '../../src/ports/metadata.ts';
 import type { TableRef } from '../../src/ports/state-machine.ts';
 import { readCounters } from '../../src/shard/counters.ts';
+import { decodeApplied } from '../../src/shard/entry-rows.ts';
 import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
 import { createManualClock, createSeededRandom } from '../support/simulated.ts';
@@ -15,6 +17,12 @@ import { parseValue, showKey, showStored, showValue } from './show.ts';
 const START = '2024-01-01T00:00:00.000Z';
 const SHARD_COUNT_DEFAULT = 2;
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+const SHOW_ENGINE: ScenarioMachine['show'] & object = {
+  'engine.applied': decodeApplied,
+  'engine.counters': (value) => Buffer.from(value).readDoubleBE(0),
+  'engine.requests': unpackPlain,
+};
 
 interface Started {
   label: string;
@@ -37,17 +45,23 @@ export function createWorld({ machine, tables, show = {} }: ScenarioMachine): Wo
   let random = createSeededRandom(1);
   let shardCount = SHARD_COUNT_DEFAULT;
   let opened: Shards | undefined;
+  /** Tells the shards of now from those before a crash. */
+  let openCount = 0;
   let lastValue: unknown;
 
   async function shards(): Promise<Shards> {
-    opened ??= await createShards({
+    if (opened !== undefined) return opened;
+    const opening = ++openCount;
+    opened = await createShards({
       kv,
       machine,
       shardCount,
       clock,
       random,
       coordinator,
-      onFatal: (error) => events.push(`fatal: ${error.message}`),
+      onFatal: (error) => {
+        if (opening === openCount) events.push(`fatal: ${error.message}`);
+      },
     });
     return opened;
   }
@@ -86,7 +100,7 @@ export function createWorld({ machine, tables, show = {} }: ScenarioMachine): Wo
     const end = rowKey(shard, { ...table, id: table.id + 1 }, new Uint8Array(0));
     const gte = rowKey(shard, table, new Uint8Array(0));
     const found = await kv.range({ column: table.column, gte, lt: end, limit: 1000 });
-    const showRow = show[tableName] ?? showStored;
+    const showRow = show[tableName] ?? SHOW_ENGINE[tableName] ?? showStored;
     return found.map(({ key, value }) => `${showKey(keyOfRow(key))} = ${showValue(showRow(value))}`);
   }
 
