@@ -45,6 +45,7 @@ function chooseParts(
   stored: readonly PartRecord[],
   listed: readonly CompletePart[],
 ): { kind: 'chosen'; parts: PartRecord[] } | CompleteRefusal {
+  if (listed.length === 0) return { kind: 'invalid-part', partNumber: 1 };
   const isOrdered = listed.every(({ partNumber }, at) => partNumber > (listed[at - 1]?.partNumber ?? 0));
   if (!isOrdered) return { kind: 'invalid-part-order' };
   const byNumber = new Map(stored.map((part) => [part.partNumber, part]));

@@ -21,7 +21,11 @@ async function putVersion(key: string, data = world.newData()): Promise<VersionI
 }
 
 async function removeAll(items: Omit<DeleteItem, 'key'>[], key = 'a') {
-  const command = { bucketId: BUCKET, owner: OWNER, items: items.map((item) => ({ key: key as ObjectKey, ...item })) };
+  const command = {
+    bucketId: BUCKET,
+    owner: OWNER,
+    items: items.map((item) => ({ key: key as ObjectKey, ...item })),
+  };
   return (await world.execute('delete-versions', command)).items;
 }
 
@@ -207,7 +211,9 @@ describe('conditions', () => {
     const { versionId } = (await world.put('a', { etag: etagOf('new') })) as { versionId: VersionId };
     const conditions = { ifMatch: etagOf('old') };
     expect((await removeAll([{ versionId, conditions }]))[0]?.kind).toBe('precondition-failed');
-    expect((await removeAll([{ versionId, conditions: { ifMatch: etagOf('new') } }]))[0]?.kind).toBe('deleted');
+    expect((await removeAll([{ versionId, conditions: { ifMatch: etagOf('new') } }]))[0]?.kind).toBe(
+      'deleted',
+    );
     expect(await world.versions()).toEqual(['a v1*']);
   });
 });
