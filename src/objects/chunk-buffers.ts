@@ -1,6 +1,8 @@
 // The ArrayBuffers of chunks, used again and again: on virtual machines the first touch of memory costs more than
 // anything that is done with it. A buffer travels with its chunk (to the codec's thread, to the store's) and comes home
 // when the chunk is written.
+import { sealedBytes } from '../lib/seal.ts';
+import { LIMITS } from '../model/limits.ts';
 
 export interface ChunkBuffers {
   readonly sizeBytes: number;
@@ -9,9 +11,10 @@ export interface ChunkBuffers {
   give(buffer: ArrayBuffer): void;
 }
 
-/** `sizeBytes`: of a whole sealed chunk. `keptMax`: buffers kept for later, so that a peak does not stay for ever. */
-export function createChunkBuffers(options: { sizeBytes: number; keptMax: number }): ChunkBuffers {
-  const { sizeBytes, keptMax } = options;
+/** Buffers for whole sealed chunks. Up to `keptBytesMax` of them are kept, so that a peak does not stay for ever. */
+export function createChunkBuffers(options: { chunkSizeBytes: number; keptBytesMax: number }): ChunkBuffers {
+  const sizeBytes = sealedBytes({ sizeBytes: options.chunkSizeBytes, pieceBytes: LIMITS.sealPieceBytes });
+  const keptMax = Math.floor(options.keptBytesMax / sizeBytes);
   const kept: ArrayBuffer[] = [];
   return {
     sizeBytes,

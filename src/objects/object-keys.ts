@@ -35,8 +35,17 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     return sealBytes({ key: kek, nonce, context: dataKeyContext(blobId), plaintext: dataKey });
   }
 
+  /** A request opens the same key more than once: for the headers, then for the body. */
+  const opened = new WeakMap<WrappedKek, Uint8Array>();
+
   function openKek(wrapped: WrappedKek | undefined): Uint8Array {
-    return keyring.unwrap(must(wrapped, 'a version with data has a key'));
+    const present = must(wrapped, 'a version with data has a key');
+    let kek = opened.get(present);
+    if (kek === undefined) {
+      kek = keyring.unwrap(present);
+      opened.set(present, kek);
+    }
+    return kek;
   }
 
   return {

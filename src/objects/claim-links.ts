@@ -1,0 +1,68 @@
+// Links to data that is there already: what a copy needs before it may commit (R26-R28). Blobs of the target's own
+// shard are linked by the commit itself; those of other homes are claimed there first.
+import { must } from '../lib/assert.ts';
+import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../model/names.ts';
+import type { ManifestBody, Segment } from '../model/version.ts';
+import type { LinkGrant } from '../ports/metadata.ts';
+import type { DataPath } from './data-path.ts';
+import type { MetadataCalls } from './object-store.ts';
+
+/** Claims of one command: a bound for what one entry writes. */
+const CLAIM_BLOBS_MAX = 500;
+
+/** One link id serves all blobs of a version or part: it tells links of one blob apart. */
+export function newLinkId(path: DataPath, timeMs: number): LinkId {
+  return makeLinkId({ timeMs, random: path.random.bytes(10) });
+}
+
+/** Grants for a commit in `shard`; `gone`: a home no longer has one of the blobs. What was claimed then is left to R30. */
+export async function claimLinks(options: {
+  calls: MetadataCalls;
+  /** The shard of the version or part to be. */
+  shard: number;
+  linkId: LinkId;
+  /** Each once. */
+  blobIds: readonly BlobId[];
+}): Promise<{ kind: 'claimed'; links: LinkGrant[] } | { kind: 'gone' }> {
+  const { calls, shard, linkId, blobIds } = options;
+  const links: LinkGrant[] = [];
+  for (const [home, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
+    if (home === shard) {
+      links.push(...ofHome.map((blobId) => ({ blobId, linkId })));
+      continue;
+    }
+    for (let at = 0; at < ofHome.length; at += CLAIM_BLOBS_MAX) {
+      const some = ofHome.slice(at, at + CLAIM_BLOBS_MAX);
+      const { value } = await calls.execute({ shard: home }, 'claim-links', {
+        shard,
+        linkId,
+        blobIds: some,
+      });
+      if (value.kind === 'gone') return { kind: 'gone' };
+      links.push(
+        ...some.map((blobId, index) => ({
+          blobId,
+          linkId,
+          claim: must(value.layouts[index], 'a layout each'),
+        })),
+      );
+    }
+  }
+  return { kind: 'claimed', links };
+}
+
+/** The same data under a link of its own, each blob used once however many segments it has (R26). */
+export function relink(body: ManifestBody, linkId: LinkId): ManifestBody {
+  const indexOf = new Map<BlobId, number>();
+  const uses: ManifestBody['uses'] = [];
+  const segments = body.segments.map(({ use, offsetBytes, sizeBytes }): Segment => {
+    const source = must(body.uses[use], 'a segment names a use of its manifest');
+    let index = indexOf.get(source.blobId);
+    if (index === undefined) {
+      index = uses.push({ ...source, linkId }) - 1;
+      indexOf.set(source.blobId, index);
+    }
+    return { use: index, offsetBytes, sizeBytes };
+  });
+  return { uses, segments };
+}

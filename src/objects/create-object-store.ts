@@ -1,0 +1,54 @@
+// Builds the data path: what the gateway asks of this room, each call told in a file of its own.
+import type { ChunkPort, Fence } from '../ports/chunks.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { CodecPoolPort } from '../ports/codec-pool.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import { createBodyBudget } from './body-budget.ts';
+import type { ChunkBuffers } from './chunk-buffers.ts';
+import type { DataPath, ObjectSettings } from './data-path.ts';
+import { copyObject, copyPart } from './link-object.ts';
+import { createObjectKeys } from './object-keys.ts';
+import type { ObjectStore } from './object-store.ts';
+import { openObject, partRange } from './read-object.ts';
+import { createShardTimes } from './shard-times.ts';
+import { createUpload, putObject, putPart } from './write-object.ts';
+
+export interface ObjectStoreDeps {
+  chunks: ChunkPort;
+  codecs: CodecPoolPort;
+  keyring: KeyringPort;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+  /** Of `settings.chunkSizeBytes`; the chunks' store gives its buffers back here. */
+  buffers: ChunkBuffers;
+  settings: ObjectSettings;
+  /** Memory for the bodies in flight of all requests together. */
+  bodyBufferBytes: number;
+  /** As DataPath.admitToDisk. */
+  admitToDisk(sizeBytes: number): Promise<void>;
+  /** As DataPath.fenceOf. */
+  fenceOf(shard: number): Fence;
+}
+
+export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
+  const { clock, telemetry, bodyBufferBytes } = deps;
+  const path: DataPath = {
+    ...deps,
+    keys: createObjectKeys(deps),
+    budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
+    times: createShardTimes(clock),
+  };
+  return {
+    putObject: (input) => putObject(path, input),
+    copyObject: (input) => copyObject(path, input),
+    createUpload: (input) => createUpload(path, input),
+    putPart: (input) => putPart(path, input),
+    copyPart: (input) => copyPart(path, input),
+    headersOf: (version) => path.keys.openHeaders(version),
+    openObject: (input) => openObject(path, input),
+    partRange,
+  };
+}

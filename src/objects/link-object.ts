@@ -1,0 +1,226 @@
+// THE COPY STORY: a copy is links to the data of its source, so its cost does not depend on size. Claim the data at its
+// homes, commit the version or part; data that went meanwhile sends us back to read the source again (R27).
+// Headers are sealed by the object's key, which the copy keeps; only a part gets its data keys under another one.
+import { createHash } from 'node:crypto';
+import { AppError } from '../model/errors.ts';
+import { type ETag, isPlainMd5 } from '../model/etag.ts';
+import { LIMITS } from '../model/limits.ts';
+import { dataLinkId, linksOf, type Manifest, type ManifestBody } from '../model/version.ts';
+import type { CommandOf, FoundVersion, NewVersion } from '../ports/metadata.ts';
+import { claimLinks, newLinkId, relink } from './claim-links.ts';
+import type { DataPath } from './data-path.ts';
+import { locateBlobRuns } from './locate-runs.ts';
+import type { ByteRange, CopyObject, ObjectStore, PartTarget, Written, WrittenPart } from './object-store.ts';
+import { checksumOfRange } from './range-checksum.ts';
+import { isStillThere } from './read-object.ts';
+import { refusedCommit, refusedPart } from './write-object.ts';
+
+type CopyPart = Parameters<ObjectStore['copyPart']>[0];
+type Source = CopyObject['source'];
+
+/** Throws AppError NoSuchKey when the source goes away meanwhile. */
+export async function copyObject(path: DataPath, input: CopyObject): Promise<Written> {
+  let { source } = input;
+  for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
+    const version = await versionOfCopy(path, input, source);
+    const outcome = isOntoItself(input, source)
+      ? await recommit(path, input, source, version)
+      : await commitCopy(path, input, version);
+    if (outcome.kind === 'committed') {
+      const { versionId, versioning, modifiedAtMs } = outcome;
+      const { etag, sizeBytes, checksum } = version;
+      return { versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) };
+    }
+    if (outcome.kind !== 'gone' && outcome.kind !== 'late' && outcome.kind !== 'changed')
+      throw refusedCommit(outcome, input.key);
+    source = await readAgain(input, source);
+  }
+  throw new AppError('ServiceUnavailable');
+}
+
+/** The source under the target's name: its data, and its headers unless they are replaced. */
+async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
+  const { version } = source.found;
+  const { sizeBytes, etag, originals, manifest, kek, sealedHeaders, checksum } = version;
+  const { headers, checksumAlgorithm, owner } = input;
+  const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };
+  if (kek !== undefined) copy.kek = kek;
+  const sealed =
+    headers === undefined ? sealedHeaders : path.keys.sealHeaders(path.keys.openKek(kek), headers);
+  if (sealed !== undefined) copy.sealedHeaders = sealed;
+  if (checksumAlgorithm === undefined || checksumAlgorithm === checksum?.algorithm) {
+    if (checksum !== undefined) copy.checksum = checksum;
+  } else {
+    const value = await checksumOfSource(path, input, source, {
+      algorithm: checksumAlgorithm,
+      range: { offsetBytes: 0, sizeBytes },
+    });
+    copy.checksum = { algorithm: checksumAlgorithm, type: 'FULL_OBJECT', value };
+  }
+  return copy;
+}
+
+async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion) {
+  const { calls, bucket, key, conditions } = input;
+  const shard = bucket.homeShard;
+  const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
+  const manifest: Manifest =
+    version.manifest.kind === 'paged'
+      ? { ...version.manifest, linkId }
+      : { ...version.manifest, ...relink(version.manifest, linkId) };
+  const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
+  const claimed = await claimLinks({ calls, shard, linkId, blobIds });
+  if (claimed.kind === 'gone') return claimed;
+  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
+    bucketId: bucket.claim.bucketId,
+    key,
+    version: { ...version, manifest },
+    data: { births: [], links: claimed.links },
+    ...(conditions && { conditions }),
+  });
+  path.times.note(shard, reply.timeMs);
+  return reply.value;
+}
+
+/** The current version copied onto its own key keeps its links: there is no moment without them (R26). */
+function isOntoItself({ bucket, key, conditions }: CopyObject, source: Source): boolean {
+  const isSameKey = source.bucket.claim.bucketId === bucket.claim.bucketId && source.key === key;
+  return isSameKey && source.found.isLatest && conditions === undefined;
+}
+
+async function recommit(path: DataPath, input: CopyObject, source: Source, version: NewVersion) {
+  const { calls, bucket, key } = input;
+  const shard = bucket.homeShard;
+  const { versionId, order, manifest } = source.found.version;
+  const { owner, kek, sealedHeaders, checksum } = version;
+  const command: CommandOf<'recommit-version'> = {
+    bucketId: bucket.claim.bucketId,
+    key,
+    expected: { versionId, order, dataLinkId: dataLinkId(manifest) },
+    version: {
+      owner,
+      ...(kek && { kek }),
+      ...(sealedHeaders && { sealedHeaders }),
+      ...(checksum && { checksum }),
+    },
+    linkId: newLinkId(path, await path.times.timeMs(calls, shard)),
+  };
+  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'recommit-version', command);
+  path.times.note(shard, reply.timeMs);
+  return reply.value;
+}
+
+/** The source as it is now: what was read has been replaced or deleted. */
+async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Promise<Source> {
+  const { bucket, key, versionId } = source;
+  const { value } = await input.calls.query(
+    { shard: bucket.homeShard, bucket: bucket.claim },
+    'get-version',
+    {
+      bucketId: bucket.claim.bucketId,
+      key,
+      ...(versionId && { versionId }),
+      includeBody: false,
+    },
+  );
+  if (value.kind !== 'found') throw new AppError('NoSuchKey', { fields: { Key: key } });
+  return { ...source, found: value };
+}
+
+/** A part that is a range of another object. */
+export async function copyPart(path: DataPath, input: CopyPart): Promise<WrittenPart> {
+  const { calls, bucket, upload, partNumber } = input;
+  const shard = bucket.homeShard;
+  let { source } = input;
+  for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
+    const { version } = source.found;
+    const range = input.range ?? { offsetBytes: 0, sizeBytes: version.sizeBytes };
+    if (range.offsetBytes + range.sizeBytes > version.sizeBytes) throw new AppError('InvalidRange');
+    const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
+    const data = await dataOfRange(path, input, { source, range });
+    const relinked = relink(data, linkId);
+    const blobIds = relinked.uses.map(({ blobId }) => blobId);
+    const claimed = await claimLinks({ calls, shard, linkId, blobIds });
+    if (claimed.kind === 'claimed') {
+      const etag = etagOfRange(source.found, range, data);
+      const algorithm = upload.checksum?.algorithm;
+      const checksum = algorithm && {
+        algorithm,
+        value: await checksumOfSource(path, input, source, { algorithm, range }),
+      };
+      const part = {
+        partNumber,
+        sizeBytes: range.sizeBytes,
+        etag,
+        ...relinked,
+        ...(checksum && { checksum }),
+      };
+      const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
+        bucketId: upload.bucketId,
+        key: upload.key,
+        uploadId: upload.uploadId,
+        part,
+        data: { births: [], links: claimed.links },
+      });
+      path.times.note(shard, reply.timeMs);
+      const { value } = reply;
+      if (value.kind === 'committed') {
+        const { modifiedAtMs } = value;
+        return { etag, sizeBytes: range.sizeBytes, modifiedAtMs, ...(checksum && { checksum }) };
+      }
+      if (value.kind === 'no-such-upload') throw refusedPart(value, upload);
+    }
+    source = await readAgain(input, source);
+  }
+  throw new AppError('ServiceUnavailable');
+}
+
+/** The segments of the range, with the data keys of its blobs under the upload's key. */
+async function dataOfRange(
+  path: DataPath,
+  { calls, upload }: PartTarget,
+  of: { source: Source; range: ByteRange },
+): Promise<ManifestBody> {
+  const { version } = of.source.found;
+  const data: ManifestBody = { uses: [], segments: [] };
+  if (of.range.sizeBytes === 0) return data;
+  const from = path.keys.openKek(version.kek);
+  const to = path.keys.openKek(upload.kek);
+  for await (const runs of locateBlobRuns(calls, version.manifest, of.range)) {
+    for (const { use, offsetBytes, sizeBytes } of runs) {
+      const last = data.uses.at(-1);
+      if (last?.blobId !== use.blobId) {
+        const dataKey = path.keys.openDataKey(from, use);
+        data.uses.push({ ...use, wrappedDataKey: path.keys.wrapDataKey(to, use.blobId, dataKey) });
+      }
+      data.segments.push({ use: data.uses.length - 1, offsetBytes, sizeBytes });
+    }
+  }
+  return data;
+}
+
+/** Architecture 3: the MD5 where it is known, else 32 digits that only this data gives. */
+function etagOfRange({ version }: FoundVersion, range: ByteRange, data: ManifestBody): ETag {
+  if (range.sizeBytes === version.sizeBytes && isPlainMd5(version.etag)) return version.etag;
+  const hash = createHash('sha256');
+  for (const { use, offsetBytes, sizeBytes } of data.segments)
+    hash.update(`${data.uses[use]?.blobId} ${offsetBytes} ${sizeBytes}\n`);
+  return hash.digest('hex').slice(0, 32);
+}
+
+function checksumOfSource(
+  path: DataPath,
+  { calls }: Pick<CopyObject, 'calls'>,
+  source: Source,
+  of: { algorithm: NonNullable<CopyObject['checksumAlgorithm']>; range: ByteRange },
+): Promise<string> {
+  const { bucket, key, found } = source;
+  const body = {
+    calls,
+    kek: path.keys.openKek(found.version.kek),
+    manifest: found.version.manifest,
+    range: of.range,
+    isStillThere: () => isStillThere({ calls, bucket, key, found }),
+  };
+  return checksumOfRange(path, body, of.algorithm);
+}

@@ -1,0 +1,106 @@
+// From a manifest and a range to what must be fetched: runs of bytes within single chunks, in order. Pages of a paged
+// manifest are fetched as they are reached.
+import { must } from '../lib/assert.ts';
+import { AppError } from '../model/errors.ts';
+import { homeShardOf } from '../model/names.ts';
+import {
+  type BlobUse,
+  type Manifest,
+  type ManifestPage,
+  type Segment,
+  sliceSegments,
+} from '../model/version.ts';
+import type { ByteRange, MetadataCalls } from './object-store.ts';
+
+type PagedManifest = Extract<Manifest, { kind: 'paged' }>;
+
+/** Bytes of one blob. */
+export interface BlobRun {
+  use: BlobUse;
+  offsetBytes: number;
+  sizeBytes: number;
+}
+
+/** Bytes of one chunk, or of an inline body, which is one. */
+export interface ChunkRun {
+  use: BlobUse;
+  chunkIndex: number;
+  /** Plaintext bytes of the whole chunk. */
+  chunkBytes: number;
+  isLastChunk: boolean;
+  /** Within the chunk. */
+  fromBytes: number;
+  toBytes: number;
+}
+
+/** The runs of a range, some at a time. Throws AppError ServiceUnavailable when a page has gone (R33). */
+export async function* locateBlobRuns(
+  calls: MetadataCalls,
+  manifest: Manifest,
+  range: ByteRange,
+): AsyncGenerator<BlobRun[]> {
+  if (range.sizeBytes === 0) return;
+  if (manifest.kind === 'direct') {
+    yield blobRuns(manifest.uses, sliceSegments(manifest.segments, range));
+    return;
+  }
+  const endBytes = range.offsetBytes + range.sizeBytes;
+  for (const [page, { startBytes }] of manifest.pages.entries()) {
+    const nextBytes = manifest.pages[page + 1]?.startBytes ?? Number.POSITIVE_INFINITY;
+    if (nextBytes <= range.offsetBytes || startBytes >= endBytes) continue;
+    const offsetBytes = Math.max(range.offsetBytes, startBytes) - startBytes;
+    const sizeBytes = Math.min(endBytes, nextBytes) - startBytes - offsetBytes;
+    const { uses, segments } = await fetchPage(calls, manifest, page);
+    yield blobRuns(uses, sliceSegments(segments, { offsetBytes, sizeBytes }));
+  }
+}
+
+export async function fetchPage(
+  calls: MetadataCalls,
+  manifest: PagedManifest,
+  page: number,
+): Promise<ManifestPage> {
+  const { manifestId } = manifest;
+  const target = { shard: homeShardOf(manifestId) };
+  const { value } = await calls.query(target, 'get-manifest-pages', {
+    manifestId,
+    from: page,
+    to: page + 1,
+  });
+  const found = value.pages[0] ?? null;
+  if (found === null)
+    throw new AppError('ServiceUnavailable', {
+      cause: new Error(`page ${page} of manifest ${manifestId} is missing`),
+    });
+  return found;
+}
+
+function blobRuns(uses: readonly BlobUse[], segments: readonly Segment[]): BlobRun[] {
+  return segments.map(({ use, offsetBytes, sizeBytes }) => ({
+    use: must(uses[use], 'a segment names a use of its manifest'),
+    offsetBytes,
+    sizeBytes,
+  }));
+}
+
+export function chunkRuns({ use, offsetBytes, sizeBytes }: BlobRun): ChunkRun[] {
+  const { chunkSizeBytes } = use;
+  const endBytes = offsetBytes + sizeBytes;
+  const runs: ChunkRun[] = [];
+  for (let at = offsetBytes; at < endBytes; ) {
+    const chunkIndex = Math.floor(at / chunkSizeBytes);
+    const startBytes = chunkIndex * chunkSizeBytes;
+    const chunkBytes = Math.min(chunkSizeBytes, use.sizeBytes - startBytes);
+    const to = Math.min(endBytes, startBytes + chunkBytes);
+    runs.push({
+      use,
+      chunkIndex,
+      chunkBytes,
+      isLastChunk: startBytes + chunkBytes === use.sizeBytes,
+      fromBytes: at - startBytes,
+      toBytes: to - startBytes,
+    });
+    at = to;
+  }
+  return runs;
+}

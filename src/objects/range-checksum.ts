@@ -1,0 +1,92 @@
+// The checksum of a range of stored data. CRCs that chunks were stored with are combined, so that at most the two edge
+// chunks of a blob's run are read; for any other algorithm the range is read and digested.
+import { createHash } from 'node:crypto';
+import { must } from '../lib/assert.ts';
+import { EMPTY_BYTES, toBase64 } from '../lib/bytes.ts';
+import { type CrcAlgorithm, crcCombine, crcOf, createCrc } from '../lib/crc.ts';
+import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
+import { type BlobId, homeShardOf } from '../model/names.ts';
+import type { BlobRecord } from '../model/records/rows.ts';
+import type { DataPath } from './data-path.ts';
+import { type BlobRun, type ChunkRun, chunkRuns, locateBlobRuns } from './locate-runs.ts';
+import type { MetadataCalls } from './object-store.ts';
+import { type BodyToRead, readPieces } from './read-body.ts';
+
+/** Whose range: everything of a body to be read but what ends the reading early. */
+export type RangeToDigest = Omit<BodyToRead, 'onEvicted'>;
+
+/** base64. Throws as reading does. */
+export async function checksumOfRange(
+  path: DataPath,
+  body: RangeToDigest,
+  algorithm: ChecksumAlgorithm,
+): Promise<string> {
+  if (isCrc(algorithm)) return toBase64(await combinedCrc(path, body, algorithm));
+  const hash = createHash(algorithm.toLowerCase());
+  for await (const piece of readPieces(path, neverEvicted(body))) hash.update(piece);
+  return hash.digest('base64');
+}
+
+/** A copy that stands still for memory's sake is told so when it next reads. */
+function neverEvicted(body: RangeToDigest): BodyToRead {
+  return { ...body, onEvicted() {} };
+}
+
+async function combinedCrc(
+  path: DataPath,
+  body: RangeToDigest,
+  algorithm: CrcAlgorithm,
+): Promise<Uint8Array> {
+  let whole = crcOf(algorithm, EMPTY_BYTES);
+  let offsetBytes = body.range.offsetBytes;
+  for await (const runs of locateBlobRuns(body.calls, body.manifest, body.range)) {
+    const kept = await keptCrcs(body.calls, runs, algorithm);
+    for (const run of runs.flatMap(chunkRuns)) {
+      const sizeBytes = run.toBytes - run.fromBytes;
+      const crc =
+        keptCrc(run, kept) ??
+        (await readCrc(path, { ...body, range: { offsetBytes, sizeBytes } }, algorithm));
+      whole = crcCombine(algorithm, whole, crc, sizeBytes);
+      offsetBytes += sizeBytes;
+    }
+  }
+  return whole;
+}
+
+/** CRCs of chunks, end to end, by blob; absent where this algorithm was not kept. */
+async function keptCrcs(
+  calls: MetadataCalls,
+  runs: readonly BlobRun[],
+  algorithm: CrcAlgorithm,
+): Promise<Map<BlobId, Uint8Array>> {
+  const kept = new Map<BlobId, Uint8Array>();
+  const blobIds = [...new Set(runs.map(({ use }) => use.blobId))];
+  for (const [shard, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
+    const { value } = await calls.query({ shard }, 'get-blobs', { blobIds: ofHome });
+    for (const [index, blob] of value.blobs.entries()) {
+      const values = blob === null ? undefined : valuesOf(blob, algorithm);
+      if (values !== undefined) kept.set(must(ofHome[index], 'a blob each'), values);
+    }
+  }
+  return kept;
+}
+
+function valuesOf(blob: BlobRecord, algorithm: CrcAlgorithm): Uint8Array | undefined {
+  if (algorithm === 'CRC32') return blob.chunkCrc32;
+  return blob.chunkCrcs?.algorithm === algorithm ? blob.chunkCrcs.values : undefined;
+}
+
+/** Of a run that is a whole chunk. */
+function keptCrc(run: ChunkRun, kept: ReadonlyMap<BlobId, Uint8Array>): Uint8Array | undefined {
+  const isWhole = run.fromBytes === 0 && run.toBytes === run.chunkBytes;
+  const values = isWhole ? kept.get(run.use.blobId) : undefined;
+  if (values === undefined) return undefined;
+  const widthBytes = values.length / Math.ceil(run.use.sizeBytes / run.use.chunkSizeBytes);
+  return values.subarray(run.chunkIndex * widthBytes, (run.chunkIndex + 1) * widthBytes);
+}
+
+async function readCrc(path: DataPath, body: RangeToDigest, algorithm: CrcAlgorithm): Promise<Uint8Array> {
+  const crc = createCrc(algorithm);
+  for await (const piece of readPieces(path, neverEvicted(body))) crc.update(piece);
+  return crc.digest();
+}
