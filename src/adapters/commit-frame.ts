@@ -2,6 +2,7 @@
 // beside it, which are moved and not copied. It knows neither threads nor RocksDB.
 import { isMarkedAsUntransferable } from 'node:worker_threads';
 import { assert, must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { KvPut } from '../ports/kv.ts';
 
 /** Values from this size on travel in their own ArrayBuffer when they cover it whole. */
@@ -17,10 +18,14 @@ export interface CommitFrame {
   moved: ArrayBuffer[];
 }
 
-/** Bytes of the rows, for bounding groups and queues. */
-export function rowsBytes(rows: readonly KvPut[]): number {
+/** Bytes of the rows, for bounding groups and queues. Throws when a row cannot be stored. */
+export function checkRows(rows: readonly KvPut[], columnIndex: ReadonlyMap<string, number>): number {
   let sizeBytes = 0;
-  for (const row of rows) sizeBytes += ROW_HEADER_BYTES + row.key.length + (row.value?.length ?? 0);
+  for (const { column, key, value } of rows) {
+    assert(columnIndex.has(column), `unknown column ${column}`);
+    assert(key.length > 0 && key.length <= LIMITS.kvKeyBytesMax, 'a key is of the allowed length');
+    sizeBytes += ROW_HEADER_BYTES + key.length + (value?.length ?? 0);
+  }
   return sizeBytes;
 }
 

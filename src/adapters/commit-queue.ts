@@ -5,7 +5,7 @@ import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvPut } from '../ports/kv.ts';
-import { type CommitRows, encodeFrame, rowsBytes } from './commit-frame.ts';
+import { type CommitRows, checkRows, encodeFrame } from './commit-frame.ts';
 import type { CommitterReply, CommitterStart } from './rocksdb-committer.ts';
 
 /** One group is written while the next one lies ready: the disk never waits for this thread. */
@@ -56,7 +56,10 @@ export async function startCommitQueue(options: CommitQueueOptions): Promise<Com
     handle: options.handle,
     columns: options.columns.map(({ nativeName }) => nativeName),
   };
-  const worker = new Worker(new URL('./rocksdb-committer.ts', import.meta.url), { workerData: start });
+  const worker = new Worker(new URL('./rocksdb-committer.ts', import.meta.url), {
+    workerData: start,
+    name: 'committer',
+  });
   const queue = new GroupingQueue(worker, options);
   await queue.ready;
   return queue;
@@ -96,13 +99,12 @@ class GroupingQueue implements CommitQueue {
     worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
   }
 
-  commit(rows: readonly KvPut[], options: { keep?: boolean } = {}): Promise<void> {
+  async commit(rows: readonly KvPut[], options: { keep?: boolean } = {}): Promise<void> {
     const { keep = false } = options;
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    if (this.#isStopping) return Promise.reject(new Error('the store is closed'));
-    const sizeBytes = rowsBytes(rows);
-    if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax)
-      return Promise.reject(new AppError('SlowDown'));
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#isStopping) throw new Error('the store is closed');
+    const sizeBytes = checkRows(rows, this.#columnIndex);
+    if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax) throw new AppError('SlowDown');
     return new Promise((resolve, reject) => {
       this.#waiting.push({ rows, keep, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;
@@ -126,7 +128,11 @@ class GroupingQueue implements CommitQueue {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      while (this.#waiting.length > 0 && this.#groups.length < GROUPS_IN_FLIGHT_MAX) this.#post();
+      try {
+        while (this.#waiting.length > 0 && this.#groups.length < GROUPS_IN_FLIGHT_MAX) this.#post();
+      } catch (error) {
+        this.#fail(error instanceof Error ? error : new Error(String(error)));
+      }
     });
   }
 

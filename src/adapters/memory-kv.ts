@@ -66,8 +66,8 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
       return rows.slice(0, count).map(copiedRow);
     },
     cursor: (bounds) => createCursor(scan(column(bounds.column), bounds), bounds.reverse ?? false),
-    commit(rows) {
-      if (failure !== undefined) return Promise.reject(failure);
+    async commit(rows) {
+      if (failure !== undefined) throw failure;
       for (const { column: name, key } of rows) {
         column(name);
         assert(key.length > 0 && key.length <= LIMITS.kvKeyBytesMax, 'a key is of the allowed length');

@@ -4,7 +4,8 @@
 // - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
 //   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes: large
 //   values that cover their whole ArrayBuffer are moved away. With `keep` they stay readable, and unchanged, for it.
-// - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller.
+// - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller;
+//   large ones may lie in memory that cannot be transferred to another thread.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
 //   is written, and the store goes on.
 // - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects.

@@ -60,7 +60,6 @@ interface Call {
   spec: CommandSpec<never, unknown>;
   command: never;
   resolve(reply: Reply<unknown>): void;
-  reject(error: unknown): void;
 }
 
 export class Shard {
@@ -96,16 +95,15 @@ export class Shard {
     if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
     if (this.#parts.budget.usedBytes >= LIMITS.overlayBytesMax) return Promise.resolve(BUSY);
     const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
-    const reply = new Promise<Reply<unknown>>((resolve, reject) => {
-      const call: Call = { envelope, spec, command: command as never, resolve, reject };
-      this.#calls.add(call);
-      this.#evaluate(call).catch((error) => {
-        this.#end(call);
-        reject(error);
-      });
+    const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
+    const call: Call = { envelope, spec, command: command as never, resolve };
+    this.#calls.add(call);
+    if (requestId !== undefined) this.#running.set(requestId, promise);
+    this.#evaluate(call).catch((error) => {
+      this.#end(call);
+      reject(error);
     });
-    if (requestId !== undefined) this.#running.set(requestId, reply);
-    return reply;
+    return promise;
   }
 
   /** Runs over committed state. `timeMs` of the reply is committed time from before the read (R30). */

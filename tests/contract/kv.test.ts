@@ -3,10 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 
 const folders: string[] = [];
@@ -205,6 +207,23 @@ describe.each([
     expect((await kv.getMany('bodies', [utf8('again')]))[0]?.length).toBe(1024 * 1024);
   });
 
+  test('a row that cannot be stored is refused, and the store goes on', async () => {
+    const kv = await open();
+    const longest = new Uint8Array(LIMITS.kvKeyBytesMax).fill(1);
+    const value = utf8('v');
+    await kv.commit([{ column: 'rows', key: longest, value }]);
+    const refused = [
+      { column: 'rows', key: Buffer.concat([longest, value]), value },
+      { column: 'rows', key: new Uint8Array(), value },
+      { column: 'no-such-column', key: value, value },
+    ];
+    for (const row of refused)
+      await expect(kv.commit([put('beside', '1'), row])).rejects.toThrow(/key|column/);
+    await kv.commit([put('a', '1')]);
+    expect(await read(kv, 'rows', 'a', 'beside')).toEqual(['1', undefined]);
+    expect(await kv.getMany('rows', [longest])).toEqual([Buffer.from('v')]);
+  });
+
   test('a closed store refuses commits', async () => {
     const kv = await open();
     const last = kv.commit([put('a', '1')]);
@@ -311,4 +330,44 @@ describe('rocksdb, on disk', () => {
     await expect(kv.commit([put('b', '1')])).rejects.toThrow('No such file or directory');
     await kv.close();
   });
+});
+
+test('memory and rocksdb tell the same of any scan', async () => {
+  const rocksdb = await openRocksdb();
+  const key = fc.uint8Array({ minLength: 1, maxLength: 3 }).map((bytes) => bytes.map((byte) => byte & 0x83));
+  const scan = fc.record({
+    gte: key,
+    lt: key,
+    reverse: fc.boolean(),
+    limit: fc.integer({ min: 1, max: 6 }),
+    seeks: fc.array(fc.record({ key, count: fc.integer({ min: 1, max: 4 }) }), { maxLength: 4 }),
+  });
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(key, { maxLength: 20 }),
+      scan,
+      async (keys, { gte, lt, reverse, limit, seeks }) => {
+        const memory = createMemoryKv(['rows']);
+        const prefix = Buffer.alloc(4);
+        prefix.writeUInt32BE(run++);
+        const own = (bytes: Uint8Array) => Buffer.concat([prefix, bytes]);
+        const scanned = await Promise.all(
+          [memory, rocksdb].map(async (kv) => {
+            await kv.commit(keys.map((bytes) => ({ column: 'rows', key: own(bytes), value: bytes.slice() })));
+            const bounds = { column: 'rows', gte: own(gte), lt: own(lt), reverse };
+            const pages = [await kv.range({ ...bounds, limit })];
+            const cursor = kv.cursor(bounds);
+            for (const { key, count } of seeks) {
+              cursor.seek(own(key));
+              pages.push(await cursor.next(count), await cursor.next(1));
+            }
+            cursor.close();
+            return pages.map((page) => page.map(({ key }) => toHex(key)));
+          }),
+        );
+        expect(scanned[1]).toEqual(scanned[0]);
+      },
+    ),
+  );
 });
