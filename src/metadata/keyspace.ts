@@ -299,7 +299,8 @@ export function partRow(uploadId: UploadId, partNumber: number): RowAddress {
 /** Parts behind number `after`, by number. */
 export function partRange(options: { uploadId: UploadId; after: number; limit: number }): RangeAddress {
   const id = uploadIdBytes(options.uploadId);
-  const gte = concatBytes(id, u16(options.after + 1));
+  // Markers come from clients and may be beyond every part.
+  const gte = concatBytes(id, u16(Math.min(options.after + 1, 0xffff)));
   return { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit: options.limit };
 }
 
