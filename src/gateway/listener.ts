@@ -1,0 +1,63 @@
+// The HTTP or HTTPS server under the gateway: limits of heads and connections, expectations answered by hand, live
+// exchange of certificates. Which protocol a request speaks is decided above (server.ts).
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Server as TlsServer } from 'node:tls';
+import { LIMITS } from '../model/limits.ts';
+
+/** PEM texts. */
+export interface Certificate {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+export interface ListenerSettings {
+  /** Absent: plain HTTP. */
+  readonly tls?: Certificate;
+  readonly headerTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly connectionsMax: number;
+}
+
+export interface ListenerEvents {
+  onRequest(request: IncomingMessage, response: ServerResponse): void;
+  onConnection(socket: Socket): void;
+  onClientError(error: Error, socket: Socket): void;
+}
+
+export function createListener(settings: ListenerSettings, events: ListenerEvents): Server {
+  const options = {
+    maxHeaderSize: LIMITS.headerBytesMax,
+    headersTimeout: settings.headerTimeoutMs,
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    // Bodies may take as long as they make progress (live-exchanges.ts).
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(1000, settings.headerTimeoutMs),
+    // A request without Host is answered like every other bad one.
+    requireHostHeader: false,
+    noDelay: true,
+  };
+  const server =
+    settings.tls === undefined
+      ? createServer(options)
+      : (createTlsServer({ ...options, ...settings.tls, minVersion: 'TLSv1.2' }) as unknown as Server);
+  // By default Node drops headers beyond 2000 without a word; their bytes are bounded already.
+  server.maxHeadersCount = 0;
+  server.maxConnections = settings.connectionsMax;
+  server.on('request', events.onRequest);
+  // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).
+  server.on('checkContinue', events.onRequest);
+  server.on('checkExpectation', events.onRequest);
+  server.on(settings.tls === undefined ? 'connection' : 'secureConnection', events.onConnection);
+  server.on('clientError', events.onClientError);
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.end('HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  });
+  return server;
+}
+
+/** New connections see the new certificate; nothing happens to those that exist. */
+export function exchangeCertificate(server: Server, certificate: Certificate): void {
+  (server as unknown as TlsServer).setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
+}

@@ -1,0 +1,250 @@
+// The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
+// request ends.
+import { AppError } from '../../model/errors.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { BucketName, ObjectKey } from '../../model/names.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import type { Exchange } from '../exchange.ts';
+import type { RequestIds } from '../request-ids.ts';
+import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
+import { type Authentication, authenticate } from './auth/authenticate.ts';
+import { type PayloadForm, readPayload } from './auth/payload-form.ts';
+import type { ResolvedBucket } from './context.ts';
+import { hoistedHeaders } from './hoisted-headers.ts';
+import type { Matcher } from './matcher.ts';
+import { openBody } from './open-body.ts';
+import type { AccessPair, Operation, OperationRequest } from './operation.ts';
+import { readDocument } from './read-document.ts';
+import type { RequestBody } from './request-body.ts';
+import { type ContextDependencies, mayDo } from './request-context.ts';
+import { type Reply, sendError, settleError } from './respond.ts';
+import { screenHeaders } from './screen-headers.ts';
+import type { Target } from './target.ts';
+import type { UnsupportedOperation } from './unsupported.ts';
+
+export interface S3Dependencies extends ContextDependencies {
+  match: Matcher<Operation | UnsupportedOperation>;
+  ids: RequestIds;
+  /** What the host may have been when the client signed, besides what was sent. */
+  otherHosts(exchange: Exchange, bucketLabel: string | undefined): readonly string[];
+  log: Logger;
+  telemetry: TelemetryPort;
+}
+
+type Headers = OperationRequest['headers'];
+
+/** The caller, and how the body is sent: both are in what is signed. */
+export type Identity = Authentication & { form: PayloadForm };
+
+type FoundBucket = { bucket: ResolvedBucket; isCached: boolean } | undefined;
+
+const SERVICE = 's3';
+const NO_BYTES = Buffer.alloc(0);
+const NO_BODY: RequestBody = {
+  stream: { [Symbol.asyncIterator]: async function* () {} },
+  sizeBytes: 0,
+  trailerChecksum: () => undefined,
+};
+
+// ---- 1 ----
+
+export function beginRecord(deps: S3Dependencies, exchange: Exchange): AccessRecord {
+  const { values } = exchange.headers;
+  return startRecord({
+    ...deps.ids.next(),
+    receivedAtMs: deps.clock.wallMs(),
+    method: exchange.request.method ?? '',
+    requestUri: exchange.uri,
+    remoteAddress: exchange.client.remoteAddress,
+    host: values.host,
+    userAgent: values['user-agent'],
+    referer: values.referer,
+    tls: exchange.client.tls,
+  });
+}
+
+// ---- 3 ----
+
+/** NotImplemented for operations and headers of features that are not there; 400 and 405 as the matcher says. */
+export function matchOperation(
+  deps: S3Dependencies,
+  parts: { exchange: Exchange; target: Target; record: AccessRecord },
+): { row: Operation; headers: Headers } {
+  const { exchange, target, record } = parts;
+  if (target.bucket !== '') record.bucket = target.bucket;
+  if (target.key !== '') record.key = target.key;
+  const query = target.query.parameters;
+  const headers = hoistedHeaders(exchange.headers.values, query);
+  const method = exchange.request.method ?? '';
+  const row = deps.match({ method, level: target.level, query, headers });
+  record.operation = row.name;
+  if (!('run' in row)) throw new AppError('NotImplemented');
+  record.logName = row.logName;
+  if (row.auth !== 'none') screenHeaders(row.match, headers);
+  return { row, headers };
+}
+
+// ---- 4 ----
+
+/** Errors of auth/authenticate.ts. */
+export async function identify(
+  deps: S3Dependencies,
+  parts: {
+    exchange: Exchange;
+    target: Target;
+    headers: Headers;
+    row: Operation;
+    record: AccessRecord;
+    bucketLabel: string | undefined;
+  },
+): Promise<Identity> {
+  const { exchange, target, row, record } = parts;
+  if (row.auth === 'none') return { caller: { kind: 'anonymous' }, form: { kind: 'plain' } };
+  const payload = readPayload(parts.headers, target.query.parameters);
+  const { identities, clock } = deps;
+  const authentication = await authenticate(
+    { identities, clock, service: SERVICE },
+    {
+      method: exchange.request.method ?? '',
+      pathBytes: target.pathBytes,
+      query: target.query,
+      headers: exchange.headers,
+      payloadHash: payload.hash,
+      otherHosts: () => deps.otherHosts(exchange, parts.bucketLabel),
+    },
+  );
+  const { caller } = authentication;
+  if (caller.kind === 'account') {
+    record.accountId = caller.account.accountId;
+    record.authType = caller.authType;
+    record.signatureVersion = caller.signatureVersion;
+  }
+  return { ...authentication, form: payload.form };
+}
+
+// ---- 5 ----
+
+/** NoSuchBucket where the operation needs one. */
+export async function resolveBucket(
+  deps: S3Dependencies,
+  row: Operation,
+  target: Target,
+): Promise<FoundBucket> {
+  if (target.level === 'service' || row.needsBucket === false) return undefined;
+  const found = await deps.buckets.find(target.bucket);
+  if (found === undefined) throw noSuchBucket(target.bucket);
+  return found;
+}
+
+function noSuchBucket(name: string): AppError {
+  return new AppError('NoSuchBucket', { fields: { BucketName: name } });
+}
+
+// ---- 6 ----
+
+/** Documents are read here, streams are not. Errors of openBody and readDocument. */
+export async function openRequest(
+  exchange: Exchange,
+  parts: {
+    row: Operation;
+    target: Target;
+    names: { bucket: BucketName; key: ObjectKey };
+    headers: Headers;
+    identity: Identity;
+  },
+): Promise<OperationRequest> {
+  const { row, target, names, headers, identity } = parts;
+  const { form, seed } = identity;
+  let body = NO_BODY;
+  let xmlBody: Buffer = NO_BYTES;
+  if (row.body === 'stream') body = openBody(exchange, { headers, form, seed, mayBeAbsent: false });
+  if (row.body === 'xml') {
+    const document = openBody(exchange, { headers, form, seed, mayBeAbsent: true });
+    xmlBody = await readDocument(document, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax);
+  }
+  const method = exchange.request.method ?? '';
+  return { method, ...names, query: target.query.parameters, headers, xmlBody, body };
+}
+
+// ---- 7 ----
+
+/**
+ * AccessDenied unless every pair is allowed and the bucket's owner is the one expected (s3-behaviour 10). A refusal by
+ * a cached row is judged anew by the present one: the bucket may have gone, or become another's.
+ */
+export async function authorise(
+  deps: S3Dependencies,
+  parts: { row: Operation; input: never; headers: Headers; identity: Identity; found: FoundBucket },
+): Promise<{ bucket: ResolvedBucket | undefined; pairs: readonly AccessPair[] }> {
+  const { row, input, found } = parts;
+  const bucket = found?.bucket;
+  const pairs = row.access(input, bucket?.record);
+  if (await isGranted(deps, { ...parts, pairs, bucket })) return { bucket, pairs };
+  if (found?.isCached === true) {
+    const { name } = found.bucket.record;
+    const present = await deps.buckets.read(name);
+    if (present === undefined) throw noSuchBucket(name);
+    const presentPairs = row.access(input, present.record);
+    const isNow = await isGranted(deps, { ...parts, pairs: presentPairs, bucket: present });
+    if (isNow) return { bucket: present, pairs: presentPairs };
+  }
+  throw new AppError('AccessDenied');
+}
+
+async function isGranted(
+  deps: S3Dependencies,
+  parts: {
+    headers: Headers;
+    identity: Identity;
+    pairs: readonly AccessPair[];
+    bucket: ResolvedBucket | undefined;
+  },
+): Promise<boolean> {
+  const { headers, identity, pairs, bucket } = parts;
+  const expected = headers['x-amz-expected-bucket-owner'];
+  if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
+    return false;
+  return mayDo(identity.caller, pairs, bucket);
+}
+
+/** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
+export async function isOwner(
+  deps: Pick<ContextDependencies, 'identities'>,
+  expected: string,
+  bucket: ResolvedBucket,
+): Promise<boolean> {
+  const { owner } = bucket.record;
+  if (expected === owner) return true;
+  return (await deps.identities.account(owner))?.canonicalId === expected;
+}
+
+// ---- 9, 10 ----
+
+/** What ended the request goes to the client, unless the client is gone or half of another answer is out. */
+export async function answerError(reply: Reply, error: unknown): Promise<void> {
+  const { exchange, record, log } = reply;
+  // Work that a client leaves behind fails in many ways, and none of them is worth a line.
+  if (exchange.signal.aborted) return;
+  const appError = settleError(reply, error);
+  if (exchange.response.headersSent) {
+    record.errorCode = appError.code;
+    exchange.response.destroy();
+    return;
+  }
+  try {
+    await sendError(reply, appError);
+  } catch (fault) {
+    log.error({ requestId: record.requestId, err: fault }, 'answer-failed');
+    exchange.response.destroy();
+  }
+}
+
+export function endRecord(deps: S3Dependencies, exchange: Exchange, record: AccessRecord): void {
+  record.receivedBytes = exchange.body.receivedBytes;
+  record.sentBytes = exchange.sentBytes;
+  record.isAborted = exchange.signal.aborted;
+  record.totalMs = deps.clock.monotonicMs() - exchange.startedAtMs;
+  const answeredAtMs = exchange.answeredAtMs ?? exchange.startedAtMs;
+  record.turnaroundMs = Math.max(0, answeredAtMs - exchange.body.lastByteAtMs);
+  finishRecord(record, deps);
+}

@@ -1,0 +1,55 @@
+// The life of an S3 request, top to bottom: ten steps, and no other place where one hides (style 1.3). What each step
+// consists of is in pipeline-steps.ts.
+import type { Exchange } from '../exchange.ts';
+import {
+  answerError,
+  authorise,
+  beginRecord,
+  endRecord,
+  identify,
+  matchOperation,
+  openRequest,
+  resolveBucket,
+  type S3Dependencies,
+} from './pipeline-steps.ts';
+import { createContext } from './request-context.ts';
+import { sendResult } from './respond.ts';
+import { checkNames, parseTarget } from './target.ts';
+
+/** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
+export async function serveS3(
+  deps: S3Dependencies,
+  exchange: Exchange,
+  bucketLabel: string | undefined,
+): Promise<void> {
+  // 1 Start the record.
+  const record = beginRecord(deps, exchange);
+  const reply = { exchange, record, clock: deps.clock, log: deps.log };
+  try {
+    // 2 Target.
+    const target = parseTarget(exchange.uri, bucketLabel);
+    // 3 Match.
+    const { row, headers } = matchOperation(deps, { exchange, target, record });
+    const names = checkNames(target);
+    // 4 Authenticate.
+    const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
+    // 5 Resolve the bucket: whether it is there is told before permissions (s3-behaviour 11).
+    const found = await resolveBucket(deps, row, target);
+    // 6 Parse.
+    const request = await openRequest(exchange, { row, target, names, headers, identity });
+    const input = row.parse(request);
+    // 7 Authorise.
+    const granted = await authorise(deps, { row, input, headers, identity, found });
+    if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
+    // 8 Run.
+    const context = createContext(deps, { ...granted, caller: identity.caller, record, exchange });
+    const result = await row.run(context, input);
+    // 9 Respond.
+    await sendResult(reply, result);
+  } catch (error) {
+    await answerError(reply, error);
+  } finally {
+    // 10 Finish the record: log line and metrics.
+    endRecord(deps, exchange, record);
+  }
+}

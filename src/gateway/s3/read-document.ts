@@ -1,0 +1,40 @@
+// Reads the whole body of an operation that takes a document, within its limit, and checks every digest that came with
+// it before anybody looks at the text (pipeline, step 6).
+import { createHash } from 'node:crypto';
+import { crcOf } from '../../lib/crc.ts';
+import { type ChecksumAlgorithm, isCrc } from '../../model/checksums.ts';
+import { AppError } from '../../model/errors.ts';
+import type { RequestBody } from './request-body.ts';
+
+/** Throws MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, and what the body's stream throws. */
+export async function readDocument(body: RequestBody, bytesMax: number): Promise<Buffer> {
+  if (body.sizeBytes > bytesMax) {
+    throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
+  }
+  const pieces: Buffer[] = [];
+  for await (const piece of body.stream) pieces.push(piece);
+  const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+  checkDigests(body, document);
+  return document;
+}
+
+function checkDigests(body: RequestBody, document: Buffer): void {
+  const { contentSha256, contentMd5, checksum, trailerAlgorithm } = body;
+  if (contentSha256 !== undefined && digestOf('sha256', document).toString('hex') !== contentSha256) {
+    throw new AppError('XAmzContentSHA256Mismatch');
+  }
+  if (contentMd5 !== undefined && digestOf('md5', document).toString('hex') !== contentMd5) {
+    throw new AppError('BadDigest');
+  }
+  if (checksum !== undefined) checkChecksum(checksum.algorithm, document, checksum.value);
+  if (trailerAlgorithm !== undefined) checkChecksum(trailerAlgorithm, document, body.trailerChecksum());
+}
+
+function checkChecksum(algorithm: ChecksumAlgorithm, document: Buffer, value: string | undefined): void {
+  const digest = isCrc(algorithm) ? crcOf(algorithm, document) : digestOf(algorithm.toLowerCase(), document);
+  if (Buffer.from(digest).toString('base64') !== value) throw new AppError('BadDigest');
+}
+
+function digestOf(algorithm: string, document: Buffer): Buffer {
+  return createHash(algorithm).update(document).digest();
+}

@@ -1,0 +1,96 @@
+// Makes what a handler sees (context.ts) for one request: closures over what the pipeline has resolved.
+
+import { isAllowed } from '../../identity/authorize.ts';
+import { must } from '../../lib/assert.ts';
+import { AppError } from '../../model/errors.ts';
+import type { ObjectStore } from '../../objects/object-store.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Exchange } from '../exchange.ts';
+import type { AccessRecord } from './access-record.ts';
+import type { Identities } from './auth/identities.ts';
+import { type BucketCache, isServed, resolved } from './bucket-cache.ts';
+import type { OperationContext, ResolvedBucket } from './context.ts';
+import { createMetadataCalls } from './metadata-calls.ts';
+import type { AccessPair, Caller } from './operation.ts';
+import { settleReply } from './settle-reply.ts';
+
+export interface ContextDependencies {
+  metadata: MetadataPort;
+  buckets: BucketCache;
+  identities: Identities;
+  objects: ObjectStore;
+  clock: ClockPort;
+  random: RandomPort;
+}
+
+export interface ContextParts {
+  caller: Caller;
+  bucket: ResolvedBucket | undefined;
+  record: AccessRecord;
+  exchange: Exchange;
+  /** The pairs of step 7, asked for again when the bucket has changed. */
+  pairs: readonly AccessPair[];
+}
+
+export function mayDo(
+  caller: Caller,
+  pairs: readonly AccessPair[],
+  bucket: ResolvedBucket | undefined,
+): boolean {
+  const accountId = caller.kind === 'account' ? caller.account.accountId : undefined;
+  return isAllowed({ accountId, pairs, bucket: bucket?.record });
+}
+
+export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
+  const { caller, record, exchange } = parts;
+  let ownBucket = parts.bucket;
+  const metadata = createMetadataCalls({
+    metadata: deps.metadata,
+    buckets: deps.buckets,
+    authoriseAnew(bucket) {
+      // A source's bucket is judged by the handler, for whom nothing but the row's version has changed.
+      if (bucket.record.bucketId !== ownBucket?.record.bucketId) return;
+      if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
+      ownBucket = bucket;
+    },
+  });
+  return {
+    requestId: record.requestId,
+    caller,
+    account() {
+      if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+      return caller.account;
+    },
+    bucket: () => must(ownBucket, 'operations on service level have no bucket'),
+    resolveBucket: (name) => resolveOther(deps, name),
+    authorize: (pairs, bucket) => mayDo(caller, pairs, bucket),
+    async ownerOf(accountId) {
+      const account = await deps.identities.account(accountId);
+      // Accounts outlive what they own; the id alone is the best that can be said of one that did not.
+      return { id: account?.canonicalId ?? accountId, displayName: account?.name ?? accountId };
+    },
+    metadata,
+    objects: deps.objects,
+    clock: deps.clock,
+    random: deps.random,
+    record,
+    signal: exchange.signal,
+    baseUrl: `${exchange.client.scheme}://${exchange.client.host}`,
+  };
+}
+
+/** A copy's source: what the cache has is compared with the home before anybody is refused or served by it. */
+async function resolveOther(deps: ContextDependencies, name: string): Promise<ResolvedBucket> {
+  const found = await deps.buckets.find(name);
+  let bucket = found?.bucket;
+  if (bucket !== undefined && found?.isCached === true) {
+    const { bucketId } = bucket.record;
+    const reply = await deps.metadata.query({ shard: bucket.homeShard }, 'get-bucket', { bucketId });
+    const row = settleReply(reply).bucket;
+    const isSame = row !== null && isServed(row) && row.name === bucket.record.name;
+    bucket = isSame ? resolved(row, bucket.homeShard) : await deps.buckets.read(name);
+  }
+  if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: name } });
+  return bucket;
+}

@@ -1,0 +1,184 @@
+// The gateway: takes connections, decides which door each request goes through, and ends in good order. Fastify carries
+// the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
+import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import fastify, { type FastifyInstance } from 'fastify';
+import { assert } from '../lib/assert.ts';
+import type { ObjectStore } from '../objects/object-store.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KeyringPort } from '../ports/keyring.ts';
+import type { MetadataPort } from '../ports/metadata.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import { createClientViewer } from './client-view.ts';
+import { type Exchange, openExchange } from './exchange.ts';
+import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
+import { LiveExchanges } from './live-exchanges.ts';
+import type { OperatorAnswer, OperatorRequest } from './operator/operator-api.ts';
+import { protocolError, refuseConnection } from './protocol-errors.ts';
+import { createRequestIds } from './request-ids.ts';
+import { createIdentities } from './s3/auth/identities.ts';
+import { createBucketCache } from './s3/bucket-cache.ts';
+import { createMatcher } from './s3/matcher.ts';
+import type { Operation } from './s3/operation.ts';
+import { serveS3 } from './s3/pipeline.ts';
+import type { S3Dependencies } from './s3/pipeline-steps.ts';
+import { OPERATIONS } from './s3/registry.ts';
+import { bucketLabelOf } from './s3/target.ts';
+import { UNSUPPORTED, type UnsupportedOperation } from './s3/unsupported.ts';
+import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
+
+export interface GatewaySettings extends ListenerSettings {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Base domains of virtual-host style. */
+  readonly domains: readonly string[];
+  readonly publicNames: readonly string[];
+  readonly trustedProxies: readonly string[];
+  /** How long a connection may stand still in the middle of a request. */
+  readonly idleTimeoutMs: number;
+}
+
+export interface GatewayDependencies {
+  settings: GatewaySettings;
+  metadata: MetadataPort;
+  objects: ObjectStore;
+  keyring: KeyringPort;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+  /** For /health/ready. */
+  isReady(): boolean;
+  readMetrics(): Promise<{ contentType: string; text: string }>;
+  /** A request whose signature and body are verified; AppErrors are rendered here. */
+  answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
+  /** Of tests; default the registry. */
+  operations?: readonly Operation[];
+}
+
+export interface Gateway {
+  /** Resolves when connections are taken. Rejects when the address cannot be had. */
+  start(): Promise<{ host: string; port: number }>;
+  /** For new connections (TLS only). */
+  setCertificate(certificate: Certificate): void;
+  /** Takes no more connections, lets requests end for `timeoutMs` at most, then closes everything. Safe to repeat. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+export function createGateway(deps: GatewayDependencies): Gateway {
+  const { settings, clock, log, telemetry } = deps;
+  const ids = createRequestIds(deps.random);
+  const viewer = createClientViewer(settings);
+  const live = new LiveExchanges({ clock, idleTimeoutMs: settings.idleTimeoutMs });
+  const identities = createIdentities(deps);
+  // The longest first: the more special domain takes the bucket's label.
+  const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
+  const otherHosts = (exchange: Exchange, label?: string) =>
+    viewer.otherHosts(exchange.client, exchange.headers.values.host ?? '', label);
+  const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
+  const s3: S3Dependencies = {
+    ...deps,
+    identities,
+    ids,
+    otherHosts,
+    buckets: createBucketCache(deps.metadata),
+    match: createMatcher(rows),
+  };
+  const doors: ServiceDependencies = { ...deps, identities, ids, otherHosts };
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = openExchange({ request, response, viewer, clock });
+    live.begin(exchange);
+    telemetry.gauge('holdfast_s3_requests_in_flight', live.count);
+    try {
+      const label = bucketLabelOf(exchange.client.host, domains);
+      const door = label === undefined ? findDoor(exchange.uri) : undefined;
+      await (door === undefined ? serveS3(s3, exchange, label) : serveDoor(doors, exchange, door));
+    } catch (error) {
+      log.error({ err: error }, 'exchange-failed');
+      response.destroy();
+    } finally {
+      live.end(exchange);
+      telemetry.gauge('holdfast_s3_requests_in_flight', live.count);
+    }
+  }
+
+  const app = carrier({ settings, live, ids, serve });
+  const stopped = new AbortController();
+  let draining: Promise<void> | undefined;
+
+  async function drain(timeoutMs: number): Promise<void> {
+    app.server.close();
+    await live.drain(timeoutMs);
+    stopped.abort();
+    await app.close();
+  }
+
+  return {
+    async start() {
+      await app.ready();
+      await listen(app.server, settings);
+      void live.watch(stopped.signal);
+      const { address, port } = app.server.address() as AddressInfo;
+      return { host: address, port };
+    },
+    setCertificate(certificate) {
+      assert(settings.tls !== undefined, 'only an HTTPS listener has a certificate');
+      exchangeCertificate(app.server, certificate);
+    },
+    drain(timeoutMs) {
+      draining ??= drain(timeoutMs);
+      return draining;
+    },
+  };
+}
+
+/** Fastify, with one route for everything and nothing of its own to say. */
+function carrier(options: {
+  settings: ListenerSettings;
+  live: LiveExchanges;
+  ids: ReturnType<typeof createRequestIds>;
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}): FastifyInstance {
+  const { settings, live, ids, serve } = options;
+  const app = fastify({
+    logger: false,
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: false },
+    frameworkErrors: (_error, request, reply) => {
+      reply.hijack();
+      void serve(request.raw, reply.raw);
+    },
+    serverFactory: (onRequest) =>
+      createListener(settings, {
+        onRequest,
+        onConnection: (socket) => live.addSocket(socket),
+        onClientError: (error, socket) => {
+          const appError = protocolError(error);
+          if (!live.breakOff(socket as never, appError)) refuseConnection(socket as never, appError, ids);
+        },
+      }),
+  });
+  const carry = (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): void }) => {
+    reply.hijack();
+    void serve(request.raw, reply.raw);
+  };
+  // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
+  for (const method of METHODS) {
+    if (method !== 'CONNECT') app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
+  app.all('*', carry as never);
+  app.setNotFoundHandler(carry as never);
+  return app;
+}
+
+function listen(server: Server, settings: GatewaySettings): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: settings.host, port: settings.port }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,145 @@
+// The doors beside S3, on hosts that name no bucket (architecture 7): health, metrics, the operator API. Small answers,
+// whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
+import { hash } from 'node:crypto';
+import { AppError } from '../model/errors.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import { sendAnswer } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+import {
+  errorAnswer,
+  OPERATOR_BODY_BYTES_MAX,
+  OPERATOR_PREFIX,
+  type OperatorAnswer,
+  type OperatorRequest,
+} from './operator/operator-api.ts';
+import type { RequestIds } from './request-ids.ts';
+import { authenticate } from './s3/auth/authenticate.ts';
+import type { Identities } from './s3/auth/identities.ts';
+import { parseTarget } from './s3/target.ts';
+
+export interface ServiceDependencies {
+  identities: Identities;
+  clock: ClockPort;
+  ids: RequestIds;
+  log: Logger;
+  /** True while requests can be served; false makes load balancers look elsewhere. */
+  isReady(): boolean;
+  readMetrics(): Promise<{ contentType: string; text: string }>;
+  answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
+  otherHosts(exchange: Exchange): readonly string[];
+}
+
+interface SmallAnswer {
+  status: number;
+  contentType: string;
+  text: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+type Door = (deps: ServiceDependencies, exchange: Exchange) => Promise<SmallAnswer>;
+
+const JSON_TYPE = 'application/json';
+const OPERATOR_SERVICE = 'holdfast';
+const OPERATOR_ROOM = '/holdfast-admin';
+
+/** The door that a path leads to; undefined: it is S3's. */
+export function findDoor(uri: string): Door | undefined {
+  const path = uri.split('?', 1)[0] ?? '';
+  if (path === '/health/live') return readOnly(answerHealth(() => true));
+  if (path === '/health/ready') return readOnly(answerHealth((deps) => deps.isReady()));
+  if (path === '/metrics') return readOnly(answerMetrics);
+  if (isWithin(path, '/health') || isWithin(path, '/metrics')) return answerNotFound;
+  return isWithin(path, OPERATOR_ROOM) ? answerOperator : undefined;
+}
+
+export async function serveDoor(deps: ServiceDependencies, exchange: Exchange, door: Door): Promise<void> {
+  const { requestId } = deps.ids.next();
+  const answer = await door(deps, exchange).catch((error: unknown) => refusal(deps, error, requestId));
+  const headers = ['x-amz-request-id', requestId, 'Content-Type', answer.contentType];
+  headers.push(...Object.entries(answer.headers ?? {}).flat());
+  const isBare = exchange.request.method === 'HEAD' || answer.status === 204;
+  const body = isBare ? undefined : ({ kind: 'bytes', bytes: answer.text } as const);
+  await sendAnswer(exchange, { status: answer.status, headers, body }, deps.clock);
+}
+
+function isWithin(path: string, room: string): boolean {
+  return path === room || path.startsWith(`${room}/`);
+}
+
+function refusal(deps: ServiceDependencies, error: unknown, requestId: string): SmallAnswer {
+  if (!(error instanceof AppError)) deps.log.error({ requestId, err: error }, 'request-failed');
+  const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
+  return { ...errorAnswer(appError, requestId), contentType: JSON_TYPE, headers: appError.headers };
+}
+
+function readOnly(door: Door): Door {
+  return (deps, exchange) => {
+    const { method } = exchange.request;
+    if (method === 'GET' || method === 'HEAD') return door(deps, exchange);
+    return Promise.reject(new AppError('MethodNotAllowed', { headers: { Allow: 'GET, HEAD' } }));
+  };
+}
+
+function answerHealth(isWell: (deps: ServiceDependencies) => boolean): Door {
+  return async (deps) => {
+    const isOk = isWell(deps);
+    const text = JSON.stringify({ status: isOk ? 'ok' : 'unavailable' });
+    return { status: isOk ? 200 : 503, contentType: JSON_TYPE, text };
+  };
+}
+
+async function answerMetrics(deps: ServiceDependencies): Promise<SmallAnswer> {
+  return { status: 200, ...(await deps.readMetrics()) };
+}
+
+async function answerNotFound(): Promise<SmallAnswer> {
+  throw new AppError('NoSuchEntity');
+}
+
+async function answerOperator(deps: ServiceDependencies, exchange: Exchange): Promise<SmallAnswer> {
+  const { uri, request } = exchange;
+  const method = request.method ?? '';
+  if (!uri.startsWith(`${OPERATOR_PREFIX}/`)) {
+    throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
+  }
+  const { pathBytes, query } = parseTarget(uri, '');
+  const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
+  const digest = hash('sha256', body);
+  const { values } = exchange.headers;
+  const { caller } = await authenticate(
+    { identities: deps.identities, clock: deps.clock, service: OPERATOR_SERVICE },
+    {
+      method,
+      pathBytes,
+      query,
+      headers: exchange.headers,
+      // Clients of other services than S3 sign the digest without sending it.
+      payloadHash: values['x-amz-content-sha256'] ?? digest,
+      otherHosts: () => deps.otherHosts(exchange),
+    },
+  );
+  if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+  if ((values['x-amz-content-sha256'] ?? digest).toLowerCase() !== digest) {
+    throw new AppError('XAmzContentSHA256Mismatch');
+  }
+  try {
+    const answer = await deps.answerOperator({ method, url: uri, body, account: caller.account });
+    return { ...answer, contentType: JSON_TYPE };
+  } finally {
+    // What the operator changes holds from the next request on.
+    if (method !== 'GET') deps.identities.forget();
+  }
+}
+
+async function readWhole(exchange: Exchange, bytesMax: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  for (;;) {
+    const piece = await exchange.body.read();
+    if (piece === undefined) return Buffer.concat(pieces);
+    sizeBytes += piece.length;
+    if (sizeBytes > bytesMax) throw new AppError('MaxMessageLengthExceeded');
+    pieces.push(piece);
+  }
+}
