@@ -210,6 +210,19 @@ describe('failure of the store (R13, R20)', () => {
     expect(await execute('write-note', note('x'))).toEqual({ kind: 'unknown' });
   });
 
+  test('background work ends, too', async () => {
+    const { kv, clock, shards } = await openNoteShards();
+    const worker = shards.workers.find(({ name }) => name === 'keep-shard-time');
+    clock.advance(3_600_000);
+    kv.holdCommits();
+    const working = worker?.work(new AbortController().signal) ?? Promise.reject(new Error('no worker'));
+    expect(await isPending(working)).toBe(true);
+    const closing = shards.close();
+    expect(await isPending(closing)).toBe(true);
+    kv.fail(new Error('the disk failed'));
+    await Promise.all([working, closing]);
+  });
+
   test('a bug in a command ends that call only', async () => {
     const { execute, fatal } = await openNoteShards();
     await expect(execute('break', {})).rejects.toThrow('a bug in a command');

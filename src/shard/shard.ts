@@ -66,6 +66,8 @@ export class Shard {
   readonly #parts: ShardParts;
   readonly #locks = new LockTable();
   readonly #calls = new Set<Call>();
+  /** What ends the waits for entries of the engine itself. */
+  readonly #ownEntries = new Set<() => void>();
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
   /** What commands are given besides `nowMs`. */
@@ -126,14 +128,15 @@ export class Shard {
   fail(): void {
     this.#status = 'failed';
     for (const call of [...this.#calls]) this.#answer(call, UNKNOWN);
+    for (const done of [...this.#ownEntries]) done();
   }
 
   /** Takes no more commands; resolves when all that were admitted are answered. */
   close(): Promise<void> {
     if (this.#status === 'open') this.#status = 'closing';
-    if (this.#calls.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onDrained = resolve;
+      this.#noteDrained();
     });
   }
 
@@ -154,7 +157,7 @@ export class Shard {
     const puts = rows.flatMap(({ key }) => forgetRows(shard, keyOfRow(key)));
     const forgottenTo = keyOfRow(last.key);
     puts.push({ column: 'rows', key: cursorKey, value: forgottenTo });
-    await new Promise<void>((done) => log.append({ rows: puts, timeMs: log.nowMs(), done }));
+    await this.#appendOwn(puts);
     this.#forgottenTo = forgottenTo;
     return rows.length === FORGET_COUNT_MAX;
   }
@@ -163,7 +166,21 @@ export class Shard {
   async keepTime(): Promise<void> {
     const { log } = this.#parts;
     if (this.#status !== 'open' || log.nowMs() - log.committed.timeMs < IDLE_TIME_KEPT_MS) return;
-    await new Promise<void>((done) => log.append({ rows: [], timeMs: log.nowMs(), done }));
+    await this.#appendOwn([]);
+  }
+
+  /** An entry of the engine itself. Resolves when it is committed, or never will be. */
+  #appendOwn(rows: KvPut[]): Promise<void> {
+    const { log } = this.#parts;
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#ownEntries.delete(done);
+        this.#noteDrained();
+        resolve();
+      };
+      this.#ownEntries.add(done);
+      log.append({ rows, timeMs: log.nowMs(), done });
+    });
   }
 
   async #evaluate(call: Call): Promise<void> {
@@ -262,7 +279,11 @@ export class Shard {
   #end(call: Call): void {
     this.#calls.delete(call);
     if (call.envelope.requestId !== undefined) this.#running.delete(call.envelope.requestId);
-    if (this.#calls.size === 0) this.#onDrained?.();
+    this.#noteDrained();
+  }
+
+  #noteDrained(): void {
+    if (this.#calls.size === 0 && this.#ownEntries.size === 0) this.#onDrained?.();
   }
 
   #hasFailed(): boolean {
