@@ -44,7 +44,7 @@ async function versionOfCopy(path: DataPath, input: CopyObject, source: Source):
   const { sizeBytes, etag, originals, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, checksumAlgorithm, owner } = input;
   const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };
-  if (kek !== undefined) copy.kek = kek;
+  if (kek !== undefined) copy.kek = path.keys.renewKek(kek);
   const sealed =
     headers === undefined ? sealedHeaders : path.keys.sealHeaders(path.keys.openKek(kek), headers);
   if (sealed !== undefined) copy.sealedHeaders = sealed;

@@ -14,6 +14,11 @@ export interface ObjectKeys {
   newKek(): { kek: Uint8Array; wrapped: WrappedKek };
   /** Throws AppError InternalError when it does not open. */
   openKek(wrapped: WrappedKek | undefined): Uint8Array;
+  /**
+   * The same key under the active master key. Whatever is written anew goes through it: a rotation counts on it that
+   * only requests that began before it write anything under an older key (metadata/background/rotate-keys.ts).
+   */
+  renewKek(wrapped: WrappedKek): WrappedKek;
   /** A fresh data key for one blob: never for a second one (R24). */
   newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
   /** Throws AppError InternalError when it does not open. */
@@ -54,6 +59,10 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
       return { kek, wrapped: keyring.wrap(kek) };
     },
     openKek,
+    renewKek(wrapped) {
+      const isCurrent = wrapped.by !== 'master' || wrapped.keyId === keyring.activeKeyId;
+      return isCurrent ? wrapped : keyring.wrap(openKek(wrapped));
+    },
     newDataKey(kek, blobId) {
       const dataKey = random.bytes(KEY_BYTES);
       return { dataKey, wrapped: wrapDataKey(kek, blobId, dataKey) };
