@@ -27,6 +27,13 @@ export class LiveExchanges {
     return this.#exchanges.size;
   }
 
+  /** Monotonic ms at which the oldest exchange under way began; undefined when there is none. */
+  get oldestStartedAtMs(): number | undefined {
+    // A set keeps the order in which they began.
+    const [oldest] = this.#exchanges;
+    return oldest?.startedAtMs;
+  }
+
   addSocket(socket: Socket): void {
     this.#sockets.set(socket, 0);
     socket.once('close', () => this.#sockets.delete(socket));

@@ -60,6 +60,8 @@ export interface GatewayDependencies {
 export interface Gateway {
   /** Resolves when connections are taken. Rejects when the address cannot be had. */
   start(): Promise<{ host: string; port: number }>;
+  /** Monotonic ms at which the oldest request under way began; undefined when there is none. */
+  oldestRequestMs(): number | undefined;
   /** For new connections (TLS only). */
   setCertificate(certificate: Certificate): void;
   /** Takes no more connections, lets requests end for `timeoutMs` at most, then closes everything. Safe to repeat. */
@@ -123,6 +125,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       const { address, port } = app.server.address() as AddressInfo;
       return { host: address, port };
     },
+    oldestRequestMs: () => live.oldestStartedAtMs,
     setCertificate(certificate) {
       assert(settings.tls !== undefined, 'only an HTTPS listener has a certificate');
       exchangeCertificate(app.server, certificate);

@@ -35,6 +35,7 @@ export interface OpenShard {
   shard: Shard;
   log: ShardLog;
   time: ShardTime;
+  incarnation: number;
   epoch: number;
 }
 
@@ -80,7 +81,7 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
   const rows = [{ column: 'rows', key: selfKey, value: selfCodec.encode(self) }];
   const begun = new Promise<void>((done) => log.append({ rows, timeMs: log.nowMs(), done }));
   await Promise.race([begun, kv.failed.then((error) => Promise.reject(error))]);
-  return { shard, log, time, epoch: grant.epoch };
+  return { shard, log, time, ...grant };
 }
 
 function nextSelf(self: SelfRecord | undefined, grant: EpochGrant, random: RandomPort): SelfRecord {

@@ -37,6 +37,7 @@ export interface ShardsOptions {
 
 export interface ShardStatus {
   shard: number;
+  incarnation: number;
   epoch: number;
   committedSeq: number;
   committedTimeMs: number;
@@ -124,9 +125,10 @@ function engineWorkers(shards: readonly OpenShard[]): Worker[] {
   ];
 }
 
-function shardStatus({ shard, log, time, epoch }: OpenShard, index: number): ShardStatus {
+function shardStatus({ shard, log, time, incarnation, epoch }: OpenShard, index: number): ShardStatus {
   return {
     shard: index,
+    incarnation,
     epoch,
     committedSeq: log.committed.seq,
     committedTimeMs: log.committed.timeMs,
