@@ -1,4 +1,9 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
+import { createBucket } from './operations/bucket/create-bucket.ts';
+import { deleteBucket } from './operations/bucket/delete-bucket.ts';
+import { getBucketLocation } from './operations/bucket/get-bucket-location.ts';
+import { getBucketVersioning } from './operations/bucket/get-bucket-versioning.ts';
+import { headBucket } from './operations/bucket/head-bucket.ts';
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
 import { abortMultipartUpload } from './operations/multipart/abort-multipart-upload.ts';
@@ -14,8 +19,16 @@ import { deleteObjects } from './operations/object/delete-objects.ts';
 import { getObject } from './operations/object/get-object.ts';
 import { headObject } from './operations/object/head-object.ts';
 import { putObject } from './operations/object/put-object.ts';
+import { listBuckets } from './operations/service/list-buckets.ts';
+import { preflightBucket, preflightObject, preflightService } from './operations/service/preflight.ts';
 
 export const OPERATIONS = [
+  listBuckets,
+  createBucket,
+  headBucket,
+  deleteBucket,
+  getBucketLocation,
+  getBucketVersioning,
   listObjects,
   listObjectsV2,
   getObject,
@@ -31,6 +44,9 @@ export const OPERATIONS = [
   abortMultipartUpload,
   listParts,
   listMultipartUploads,
+  preflightService,
+  preflightBucket,
+  preflightObject,
 ] as const;
 
 export type OperationName = (typeof OPERATIONS)[number]['name'];

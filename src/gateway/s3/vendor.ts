@@ -5,11 +5,13 @@ import { XML_DECLARATION } from '../../lib/xml-writer.ts';
 /** The namespace of every S3 document (service.txt: {xml_namespace}). */
 export const XML_NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
+/** The one region there is (service.txt 1). */
+export const REGION = 'us-east';
+
 /** A whole S3 document around parts that are XML already. */
 export function s3Document(name: string, ...parts: readonly string[]): string {
   return `${XML_DECLARATION}<${name} xmlns="${XML_NAMESPACE}">${parts.join('')}</${name}>`;
 }
-export { s3Document as xmlDocument };
 
 const ALIASES: readonly (readonly [alias: string, prefix: string])[] = [
   ['x-std-', 'x-amz-'],

@@ -1,0 +1,61 @@
+// CreateBucket: the name is reserved in the system shard, the bucket made in its home, the name opened (R41). Each step
+// may be repeated, and the outbox finishes what a gateway leaves behind.
+import { childrenOf, textOf, type XmlElement } from '../../../../lib/xml.ts';
+import { AppError } from '../../../../model/errors.ts';
+import type { BucketName } from '../../../../model/names.ts';
+import { SYSTEM_SHARD } from '../../../../ports/metadata.ts';
+import type { OperationContext } from '../../context.ts';
+import { bucketArn, defineOperation } from '../../operation.ts';
+import { readXmlBody } from '../../xml-body.ts';
+
+export const createBucket = defineOperation({
+  name: 'CreateBucket',
+  match: { method: 'PUT', on: 'bucket' },
+  logName: 'REST.PUT.BUCKET',
+  body: 'xml',
+  needsBucket: false,
+  errors: ['BucketAlreadyExists', 'MalformedXML', 'OperationAborted', 'TooManyBuckets'],
+  differences:
+    'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing.',
+  parse: ({ bucket, xmlBody }) => {
+    if (xmlBody.length > 0) readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
+    return { name: bucket, resource: bucketArn(bucket) };
+  },
+  access: ({ resource }) => [['s3:CreateBucket', resource]],
+  async run(context, { name }) {
+    await createNamed(context, name);
+    return { status: 200, headers: { Location: `/${name}` } };
+  },
+});
+
+function checkConfiguration(root: XmlElement): void {
+  textOf(root, 'LocationConstraint');
+  // Bucket tagging is not there (service.txt 4.6).
+  if (childrenOf(root, 'Tags').some((tags) => tags.children.length > 0)) throw new AppError('NotImplemented');
+}
+
+async function createNamed(context: OperationContext, name: BucketName): Promise<void> {
+  const owner = context.account().accountId;
+  const system = { shard: SYSTEM_SHARD };
+  const reserved = await context.metadata.execute(system, 'reserve-name', { name, owner });
+  const outcome = reserved.value;
+  const fields = { BucketName: name };
+  switch (outcome.kind) {
+    case 'owned-already':
+      return;
+    case 'taken':
+      throw new AppError('BucketAlreadyExists', { fields });
+    case 'in-progress':
+      throw new AppError('OperationAborted', { fields });
+    case 'too-many-buckets':
+      throw new AppError('TooManyBuckets');
+    case 'reserved':
+      break;
+  }
+  const { bucketId, homeShard } = outcome;
+  // The bucket is there before its name is: a name that is open always leads somewhere.
+  await context.metadata.execute({ shard: homeShard }, 'create-bucket', { bucketId, name, owner });
+  const opened = await context.metadata.execute(system, 'activate-name', { name, bucketId });
+  // Made and deleted by another request of the owner's meanwhile.
+  if (opened.value.kind === 'gone') throw new AppError('OperationAborted', { fields });
+}

@@ -1,0 +1,22 @@
+// GetBucketVersioning: an empty document until versioning was ever set.
+import { xmlText } from '../../../../lib/xml-writer.ts';
+import { bucketArn, defineOperation } from '../../operation.ts';
+import { presentBucket } from '../../present-bucket.ts';
+import { s3Document } from '../../vendor.ts';
+
+const STATUS = { unversioned: undefined, enabled: 'Enabled', suspended: 'Suspended' } as const;
+
+export const getBucketVersioning = defineOperation({
+  name: 'GetBucketVersioning',
+  match: { method: 'GET', on: 'bucket', query: ['versioning'] },
+  logName: 'REST.GET.VERSIONING',
+  body: 'none',
+  errors: [],
+  parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
+  access: ({ resource }) => [['s3:GetBucketVersioning', resource]],
+  async run(context) {
+    const { versioning } = await presentBucket(context);
+    const text = s3Document('VersioningConfiguration', xmlText('Status', STATUS[versioning]));
+    return { status: 200, body: { kind: 'xml', text } };
+  },
+});
