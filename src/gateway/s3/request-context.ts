@@ -3,6 +3,7 @@
 import { isAllowed } from '../../identity/authorize.ts';
 import { must } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
+import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
@@ -11,8 +12,8 @@ import type { AccessRecord } from './access-record.ts';
 import type { Identities } from './auth/identities.ts';
 import { type BucketCache, isServed, resolved } from './bucket-cache.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
-import { createMetadataCalls } from './metadata-calls.ts';
 import type { AccessPair, Caller } from './operation.ts';
+import { reauthorise } from './reauthorise.ts';
 import { settleReply } from './settle-reply.ts';
 
 export interface ContextDependencies {
@@ -45,15 +46,15 @@ export function mayDo(
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
   const { caller, record, exchange } = parts;
   let ownBucket = parts.bucket;
+  const judgeAnew = (bucket: ResolvedBucket) => {
+    // A source's bucket is judged by the handler, for whom nothing but the row's version has changed.
+    if (bucket.record.bucketId !== ownBucket?.record.bucketId) return;
+    if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
+    ownBucket = bucket;
+  };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
-    buckets: deps.buckets,
-    authoriseAnew(bucket) {
-      // A source's bucket is judged by the handler, for whom nothing but the row's version has changed.
-      if (bucket.record.bucketId !== ownBucket?.record.bucketId) return;
-      if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
-      ownBucket = bucket;
-    },
+    reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {
     requestId: record.requestId,

@@ -7,9 +7,5 @@ import type { Reply } from '../../ports/metadata.ts';
 export function settleReply<T>(reply: Reply<T>): T {
   if (reply.kind === 'done') return reply.value;
   if (reply.kind === 'stale-bucket') throw new BrokenInvariant('the question was not about a bucket');
-  throw refusedReply(reply);
-}
-
-export function refusedReply(reply: { kind: 'busy' | 'unknown' }): AppError {
-  return new AppError(reply.kind === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
+  throw new AppError(reply.kind === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
 }

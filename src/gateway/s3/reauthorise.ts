@@ -1,0 +1,20 @@
+// What a request does when a shard says that its bucket has changed (R45): the row is read anew, and the request judged
+// by it again before it goes on.
+import { AppError } from '../../model/errors.ts';
+import type { BucketClaim } from '../../ports/metadata.ts';
+import type { BucketCache } from './bucket-cache.ts';
+import type { ResolvedBucket } from './context.ts';
+
+/** The claim to go on with. NoSuchBucket, ServiceUnavailable, and what `judge` throws where the request may not. */
+export async function reauthorise(
+  buckets: BucketCache,
+  stale: BucketClaim,
+  judge: (bucket: ResolvedBucket) => void,
+): Promise<BucketClaim> {
+  const bucket = await buckets.read(stale.name);
+  if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: stale.name } });
+  // Deleted and made again meanwhile: what the request has resolved so far is of the old one. Clients try again.
+  if (bucket.record.bucketId !== stale.bucketId) throw new AppError('ServiceUnavailable');
+  judge(bucket);
+  return bucket.claim;
+}
