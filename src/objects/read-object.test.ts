@@ -1,0 +1,268 @@
+import { randomBytes } from 'node:crypto';
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  type ObjectWorld,
+  openObjectWorld,
+  readAll,
+} from '../../tests/support/object-world.ts';
+import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
+import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
+import type { ByteRange } from './object-store.ts';
+
+const PIECE = LIMITS.sealPieceBytes;
+
+async function open(world: ObjectWorld, key: string) {
+  const found = await world.find(key);
+  return world.store.openObject({
+    calls: world.calls,
+    bucket: world.bucket(),
+    key: key as ObjectKey,
+    found,
+    range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
+    signal: new AbortController().signal,
+  });
+}
+
+test.each([
+  ['inline', 4000],
+  ['of one chunk', 300_000],
+  ['of many chunks', 3 * CHUNK_BYTES + 1000],
+])('any range of an object %s', async (_name, sizeBytes) => {
+  const world = await openObjectWorld();
+  const body = randomBytes(sizeBytes);
+  await world.put('k', body);
+  const edge = fc.oneof(
+    fc.nat(sizeBytes - 1),
+    fc
+      .constantFrom(0, 1, PIECE - 1, PIECE, CHUNK_BYTES - 1, CHUNK_BYTES, sizeBytes - 1)
+      .filter((at) => at < sizeBytes),
+  );
+  await fc.assert(
+    fc.asyncProperty(edge, edge, async (a, b) => {
+      const offsetBytes = Math.min(a, b);
+      const range = { offsetBytes, sizeBytes: Math.max(a, b) - offsetBytes + 1 };
+      const read = await world.get('k', { range });
+      expect(read.equals(body.subarray(offsetBytes, offsetBytes + range.sizeBytes))).toBe(true);
+    }),
+    { numRuns: 60 },
+  );
+  expect(world.heldBytes()).toBe(0);
+});
+
+/** Parts that are ranges of one source, so that many of them cost little; gives what the object's bytes are. */
+async function worldOfParts(partCount: number) {
+  const world = await openObjectWorld();
+  const source = randomBytes(LIMITS.partBytesMin + 1000);
+  await world.put('source', source);
+  const ranges = Array.from({ length: partCount }, (_, at) => ({
+    offsetBytes: at,
+    sizeBytes: LIMITS.partBytesMin + (at % 3),
+  }));
+  await uploadCopies(world, { from: 'source', to: 'k', ranges });
+  const { version } = await world.find('k');
+  const bytesOf = (range: ByteRange): Buffer => {
+    const slices: Buffer[] = [];
+    let positionBytes = 0;
+    for (const { offsetBytes, sizeBytes } of ranges) {
+      const from = Math.max(range.offsetBytes - positionBytes, 0);
+      const to = Math.min(range.offsetBytes + range.sizeBytes - positionBytes, sizeBytes);
+      if (from < to) slices.push(source.subarray(offsetBytes + from, offsetBytes + to));
+      positionBytes += sizeBytes;
+    }
+    return Buffer.concat(slices);
+  };
+  return { world, ranges, version, bytesOf };
+}
+
+test.each([
+  [3, 'direct'],
+  [70, 'paged'],
+  [300, 'paged'],
+])('any range of an object of %i parts, its manifest %s', async (partCount, kind) => {
+  const { world, version, bytesOf } = await worldOfParts(partCount);
+  expect(version.manifest.kind).toBe(kind);
+  const { sizeBytes } = version;
+  const readsRight = async (range: ByteRange) =>
+    expect((await world.get('k', { range })).equals(bytesOf(range))).toBe(true);
+  await fc.assert(
+    fc.asyncProperty(fc.nat(sizeBytes - 1), fc.nat(2_000_000), async (offsetBytes, wanted) => {
+      await readsRight({ offsetBytes, sizeBytes: Math.min(wanted + 1, sizeBytes - offsetBytes) });
+    }),
+    { numRuns: 25 },
+  );
+  const boundary = LIMITS.partBytesMin * (partCount - 1);
+  await readsRight({ offsetBytes: boundary - 1_000_000, sizeBytes: 3_000_000 });
+});
+
+test.each([3, 300])('where each of %i parts lies', async (partCount) => {
+  const { world, ranges, version } = await worldOfParts(partCount);
+  const asked = { calls: world.calls, bucket: world.bucket(), version };
+  let offsetBytes = 0;
+  for (const [at, { sizeBytes }] of ranges.entries()) {
+    const found = await world.store.partRange({ ...asked, partNumber: at + 1 });
+    expect(found).toEqual({ range: { offsetBytes, sizeBytes }, partCount });
+    offsetBytes += sizeBytes;
+  }
+  expect(await world.store.partRange({ ...asked, partNumber: partCount + 1 })).toBeUndefined();
+});
+
+test('an object in one piece is its only part', async () => {
+  const world = await openObjectWorld();
+  await world.put('k', randomBytes(100));
+  const { version } = await world.find('k');
+  const asked = { calls: world.calls, bucket: world.bucket(), version };
+  expect(await world.store.partRange({ ...asked, partNumber: 1 })).toEqual({
+    range: { offsetBytes: 0, sizeBytes: 100 },
+    partCount: 1,
+  });
+  expect(await world.store.partRange({ ...asked, partNumber: 2 })).toBeUndefined();
+});
+
+/** A world whose chunks from the `fromIndex`th on are read by `instead`. */
+async function worldWithBadChunks(
+  fromIndex: number,
+  instead: (read: ChunkRead) => ChunkRead,
+): Promise<ObjectWorld> {
+  return openObjectWorld({
+    interceptChunks: (chunks): ChunkPort => ({
+      put: (id, bytes) => chunks.put(id, bytes),
+      get: async (id) => (id.index < fromIndex ? chunks.get(id) : instead(await chunks.get(id))),
+      drop: (ids, fence) => chunks.drop(ids, fence),
+      list: (options) => chunks.list(options),
+      usage: () => chunks.usage(),
+    }),
+  });
+}
+
+function flipped(read: ChunkRead): ChunkRead {
+  if (read.kind !== 'found') return read;
+  const bytes = Uint8Array.from(read.bytes);
+  bytes[10] = must(bytes[10], 'a byte') ^ 1;
+  return { kind: 'found', bytes };
+}
+
+test.each<[string, (read: ChunkRead) => ChunkRead, string]>([
+  ['missing', () => ({ kind: 'missing' }), 'ServiceUnavailable'],
+  ['damaged', () => ({ kind: 'damaged' }), 'InternalError'],
+  ['of other bytes', flipped, 'InternalError'],
+])('a first chunk that is %s is an honest error, and an alarm', async (_name, instead, code) => {
+  const world = await worldWithBadChunks(0, instead);
+  await world.put('k', randomBytes(2 * CHUNK_BYTES));
+  expect(await codeOf(open(world, 'k'))).toBe(code);
+  expect(world.events.some((event) => /lost|does-not-open/.test(event))).toBe(true);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('a later chunk that is bad ends the stream with an error, never early as if whole', async () => {
+  const world = await worldWithBadChunks(2, flipped);
+  const body = randomBytes(4 * CHUNK_BYTES);
+  await world.put('k', body);
+  const { stream } = await open(world, 'k');
+  const received: Buffer[] = [];
+  const ended = (async () => {
+    for await (const piece of stream) received.push(piece);
+  })();
+  expect(await codeOf(ended)).toBe('InternalError');
+  const read = Buffer.concat(received);
+  expect(read.equals(body.subarray(0, read.length))).toBe(true);
+  expect(read.length).toBeLessThan(body.length);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('an inline body that does not open is an error', async () => {
+  const world = await openObjectWorld();
+  await world.put('k', randomBytes(100));
+  const found = await world.find('k');
+  const inlineBody = Uint8Array.from(must(found.inlineBody, 'inline'));
+  inlineBody[0] = must(inlineBody[0], 'a byte') ^ 1;
+  const opened = world.store.openObject({
+    calls: world.calls,
+    bucket: world.bucket(),
+    key: 'k' as ObjectKey,
+    found: { ...found, inlineBody },
+    range: { offsetBytes: 0, sizeBytes: 100 },
+    signal: new AbortController().signal,
+  });
+  expect(await codeOf(opened)).toBe('InternalError');
+});
+
+test('chunks that went with their version are no alarm', async () => {
+  let isGone = false;
+  const world = await worldWithBadChunks(1, (read) => (isGone ? { kind: 'missing' } : read));
+  await world.put('k', randomBytes(8 * CHUNK_BYTES));
+  const { stream } = await open(world, 'k');
+  await world.put('k', Buffer.from('another'));
+  isGone = true;
+  expect(await codeOf(readAll(stream))).toBe('ServiceUnavailable');
+  expect(world.events).toEqual([]);
+});
+
+test('a long reading looks whether the version is still there', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(12 * CHUNK_BYTES);
+  await world.put('k', body);
+  const kept = (await open(world, 'k')).stream;
+  const lost = (await open(world, 'k')).stream;
+  world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
+  expect((await readAll(kept)).equals(body)).toBe(true);
+  await world.put('k', Buffer.from('another'));
+  expect(await codeOf(readAll(lost))).toBe('ServiceUnavailable');
+});
+
+test('readers that stand still hold little, and give it back when they go', async () => {
+  const world = await openObjectWorld();
+  await world.put('k', randomBytes(20 * CHUNK_BYTES));
+  const still = await Promise.all(Array.from({ length: 20 }, async () => (await open(world, 'k')).stream));
+  expect(world.heldBytes()).toBeLessThanOrEqual(20 * 2 * CHUNK_BYTES);
+  for (const stream of still) stream.destroy();
+  await new Promise(setImmediate);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('a reader that waits for the disk gets more read ahead, up to the limit', async () => {
+  const world = await openObjectWorld({
+    interceptChunks: (chunks) => ({
+      put: (id, bytes) => chunks.put(id, bytes),
+      async get(id) {
+        for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+        return chunks.get(id);
+      },
+      drop: (ids, fence) => chunks.drop(ids, fence),
+      list: (options) => chunks.list(options),
+      usage: () => chunks.usage(),
+    }),
+  });
+  const body = randomBytes(20 * CHUNK_BYTES);
+  await world.put('k', body);
+  let heldBytesMax = 0;
+  const { stream } = await open(world, 'k');
+  const received: Buffer[] = [];
+  for await (const piece of stream) {
+    received.push(piece);
+    heldBytesMax = Math.max(heldBytesMax, world.heldBytes());
+  }
+  expect(Buffer.concat(received).equals(body)).toBe(true);
+  expect(heldBytesMax).toBeGreaterThan(2 * CHUNK_BYTES);
+  expect(heldBytesMax).toBeLessThanOrEqual((2 + LIMITS.readAheadChunks) * CHUNK_BYTES);
+});
+
+test('readers that stand still give way when others wait for memory', async () => {
+  const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
+  const body = randomBytes(6 * CHUNK_BYTES);
+  await world.put('k', body);
+  const still = await Promise.all(Array.from({ length: 4 }, async () => (await open(world, 'k')).stream));
+  const cut = still.map((stream) => new Promise<Error>((resolve) => stream.once('error', resolve)));
+  world.metadata.clock.advance(LIMITS.bodyStalledMs);
+  const reading = world.get('k');
+  const deadline = setInterval(() => world.metadata.clock.advance(500), 1);
+  expect((await reading).equals(body)).toBe(true);
+  clearInterval(deadline);
+  expect(await Promise.race(cut)).toMatchObject({ code: 'SlowDown' });
+  for (const stream of still) stream.destroy();
+});

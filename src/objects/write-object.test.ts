@@ -1,0 +1,307 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  HEADERS,
+  INLINE_BYTES_MAX,
+  openObjectWorld,
+  sourceOf,
+} from '../../tests/support/object-world.ts';
+import { toBase64 } from '../lib/bytes.ts';
+import { crcOf } from '../lib/crc.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { Reply } from '../ports/metadata.ts';
+
+const PIECE = LIMITS.sealPieceBytes;
+const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
+
+test.each([
+  0,
+  1,
+  INLINE_BYTES_MAX - 1,
+  INLINE_BYTES_MAX,
+  INLINE_BYTES_MAX + 1,
+  PIECE - 1,
+  PIECE,
+  PIECE + 1,
+  CHUNK_BYTES - 1,
+  CHUNK_BYTES,
+  CHUNK_BYTES + 1,
+  3 * CHUNK_BYTES,
+  6 * CHUNK_BYTES + 12_345,
+])('a body of %i bytes is stored as it came', async (sizeBytes) => {
+  const world = await openObjectWorld();
+  const body = randomBytes(sizeBytes);
+  const written = await world.put('k', body);
+  expect(written).toMatchObject({ etag: md5(body), sizeBytes, versioning: 'unversioned' });
+  const { version } = await world.find('k');
+  expect(version).toMatchObject({ etag: md5(body), sizeBytes, originals: [{ sizeBytes, md5: md5(body) }] });
+  expect((await world.get('k')).equals(body)).toBe(true);
+  expect(world.store.headersOf(version)).toEqual(HEADERS);
+  expect(await world.chunkCount()).toBe(
+    sizeBytes > INLINE_BYTES_MAX ? Math.ceil(sizeBytes / CHUNK_BYTES) : 0,
+  );
+  expect(world.heldBytes()).toBe(0);
+});
+
+test.each([1, 13, 1000, 2048, 65_537, 3 * CHUNK_BYTES])(
+  'pieces of %i bytes make no difference',
+  async (pieceBytes) => {
+    const world = await openObjectWorld();
+    const body = randomBytes(pieceBytes < 100 ? 20_000 : 2 * CHUNK_BYTES + 777);
+    const written = await world.put('k', body, { pieceBytes });
+    expect(written.etag).toBe(md5(body));
+    expect((await world.get('k')).equals(body)).toBe(true);
+  },
+);
+
+test('nothing of a body or of user metadata is readable in what is stored', async () => {
+  const world = await openObjectWorld();
+  const marked = (sizeBytes: number) => Buffer.alloc(sizeBytes, 'plainly readable ');
+  await world.put('inline', marked(1000));
+  await world.put('chunked', marked(2 * CHUNK_BYTES + 5));
+  const stored = await world.everythingStored();
+  expect(stored.length).toBeGreaterThan(2 * CHUNK_BYTES);
+  expect(stored.includes('inline')).toBe(true);
+  for (const text of ['readable', 'plainly', 'colour']) expect(stored.includes(text)).toBe(false);
+});
+
+test('two versions of the same bytes have nothing in common', async () => {
+  const world = await openObjectWorld();
+  const body = Buffer.alloc(CHUNK_BYTES, 7);
+  await world.put('a', body);
+  await world.put('b', body);
+  const rows = await world.chunkKv.range({
+    column: 'data',
+    gte: Uint8Array.of(0),
+    lt: Uint8Array.of(255),
+    limit: 9,
+  });
+  expect(rows).toHaveLength(2);
+  expect(Buffer.compare(rows[0]?.value ?? Buffer.alloc(0), rows[1]?.value ?? Buffer.alloc(0))).not.toBe(0);
+});
+
+test('keeps the checksum that the client sent, and CRCs of its chunks', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(2 * CHUNK_BYTES + 100);
+  const value = toBase64(crcOf('CRC64NVME', body));
+  const written = await world.put('k', body, { said: { checksum: { algorithm: 'CRC64NVME', value } } });
+  const checksum = { algorithm: 'CRC64NVME', type: 'FULL_OBJECT', value };
+  expect(written.checksum).toEqual(checksum);
+  const { version } = await world.find('k');
+  expect(version.checksum).toEqual(checksum);
+  const use = version.manifest.kind === 'direct' ? version.manifest.uses[0] : undefined;
+  if (use === undefined) throw new Error('one blob');
+  const { blobs } = await world.metadata.query('get-blobs', { blobIds: [use.blobId] });
+  const chunks = [0, 1, 2].map((index) => body.subarray(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES));
+  expect(blobs[0]?.chunkCrc32).toEqual(Buffer.concat(chunks.map((chunk) => crcOf('CRC32', chunk))));
+  expect(blobs[0]?.chunkCrcs).toEqual({
+    algorithm: 'CRC64NVME',
+    values: Buffer.concat(chunks.map((chunk) => crcOf('CRC64NVME', chunk))),
+  });
+});
+
+test.each(['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const)(
+  'verifies %s in the headers or in the trailer',
+  async (algorithm) => {
+    const world = await openObjectWorld();
+    for (const body of [Buffer.alloc(0), randomBytes(100), randomBytes(CHUNK_BYTES + 1)]) {
+      const right = algorithm.startsWith('CRC')
+        ? toBase64(crcOf(algorithm as 'CRC32', body))
+        : createHash(algorithm.toLowerCase()).update(body).digest('base64');
+      const wrong = `${right.startsWith('A') ? 'B' : 'A'}${right.slice(1)}`;
+      for (const said of [
+        { checksum: { algorithm, value: right } },
+        { trailerAlgorithm: algorithm, trailerChecksum: () => right },
+      ])
+        expect((await world.put('right', body, { said })).checksum?.value).toBe(right);
+      for (const said of [
+        { checksum: { algorithm, value: wrong } },
+        { trailerAlgorithm: algorithm, trailerChecksum: () => wrong },
+        { trailerAlgorithm: algorithm },
+      ])
+        expect(await codeOf(world.put('wrong', body, { said }))).toBe('BadDigest');
+    }
+    await expect(world.find('wrong')).rejects.toThrow('no-such-key');
+    // Two bodies of 2 chunks each were accepted; the others left nothing.
+    expect(await world.chunkCount()).toBe(4);
+  },
+);
+
+test.each([500, 3 * CHUNK_BYTES])('a wrong digest of %i bytes leaves nothing', async (sizeBytes) => {
+  const world = await openObjectWorld();
+  const body = randomBytes(sizeBytes);
+  const sha256 = createHash('sha256').update(body).digest('hex');
+  expect((await world.put('k', body, { said: { contentMd5: md5(body), contentSha256: sha256 } })).etag).toBe(
+    md5(body),
+  );
+  const stored = await world.chunkCount();
+  const other = md5(Buffer.from('other'));
+  expect(await codeOf(world.put('m', body, { said: { contentMd5: other } }))).toBe('BadDigest');
+  const otherSha = sha256.replace(/./, (digit) => (digit === '0' ? '1' : '0'));
+  expect(await codeOf(world.put('m', body, { said: { contentSha256: otherSha } }))).toBe(
+    'XAmzContentSHA256Mismatch',
+  );
+  await expect(world.find('m')).rejects.toThrow('no-such-key');
+  expect(await world.chunkCount()).toBe(stored);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('a source that fails, ends early or goes on too long leaves nothing', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(3 * CHUNK_BYTES);
+  async function* failing() {
+    yield Buffer.from(body);
+    throw new AppError('SignatureDoesNotMatch');
+  }
+  const said = { stream: failing(), sizeBytes: 4 * CHUNK_BYTES };
+  expect(await codeOf(world.put('k', body, { said }))).toBe('SignatureDoesNotMatch');
+  for (const sizeBytes of [body.length + 1, body.length - 1])
+    expect(await codeOf(world.put('k', body, { said: { sizeBytes } }))).toBe('IncompleteBody');
+  expect(await codeOf(world.put('k', Buffer.alloc(10), { said: { sizeBytes: 11 } }))).toBe('IncompleteBody');
+  await expect(world.find('k')).rejects.toThrow('no-such-key');
+  expect(await world.chunkCount()).toBe(0);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('a client that goes away ends its body', async () => {
+  const world = await openObjectWorld();
+  const client = new AbortController();
+  const body = randomBytes(3 * CHUNK_BYTES);
+  async function* leaving() {
+    yield Buffer.from(body.subarray(0, CHUNK_BYTES + 10));
+    client.abort();
+    await new Promise(() => {});
+  }
+  const put = world.put('k', body, { said: { stream: leaving() }, signal: client.signal });
+  expect(await codeOf(put)).toBe('RequestTimeout');
+  expect(await world.chunkCount()).toBe(0);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('a refused commit leaves nothing', async () => {
+  const world = await openObjectWorld();
+  await world.put('k', Buffer.from('first'));
+  const body = randomBytes(2 * CHUNK_BYTES);
+  expect(await codeOf(world.put('k', body, { conditions: { ifNoneMatch: '*' } }))).toBe('PreconditionFailed');
+  expect(await codeOf(world.put('new', body, { conditions: { ifMatch: 'x' } }))).toBe('NoSuchKey');
+  expect(await world.chunkCount()).toBe(0);
+  expect((await world.get('k')).toString()).toBe('first');
+});
+
+test('an unknown outcome keeps the data: the commit may have happened', async () => {
+  const world = await openObjectWorld({
+    intercept: (metadata) => ({
+      shardCount: metadata.shardCount,
+      query: (...args) => metadata.query(...args),
+      async execute(envelope, name, command) {
+        const reply = await metadata.execute(envelope, name, command);
+        return name === 'commit-version' ? ({ kind: 'unknown' } as Reply<never>) : reply;
+      },
+    }),
+  });
+  const body = randomBytes(CHUNK_BYTES);
+  expect(await codeOf(world.put('k', body))).toBe('ServiceUnavailable');
+  expect((await world.get('k')).equals(body)).toBe(true);
+});
+
+test('a full disk is InsufficientStorage, for inline bodies and chunks alike', async () => {
+  const full = async () => {
+    throw new AppError('InsufficientStorage');
+  };
+  const world = await openObjectWorld({
+    admitToDisk: full,
+    interceptChunks: (chunks) => ({
+      put: (id, bytes) => (id.index < 2 ? chunks.put(id, bytes) : full()),
+      get: (id) => chunks.get(id),
+      drop: (ids, fence) => chunks.drop(ids, fence),
+      list: (options) => chunks.list(options),
+      usage: () => chunks.usage(),
+    }),
+  });
+  expect(await codeOf(world.put('small', Buffer.from('x')))).toBe('InsufficientStorage');
+  expect(await codeOf(world.put('large', randomBytes(20 * CHUNK_BYTES)))).toBe('InsufficientStorage');
+  expect(await world.chunkCount()).toBe(0);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('an id that is too old for its shard is refused, and nothing is left', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(2 * CHUNK_BYTES);
+  async function* slow() {
+    yield Buffer.from(body.subarray(0, CHUNK_BYTES));
+    world.metadata.clock.advance(LIMITS.blobIdAgeMaxMs + 1000);
+    yield Buffer.from(body.subarray(CHUNK_BYTES));
+  }
+  expect(await codeOf(world.put('k', body, { said: { stream: slow() } }))).toBe('RequestTimeout');
+  expect(await world.chunkCount()).toBe(0);
+});
+
+test('many bodies that trickle hold what they have sent, and do not hold up a fast one', async () => {
+  const world = await openObjectWorld({ bodyBufferBytes: 8 * 1024 * 1024 });
+  const slowCount = 50;
+  const sent = 10_000;
+  const held = Promise.withResolvers<void>();
+  let waiting = 0;
+  const allWait = Promise.withResolvers<void>();
+  async function* trickle(body: Buffer) {
+    for (let at = 0; at < sent; at += 100) yield Buffer.from(body.subarray(at, at + 100));
+    if (++waiting === slowCount) allWait.resolve();
+    await held.promise;
+    yield Buffer.from(body.subarray(sent));
+  }
+  const bodies = Array.from({ length: slowCount }, () => randomBytes(3 * CHUNK_BYTES));
+  const puts = bodies.map((body, at) => world.put(`slow-${at}`, body, { said: { stream: trickle(body) } }));
+  await allWait.promise;
+  expect(world.heldBytes()).toBe(slowCount * sent);
+  const fast = randomBytes(20 * CHUNK_BYTES);
+  await world.put('fast', fast);
+  expect(world.heldBytes()).toBe(slowCount * sent);
+  expect(world.heldBytesMax()).toBeLessThan(8 * 1024 * 1024);
+  held.resolve();
+  await Promise.all(puts);
+  for (const [at, body] of bodies.entries()) expect((await world.get(`slow-${at}`)).equals(body)).toBe(true);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('parts are bodies under the upload’s key', async () => {
+  const world = await openObjectWorld();
+  const bucket = world.bucket();
+  const { calls } = world;
+  const signal = new AbortController().signal;
+  const upload = await world.store.createUpload({
+    calls,
+    bucket,
+    key: 'k' as never,
+    owner: OWNER,
+    initiator: OWNER,
+    headers: HEADERS,
+    checksum: { algorithm: 'CRC32', type: 'FULL_OBJECT' },
+  });
+  const body = randomBytes(CHUNK_BYTES + 10);
+  const part = await world.store.putPart({
+    calls,
+    bucket,
+    upload,
+    partNumber: 1,
+    signal,
+    body: sourceOf(body),
+  });
+  const checksum = { algorithm: 'CRC32', value: toBase64(crcOf('CRC32', body)) };
+  expect(part).toMatchObject({ etag: md5(body), sizeBytes: body.length, checksum });
+  const completed = await world.metadata.execute('complete-upload', {
+    bucketId: bucket.claim.bucketId,
+    key: upload.key,
+    uploadId: upload.uploadId,
+    parts: [{ partNumber: 1, etag: part.etag }],
+  });
+  expect(completed).toMatchObject({ kind: 'committed' });
+  expect((await world.get('k')).equals(body)).toBe(true);
+  expect(world.store.headersOf((await world.find('k')).version)).toEqual(HEADERS);
+  const late = world.store.putPart({ calls, bucket, upload, partNumber: 2, signal, body: sourceOf(body) });
+  expect(await codeOf(late)).toBe('NoSuchUpload');
+  expect(await world.chunkCount()).toBe(2);
+});

@@ -1,0 +1,244 @@
+// The whole data path over memory, for tests: real shards, a real chunk store and the object store on top. Bodies go in
+// and come out as Buffers; every byte that is stored can be looked at, chunks can be lost or damaged.
+import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
+import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
+import type { AppError } from '../../src/model/errors.ts';
+import type { BucketId, BucketName, ObjectKey, VersionId } from '../../src/model/names.ts';
+import type { ObjectHeaders } from '../../src/model/version.ts';
+import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
+import { createObjectStore } from '../../src/objects/create-object-store.ts';
+import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
+import type {
+  BodySource,
+  BucketTarget,
+  ByteRange,
+  CopyObject,
+  MetadataCalls,
+  ObjectStore,
+  PutObject,
+  Written,
+} from '../../src/objects/object-store.ts';
+import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { RandomPort } from '../../src/ports/clock.ts';
+import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
+import type { FoundVersion, MetadataPort } from '../../src/ports/metadata.ts';
+import { openChunkStore } from '../../src/storage/chunk-store.ts';
+import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
+import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import { type MetadataShards, OWNER, openMetadata } from './metadata-shards.ts';
+import { createSeededRandom } from './simulated.ts';
+
+const MiB = 1024 * 1024;
+export const CHUNK_BYTES = 512 * 1024;
+export const INLINE_BYTES_MAX = 4096;
+export const HEADERS: ObjectHeaders = {
+  contentType: 'text/plain',
+  userMetadata: { colour: 'readable-blue' },
+};
+
+export interface ObjectWorld {
+  metadata: MetadataShards;
+  chunkKv: MemoryKv;
+  chunks: ChunkPort;
+  store: ObjectStore;
+  calls: MetadataCalls;
+  /** Event names of the log. */
+  events: string[];
+  /** The highest that was held for bodies at any moment. */
+  heldBytesMax(): number;
+  heldBytes(): number;
+  /** A bucket in this shard. */
+  bucket(shard?: number): BucketTarget;
+  put(key: string, body: Buffer, options?: PutOptions): Promise<Written>;
+  find(key: string, options?: { bucket?: BucketTarget; versionId?: VersionId }): Promise<FoundVersion>;
+  get(key: string, options?: { bucket?: BucketTarget; range?: ByteRange }): Promise<Buffer>;
+  copy(
+    from: string,
+    to: string,
+    options?: Partial<CopyObject> & { fromBucket?: BucketTarget },
+  ): Promise<Written>;
+  chunkCount(): Promise<number>;
+  /** All keys and values of both stores, one after another. */
+  everythingStored(): Promise<Buffer>;
+}
+
+export interface PutOptions extends Partial<Omit<PutObject, 'body'>> {
+  said?: Partial<BodySource>;
+  /** Sizes of the pieces that the body comes in. */
+  pieceBytes?: number;
+}
+
+export interface WorldOptions {
+  codecs?: CodecPoolPort;
+  bodyBufferBytes?: number;
+  /** Stands between the object store and the shards. */
+  intercept?(metadata: MetadataPort): MetadataPort;
+  interceptChunks?(chunks: ChunkPort): ChunkPort;
+  admitToDisk?(sizeBytes: number): Promise<void>;
+}
+
+export function sourceOf(
+  body: Buffer,
+  options: { pieceBytes?: number; said?: Partial<BodySource> } = {},
+): BodySource {
+  const { pieceBytes = 64 * 1024, said } = options;
+  async function* pieces() {
+    for (let at = 0; at < body.length; at += pieceBytes)
+      yield Buffer.from(body.subarray(at, at + pieceBytes));
+  }
+  return { stream: pieces(), sizeBytes: body.length, trailerChecksum: () => undefined, ...said };
+}
+
+export async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+/** The code of the AppError that `promise` rejects with. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => 'no error',
+    (error: AppError) => error.code ?? String(error),
+  );
+}
+
+export async function openObjectWorld(options: WorldOptions = {}): Promise<ObjectWorld> {
+  const metadata = await openMetadata({ shardCount: 3 });
+  const { clock } = metadata;
+  const events: string[] = [];
+  const note = (_fields: object, event: string) => void events.push(event);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const random: RandomPort = createSeededRandom(3);
+  const chunkKv = createMemoryKv(CHUNK_COLUMNS);
+  const reserve = createDiskReserve({
+    readSpace: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),
+    clock,
+  });
+  const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
+  const port = options.intercept?.(metadata.shards) ?? metadata.shards;
+  const calls = createMetadataCalls({
+    metadata: port,
+    async reauthorise() {
+      throw new Error('no bucket changes here');
+    },
+  });
+  let heldBytes = 0;
+  let heldBytesMax = 0;
+  const telemetry = {
+    count() {},
+    observe() {},
+    gauge(name: string, value: number) {
+      if (name !== 'holdfast_body_buffer_bytes') return;
+      heldBytes = value;
+      heldBytesMax = Math.max(heldBytesMax, value);
+    },
+  };
+  const store = createObjectStore({
+    chunks: options.interceptChunks?.(chunks) ?? chunks,
+    codecs: options.codecs ?? inlineCodecPool,
+    keyring: createKeyring(),
+    clock,
+    random,
+    log,
+    telemetry,
+    buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
+    settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
+    bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
+    admitToDisk: options.admitToDisk ?? (async () => {}),
+    fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
+  });
+
+  const buckets: BucketTarget[] = [];
+  for (const shard of [0, 1, 2]) {
+    const name = `bucket-${shard}` as BucketName;
+    const bucketId = `b00000000000000${shard}` as BucketId;
+    const created = await metadata.execute('create-bucket', { bucketId, name, owner: OWNER }, shard);
+    if (created.kind !== 'created') throw new Error(created.kind);
+    buckets.push({ homeShard: shard, claim: { bucketId, name, cfgVersion: created.bucket.cfgVersion } });
+  }
+
+  const world: ObjectWorld = {
+    metadata,
+    chunkKv,
+    chunks,
+    store,
+    calls,
+    events,
+    heldBytes: () => heldBytes,
+    heldBytesMax: () => heldBytesMax,
+    bucket(shard = 0) {
+      const bucket = buckets[shard];
+      if (bucket === undefined) throw new Error(`no shard ${shard}`);
+      return bucket;
+    },
+    put(key, body, { said, pieceBytes, ...input } = {}) {
+      const source = { ...(said && { said }), ...(pieceBytes !== undefined && { pieceBytes }) };
+      return store.putObject({
+        calls,
+        bucket: world.bucket(),
+        key: key as ObjectKey,
+        owner: OWNER,
+        headers: HEADERS,
+        body: sourceOf(body, source),
+        signal: new AbortController().signal,
+        ...input,
+      });
+    },
+    async find(key, { bucket = world.bucket(), versionId } = {}) {
+      const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
+        bucketId: bucket.claim.bucketId,
+        key: key as ObjectKey,
+        includeBody: true,
+        ...(versionId && { versionId }),
+      });
+      if (value.kind !== 'found') throw new Error(value.kind);
+      return value;
+    },
+    async get(key, { bucket = world.bucket(), range } = {}) {
+      const found = await world.find(key, { bucket });
+      const opened = await store.openObject({
+        calls,
+        bucket,
+        key: key as ObjectKey,
+        found,
+        range: range ?? { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
+        signal: new AbortController().signal,
+      });
+      return readAll(opened.stream);
+    },
+    async copy(from, to, { fromBucket = world.bucket(), ...input } = {}) {
+      const key = from as ObjectKey;
+      const source = { bucket: fromBucket, key, found: await world.find(from, { bucket: fromBucket }) };
+      return store.copyObject({
+        calls,
+        source,
+        bucket: world.bucket(),
+        key: to as ObjectKey,
+        owner: OWNER,
+        signal: new AbortController().signal,
+        ...input,
+      });
+    },
+    chunkCount: async () => (await chunks.usage()).chunkCount,
+    async everythingStored() {
+      const all: Uint8Array[] = [];
+      for (const [kv, columns] of [
+        [chunkKv, CHUNK_COLUMNS],
+        [metadata.kv, ['rows', 'bodies']],
+      ] as const)
+        for (const column of columns) {
+          const rows = await kv.range({
+            column,
+            gte: Uint8Array.of(0),
+            lt: new Uint8Array(64).fill(255),
+            limit: 1e9,
+          });
+          for (const { key, value } of rows) all.push(key, value);
+        }
+      return Buffer.concat(all);
+    },
+  };
+  return world;
+}
