@@ -1,6 +1,5 @@
 // The command line: one subcommand each, its code loaded when it is called, so that none waits for another's.
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { addClientCommands } from '../src/cli/commands.ts';
@@ -9,6 +8,7 @@ import { flagOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
+import { readVersion } from './version.ts';
 
 const ROWS: readonly SettingRow[] = SETTINGS;
 
@@ -69,11 +69,6 @@ function flagsByKey(options: Readonly<Record<string, string | true>>): Record<st
     if (value !== undefined) flags[row.key] = String(value);
   }
   return flags;
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 try {

@@ -10,7 +10,9 @@ import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/adapters/loopback-metadata.ts';
 import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
 import type { Config } from '../src/config/schema.ts';
+import { must } from '../src/lib/assert.ts';
 import { metadataMachine } from '../src/metadata/table.ts';
+import type { Fence } from '../src/ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../src/ports/clock.ts';
 import type { Logger, TelemetryPort } from '../src/ports/telemetry.ts';
 import { createShards } from '../src/shard/shards.ts';
@@ -62,7 +64,11 @@ export async function openStores(options: StoresOptions) {
     telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
   };
   const [metadataKv, chunkKv] = await Promise.all([
-    openRocksdbKv({ folder: join(folder, 'metadata'), columns: METADATA_COLUMNS, onGroup: onGroup('metadata') }),
+    openRocksdbKv({
+      folder: join(folder, 'metadata'),
+      columns: METADATA_COLUMNS,
+      onGroup: onGroup('metadata'),
+    }),
     openRocksdbKv({
       folder: join(folder, 'chunks'),
       columns: CHUNK_COLUMNS,
@@ -86,6 +92,21 @@ export async function openStores(options: StoresOptions) {
   closing.defer(() => shards.close());
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
-  const metadata = config.metadata.forceLoopback ? createLoopbackMetadata({ metadata: shards, random }) : shards;
-  return { folder, isFirstStart: dataDir.isNew, root, keyring, shards, metadata, chunks, reserve };
+  const metadata = config.metadata.forceLoopback
+    ? createLoopbackMetadata({ metadata: shards, random })
+    : shards;
+  const fences = shards.status().shards;
+  const fenceOf = (shard: number): Fence => must(fences[shard], `no shard ${shard}`);
+  const engineWorkers = shards.workers;
+  return {
+    folder,
+    isFirstStart: dataDir.isNew,
+    root,
+    keyring,
+    metadata,
+    engineWorkers,
+    fenceOf,
+    chunks,
+    reserve,
+  };
 }

@@ -6,7 +6,7 @@ test('a wish to stop that arrives twice counts once, a later one means now', () 
   let nowMs = 0;
   const actions = {
     drain: () => seen.push('drain'),
-    stopNow: () => seen.push('stop now'),
+    stopNow: (signal: string) => seen.push(`stop now, ${signal}`),
     reload: () => seen.push('reload'),
   };
   const release = onSignals(actions, () => nowMs);
@@ -19,7 +19,7 @@ test('a wish to stop that arrives twice counts once, a later one means now', () 
     nowMs = 1005;
     process.emit('SIGINT', 'SIGINT');
     process.emit('SIGHUP', 'SIGHUP');
-    expect(seen).toEqual(['reload', 'drain', 'stop now', 'reload']);
+    expect(seen).toEqual(['reload', 'drain', 'stop now, SIGINT', 'reload']);
   } finally {
     release();
   }

@@ -4,7 +4,7 @@ export interface SignalActions {
   /** First SIGINT or SIGTERM: finish what is in flight, then end. */
   drain(): void;
   /** A later SIGINT or SIGTERM: the operator does not want to wait. */
-  stopNow(): void;
+  stopNow(signal: 'SIGINT' | 'SIGTERM'): void;
   /** SIGHUP: read certificates again. */
   reload(): void;
 }
@@ -18,12 +18,12 @@ const ECHO_MS = 1000;
 /** Listens for the signals and returns the function that stops listening. `nowMs` is a monotonic clock. */
 export function onSignals(actions: SignalActions, nowMs: () => number = () => performance.now()): () => void {
   let drainingSinceMs: number | undefined;
-  const onStop = () => {
+  const onStop = (signal: NodeJS.Signals) => {
     if (drainingSinceMs === undefined) {
       drainingSinceMs = nowMs();
       actions.drain();
     } else if (nowMs() - drainingSinceMs >= ECHO_MS) {
-      actions.stopNow();
+      actions.stopNow(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM');
     }
   };
   const onReload = () => actions.reload();

@@ -40,6 +40,7 @@ export const LIMITS = {
   trailerBytesMax: 8 * KiB,
   refusedBodyDrainBytesMax: 1 * MiB,
   requestAgeMaxMs: 23 * HOUR,
+  connectionsMax: 10_000,
   slowAnswerAfterMs: 5 * SECOND,
 
   // Data path.

@@ -8,6 +8,7 @@ import type { KeyringPort } from '../../ports/keyring.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { doneValue } from './shard-worker.ts';
 
 export const ROTATE_KEYS = 'rotate-keys';
 
@@ -53,21 +54,17 @@ export function createKeyRotation(deps: {
   let rewrappedCount = 0;
   let cleanPasses = 0;
   let lastPassEndedMs: number | undefined;
-  let pass = newPass();
+  // Nothing is in flight when a process begins.
+  let pass = newPass({ canBeLast: true });
 
-  function newPass() {
-    return {
-      shard: 0,
-      after: undefined as Uint8Array | undefined,
-      foundCount: 0,
-      canBeLast: haveEnded(rotatedAtMs),
-    };
+  function newPass({ canBeLast }: { canBeLast: boolean }) {
+    return { shard: 0, after: undefined as Uint8Array | undefined, foundCount: 0, canBeLast };
   }
 
   function forgetPasses(): void {
     cleanPasses = 0;
     lastPassEndedMs = undefined;
-    pass = newPass();
+    pass = newPass({ canBeLast: haveEnded(rotatedAtMs) });
   }
 
   async function rewrapPage(): Promise<void> {
@@ -77,16 +74,12 @@ export function createKeyRotation(deps: {
       limit: PAGE_ROWS,
       ...(pass.after && { after: pass.after }),
     };
-    const page = await metadata.query(envelope, 'list-wrapped-keys', query);
-    if (page.kind !== 'done') throw new AppError('ServiceUnavailable');
-    const { items, next } = page.value;
+    const { items, next } = doneValue(await metadata.query(envelope, 'list-wrapped-keys', query));
     if (items.length > 0) {
       const command = {
         items: items.map(({ row, wrapped }) => ({ row, expected: wrapped, replacement: rewrap(wrapped) })),
       };
-      const reply = await metadata.execute(envelope, 'rewrap-keys', command);
-      if (reply.kind !== 'done') throw new AppError('ServiceUnavailable');
-      rewrappedCount += reply.value.count;
+      rewrappedCount += doneValue(await metadata.execute(envelope, 'rewrap-keys', command)).count;
     }
     pass.foundCount += items.length;
     pass.after = next;
@@ -103,7 +96,7 @@ export function createKeyRotation(deps: {
     // a version's, which the pass may have gone by already.
     cleanPasses = pass.foundCount === 0 && pass.canBeLast ? cleanPasses + 1 : 0;
     lastPassEndedMs = cleanPasses >= CLEAN_PASSES ? clock.monotonicMs() : undefined;
-    pass = newPass();
+    pass = newPass({ canBeLast: haveEnded(rotatedAtMs) });
   }
 
   async function removeOlderKeys(): Promise<void> {

@@ -1,0 +1,72 @@
+// Address, certificate and connection settings of the gateway, from the settings of the server. Wiring only.
+import { join } from 'node:path';
+import { writeDurableFile } from '../src/adapters/durable-file.ts';
+import { openTls, selfSignedNames, type TlsIdentity, type TlsSource } from '../src/adapters/tls.ts';
+import type { Config } from '../src/config/schema.ts';
+import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
+import { must } from '../src/lib/assert.ts';
+import { Refusal } from '../src/lib/refusal.ts';
+import { LIMITS } from '../src/model/limits.ts';
+
+/** Where the command line tool finds the address (cli/connect.ts). */
+const ADDRESS_FILE = 'server.json';
+
+/** Undefined for plain HTTP. */
+export async function openListenerTls(config: Config, folder: string): Promise<TlsSource | undefined> {
+  const { mode, cert, key, names } = config.tls;
+  if (mode === 'off') return undefined;
+  if (mode === 'self-signed') {
+    return openTls({ mode, folder, names: selfSignedNames({ domains: config.domain, names }) });
+  }
+  return openTls({
+    mode,
+    cert: must(cert, 'checked with the settings'),
+    key: must(key, 'checked with the settings'),
+  });
+}
+
+export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): GatewaySettings {
+  return {
+    host: config.listen.host,
+    port: config.listen.port,
+    ...(tls && { tls }),
+    domains: config.domain,
+    publicNames: config.publicNames,
+    trustedProxies: config.trustedProxies,
+    headerTimeoutMs: config.requests.headerTimeoutMs,
+    keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,
+    idleTimeoutMs: config.requests.idleTimeoutMs,
+    connectionsMax: LIMITS.connectionsMax,
+  };
+}
+
+/** Takes connections. Resolves with the port; rejects with {@link Refusal} when the address cannot be had. */
+export async function startListening(gateway: Gateway, { listen }: Config): Promise<number> {
+  try {
+    return (await gateway.start()).port;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'another program listens there' : message;
+    throw new Refusal(`cannot listen on ${listen.host}:${listen.port}: ${why}`);
+  }
+}
+
+/** Writes down for the command line tool where the server is, and gives the address as clients here reach it. */
+export async function tellAddress(options: {
+  config: Config;
+  folder: string;
+  port: number;
+}): Promise<string> {
+  const { config, folder, port } = options;
+  const scheme = config.tls.mode === 'off' ? 'http' : 'https';
+  const endpoint = `${scheme}://${reachableHost(config.listen.host)}:${port}`;
+  await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
+  return endpoint;
+}
+
+/** "Every address" is none that one can connect to. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,79 @@
+// What the server tells of itself: the status report and the gauges of the metrics, from the same figures.
+import type { Accounts } from '../src/accounts/accounts.ts';
+import type { PromTelemetry } from '../src/adapters/prom-telemetry.ts';
+import type { RecentErrors } from '../src/adapters/recent-errors.ts';
+import type { StatusReport } from '../src/gateway/operator/status-report.ts';
+import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
+import type { ClockPort } from '../src/ports/clock.ts';
+import type { MetadataPort } from '../src/ports/metadata.ts';
+import type { Stores } from './open-stores.ts';
+import { readVersion } from './version.ts';
+
+export interface Reports {
+  readStatus(endpoint: string): Promise<StatusReport>;
+}
+
+export function createReports(options: {
+  stores: Pick<Stores, 'metadata' | 'chunks'>;
+  telemetry: PromTelemetry;
+  log: RecentErrors;
+  clock: ClockPort;
+  rotation: Pick<KeyRotation, 'progress'>;
+  accounts: Pick<Accounts, 'list'>;
+}): Reports {
+  const { telemetry, clock } = options;
+  const { metadata, chunks } = options.stores;
+  const startedAtMs = clock.wallMs();
+  const startedAt = new Date(startedAtMs).toISOString();
+
+  telemetry.onScrape(async () => {
+    const [usage, stored] = await Promise.all([countUsage(metadata), chunks.usage()]);
+    telemetry.gauge('holdfast_objects', usage.objectCount);
+    telemetry.gauge('holdfast_object_bytes', usage.objectBytes);
+    telemetry.gauge('holdfast_buckets', usage.bucketCount);
+    telemetry.gauge('holdfast_chunks', stored.chunkCount);
+    telemetry.gauge('holdfast_chunk_bytes', stored.liveBytes);
+    telemetry.gauge('holdfast_pending_reclaim_bytes', stored.pendingReclaimBytes);
+    telemetry.gauge('holdfast_disk_free_bytes', stored.diskFreeBytes);
+    telemetry.gauge('holdfast_disk_bytes', stored.diskTotalBytes);
+  });
+
+  return {
+    async readStatus(endpoint) {
+      const [usage, stored, accounts] = await Promise.all([
+        countUsage(metadata),
+        chunks.usage(),
+        options.accounts.list(),
+      ]);
+      return {
+        version: readVersion(),
+        endpoint,
+        startedAt,
+        uptimeMs: clock.wallMs() - startedAtMs,
+        accountCount: accounts.length,
+        ...usage,
+        chunkCount: stored.chunkCount,
+        chunkBytes: stored.liveBytes,
+        pendingReclaimBytes: stored.pendingReclaimBytes,
+        diskFreeBytes: stored.diskFreeBytes,
+        diskTotalBytes: stored.diskTotalBytes,
+        keys: options.rotation.progress(),
+        lastErrors: options.log.recent(),
+      };
+    },
+  };
+}
+
+/** Over all shards. One that does not answer is left out: the figures must not fail with it. */
+async function countUsage(metadata: MetadataPort) {
+  const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
+  const replies = await Promise.all(shards.map((shard) => metadata.query({ shard }, 'count-usage', {})));
+  const total = { objectCount: 0, objectBytes: 0, bucketCount: 0 };
+  for (const reply of replies) {
+    if (reply.kind !== 'done') continue;
+    total.objectCount += reply.value.objectCount;
+    total.objectBytes += reply.value.sizeBytes;
+    total.bucketCount += reply.value.bucketCount;
+  }
+  return total;
+}
