@@ -292,7 +292,7 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   ],
   [
     'a line break in a header to be',
-    'ten?response-expires=a%0d%0ab',
+    'ten?response-expires=a%0D%0Ab',
     {},
     { status: 400, code: 'InvalidArgument', ArgumentName: 'response-expires' },
   ],

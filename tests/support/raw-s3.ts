@@ -38,7 +38,8 @@ export function pathOf(bucket: string, key: string): string {
   return `/${bucket}/${encoded.replace(/[!'()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+/** Of bytes, one character each, as header values are sent. */
+const sha256 = (bytes: string) => createHash('sha256').update(bytes, 'latin1').digest('hex');
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
 /** The headers with which a request is signed (SigV4), the wanted ones among the signed ones. */
@@ -53,7 +54,9 @@ export function signedHeaders(
     host: url.host,
     'x-amz-content-sha256': 'UNSIGNED-PAYLOAD',
     'x-amz-date': time,
-    ...wanted.headers,
+    ...Object.fromEntries(
+      Object.entries(wanted.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+    ),
   };
   const names = Object.keys(headers).sort();
   const pairs = query === '' ? [] : query.split('&').map((pair) => (pair.includes('=') ? pair : `${pair}=`));

@@ -46,10 +46,8 @@ export function useApi(options: StartOptions = {}): Api {
   });
   afterAll(async () => {
     for (const client of clients) client.destroy();
-    const failed = running()
-      .logs()
-      .filter(({ status }) => status === 500);
-    await running().stop();
+    const failed = server?.logs().filter(({ status }) => status === 500) ?? [];
+    await server?.stop();
     expect(failed, 'requests that ended in 500').toEqual([]);
   });
   const makeClient = (access: Access) => {
