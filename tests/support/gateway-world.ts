@@ -1,0 +1,108 @@
+// A gateway over real shards and a real data path in memory, on a free loopback port, for tests of what is between a
+// socket and the pipeline. Accounts are made at once; their secrets are sealed as in the product.
+import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import {
+  createGateway,
+  type Gateway,
+  type GatewayDependencies,
+  type GatewaySettings,
+} from '../../src/gateway/server.ts';
+import { utf8 } from '../../src/lib/bytes.ts';
+import type { AccountId } from '../../src/model/names.ts';
+import type { AccountState } from '../../src/model/records/rows.ts';
+import { type ObjectWorld, openObjectWorld } from './object-world.ts';
+import type { Credentials } from './s3-client.ts';
+
+export interface GatewayWorld extends ObjectWorld {
+  gateway: Gateway;
+  endpoint: string;
+  host: string;
+  port: number;
+  /** Of an account that is the operator's. */
+  root: Credentials;
+  /** Fields of the lines "request" so far. */
+  requests(): readonly Readonly<Record<string, unknown>>[];
+  /** Fields of every line at level error. */
+  faults(): readonly Readonly<Record<string, unknown>>[];
+  makeAccount(name: string): Promise<Credentials & { accountId: AccountId; canonicalId: string }>;
+  setState(accountId: AccountId, state: AccountState): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openGatewayWorld(
+  options: { settings?: Partial<GatewaySettings>; deps?: Partial<GatewayDependencies> } = {},
+): Promise<GatewayWorld> {
+  const world = await openObjectWorld();
+  const keyring = createKeyring();
+  const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];
+  const at = (level: string) => (fields: object, event: string) => {
+    lines.push({ level, event, fields: { ...fields } });
+  };
+  const gateway = createGateway({
+    settings: {
+      host: '127.0.0.1',
+      port: 0,
+      domains: ['s3.test', 'eu.s3.test'],
+      publicNames: [],
+      trustedProxies: [],
+      headerTimeoutMs: 60_000,
+      idleTimeoutMs: 60_000,
+      keepAliveTimeoutMs: 60_000,
+      connectionsMax: 1000,
+      ...options.settings,
+    },
+    metadata: world.metadata.shards,
+    objects: world.store,
+    keyring,
+    clock: systemClock,
+    random: systemRandom,
+    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
+    telemetry: { count() {}, observe() {}, gauge() {} },
+    isReady: () => true,
+    readMetrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
+    answerOperator: async ({ method, url, account }) => ({
+      status: 200,
+      text: JSON.stringify({ method, url, account: account.name }),
+    }),
+    ...options.deps,
+  });
+  const { host, port } = await gateway.start();
+
+  async function makeAccount(name: string) {
+    const accountId = String(Math.floor(Math.random() * 1e12)).padStart(12, '0') as AccountId;
+    const accessKey = `KEY${accountId}`;
+    const secretKey = `secret-of-${name}-${accountId}`;
+    const canonicalId = accountId.repeat(6).slice(0, 64);
+    const made = await world.metadata.execute('create-account', {
+      account: {
+        accountId,
+        name,
+        email: `${accountId}@example.com`,
+        canonicalId,
+        state: 'paid',
+        bucketsMax: 1000,
+        isRoot: name === 'root',
+      },
+      accessKey: { accessKey, sealedSecret: keyring.wrap(utf8(secretKey)) },
+    });
+    if (made.kind !== 'created') throw new Error(made.field);
+    return { accountId, accessKey, secretKey, canonicalId };
+  }
+
+  return {
+    ...world,
+    gateway,
+    host,
+    port,
+    endpoint: `http://${host}:${port}`,
+    root: await makeAccount('root'),
+    requests: () => lines.filter(({ event }) => event === 'request').map(({ fields }) => fields),
+    faults: () => lines.filter(({ level }) => level === 'error').map(({ fields }) => fields),
+    makeAccount,
+    async setState(accountId, state) {
+      await world.metadata.execute('set-account', { accountId, changes: { state } });
+    },
+    close: () => gateway.drain(0),
+  };
+}
