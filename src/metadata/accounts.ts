@@ -3,7 +3,8 @@
 import type { AccountId } from '../model/names.ts';
 import { type AccountRecord, accountCodec } from '../model/records/rows.ts';
 import type { RowAddress, View } from '../ports/state-machine.ts';
-import { accountEmailRow, accountNameRow, accountRow, canonicalIdRow, readU48, u48 } from './keyspace.ts';
+import { readU48, u48 } from './key-parts.ts';
+import { accountEmailRow, accountNameRow, accountRow, canonicalIdRow } from './keyspace.ts';
 
 export function findAccount(view: View, accountId: AccountId): AccountRecord | undefined {
   const row = view.row(accountRow(accountId));

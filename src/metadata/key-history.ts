@@ -8,17 +8,8 @@ import { decodeVersion, encodeVersion } from '../model/records/version-record.ts
 import type { VersionRecord } from '../model/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
 import type { RowAddress, RowPut, View } from '../ports/state-machine.ts';
-import {
-  currentRow,
-  markerRow,
-  put,
-  readU48,
-  remove,
-  u48,
-  versionIdRow,
-  versionRange,
-  versionRow,
-} from './keyspace.ts';
+import { readU48, u48 } from './key-parts.ts';
+import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
 
 /** What of a key's history a command may touch; the latest version is always loaded. */
 export interface HistoryScope {

@@ -2,7 +2,7 @@
 // Ids are hex in the model and raw bytes here; times are 6 bytes, big-endian; where a key is followed by something it
 // is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
 import { assert } from '../lib/assert.ts';
-import { afterPrefix, asBuffer, concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
+import { afterPrefix, compareBytes, concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type {
   AccountId,
@@ -16,6 +16,17 @@ import type {
   VersionId,
 } from '../model/names.ts';
 import type { RangeAddress, RowAddress, RowPut, TableRef } from '../ports/state-machine.ts';
+import {
+  END_MARK,
+  escapeBytes,
+  escapedKey,
+  invertedOrder,
+  ORDER_MAX,
+  readU48,
+  u16,
+  u48,
+  unescapeKey,
+} from './key-parts.ts';
 
 export const TABLES = {
   /** region | bucket | ... -> VersionRecord. One table, so that one cursor sees all versions at one moment (L3). */
@@ -85,67 +96,7 @@ function rows(id: number): TableRef {
 /** What a row holds whose key says all. */
 export const PRESENT = Uint8Array.of(1);
 
-// ---- parts of keys ----
-
-function u16(value: number): Uint8Array {
-  const bytes = Buffer.allocUnsafe(2);
-  bytes.writeUInt16BE(value);
-  return bytes;
-}
-
-/** Times, orders and account ids: whole numbers below 2^48. */
-export function u48(value: number): Uint8Array {
-  const bytes = Buffer.allocUnsafe(6);
-  bytes.writeUIntBE(value, 0, 6);
-  return bytes;
-}
-
-export function readU48(bytes: Uint8Array, at = 0): number {
-  return asBuffer(bytes).readUIntBE(at, 6);
-}
-
-const ORDER_MAX = 2 ** 48 - 1;
-
-/** Newest first. */
-export function invertedOrder(order: number): Uint8Array {
-  return u48(ORDER_MAX - order);
-}
-
-/** A key's or prefix's bytes with 0x00 escaped, without the end mark. */
-export function escapeBytes(bytes: Uint8Array): Uint8Array {
-  let zeroCount = 0;
-  for (const byte of bytes) if (byte === 0) zeroCount++;
-  if (zeroCount === 0) return bytes;
-  const escaped = new Uint8Array(bytes.length + zeroCount);
-  let at = 0;
-  for (const byte of bytes) {
-    escaped[at++] = byte;
-    if (byte === 0) escaped[at++] = 0xff;
-  }
-  return escaped;
-}
-
-/** Ends an escaped key. */
-export const END_MARK = Uint8Array.of(0, 1);
-
-function escapedKey(key: string): Uint8Array {
-  return concatBytes(escapeBytes(utf8(key)), END_MARK);
-}
-
-/** The key that begins at `from`, escaped, and where what follows it begins. */
-export function unescapeKey(bytes: Uint8Array, from: number): { key: ObjectKey; end: number } {
-  const unescaped = Buffer.allocUnsafe(bytes.length - from);
-  let size = 0;
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at] ?? 0;
-    if (byte === 0) {
-      if (bytes[at + 1] === 1) return { key: unescaped.toString('utf8', 0, size) as ObjectKey, end: at + 2 };
-      at++;
-    }
-    unescaped[size++] = byte;
-  }
-  assert(false, 'an escaped key ends with its mark');
-}
+// ---- ids that clients choose ----
 
 /** Text that clients choose, as a key. What is too long to be stored becomes a key that nothing has (no UTF-8). */
 function textKey(text: string): Uint8Array {
@@ -171,15 +122,18 @@ export function prefixRange(options: { table: TableRef; prefix: Uint8Array; limi
   return { table, gte: prefix, lt, limit };
 }
 
-/** Rows of a queue from one time (inclusive) to another (exclusive). */
+/** Rows of a queue from one time (inclusive), and behind one row, to another time (exclusive). */
 export function timeRange(options: {
   table: TableRef;
-  fromMs: number | undefined;
+  fromMs?: number | undefined;
+  after?: RowAddress | undefined;
   toMs: number;
   limit: number;
 }): RangeAddress {
-  const { table, fromMs = 0, toMs, limit } = options;
-  return { table, gte: u48(Math.min(fromMs, toMs)), lt: u48(toMs), limit };
+  const { table, fromMs = 0, after, toMs, limit } = options;
+  const lt = u48(toMs);
+  const gte = after === undefined ? u48(fromMs) : concatBytes(after.key, Uint8Array.of(0));
+  return { table, gte: compareBytes(gte, lt) < 0 ? gte : lt, lt, limit };
 }
 
 /** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */

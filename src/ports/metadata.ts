@@ -293,7 +293,7 @@ interface CommandTable {
   };
 
   // -- blobs and links (R24-R33) --
-  /** R27, in the blobs' home: a pending link for `shard` on each, or `gone` and none at all. */
+  /** R27, in the blobs' home: a pending link for `shard` on each, or `gone` and none at all (also for a link id too old). */
   'claim-links': {
     command: { shard: number; linkId: LinkId; blobIds: BlobId[] };
     outcome: { kind: 'claimed'; layouts: ForeignRecord[] } | { kind: 'gone'; blobIds: BlobId[] };
@@ -475,20 +475,25 @@ interface QueryTable {
 
   // -- background and operations --
   // Queues are in time order. `fromMs` is where the last look ended (its last item's time): without it a scan crawls
-  // over what earlier ones have finished.
+  // over what earlier ones have finished. `after` (exclusive) is for the pages of one look whose items may stay.
   'list-outbox': {
-    query: { fromMs?: number; limit: number };
+    query: { fromMs?: number; after?: OutboxId; limit: number };
     result: { items: { id: OutboxId; createdAtMs: number; record: OutboxRecord }[] };
   };
   'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
   'list-condemned': {
-    query: { fromMs?: number; condemnedBeforeMs: number; limit: number };
-    /** `totalCount` of all, also of those that are not listed. */
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
   };
   /** Claims whose link ids are older than `olderThanMs`. */
   'list-pending-claims': {
-    query: { fromMs?: number; olderThanMs: number; limit: number };
+    query: {
+      fromMs?: number;
+      after?: { blobId: BlobId; linkId: LinkId };
+      olderThanMs: number;
+      limit: number;
+    };
     result: { claims: { blobId: BlobId; linkId: LinkId; shard: number }[] };
   };
   /** R30, asked of the claiming shard. `timeMs` of the reply is committed time. */
@@ -506,8 +511,9 @@ interface QueryTable {
     };
   };
   'list-completed-uploads': {
-    query: { fromMs?: number; completedBeforeMs: number; limit: number };
-    result: { uploadIds: UploadId[] };
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    /** `completedAtMs` of the last one is where the next look begins. */
+    result: { completed: { uploadId: UploadId; completedAtMs: number }[] };
   };
   'list-wrapped-keys': {
     query: { notKeyId: string; after?: Uint8Array; limit: number };

@@ -240,3 +240,12 @@ export async function putPart(
     data: data.grant,
   });
 }
+
+/** An account that may own ten buckets. */
+export async function createAccount(world: MetadataShards, accountId: AccountId): Promise<void> {
+  const account = { accountId, name: 'n', email: 'e', canonicalId: 'c', state: 'paid' as const };
+  await world.execute('create-account', {
+    account: { ...account, bucketsMax: 10, isRoot: false },
+    accessKey: { accessKey: 'AK', sealedSecret: kek },
+  });
+}

@@ -1,8 +1,8 @@
 // R27, in the blobs' home: another shard claims them before it commits a version of theirs. All or none.
 
 import { assert, must } from '../../lib/assert.ts';
-import type { BlobId } from '../../model/names.ts';
-import { homeShardOf } from '../../model/names.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../../model/names.ts';
 import {
   type BlobRecord,
   blobCodec,
@@ -27,8 +27,10 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
     }
   },
 
-  decide({ shard: claimingShard, linkId, blobIds }, view, { shard }) {
+  decide({ shard: claimingShard, linkId, blobIds }, view, { nowMs, shard }) {
     assert(claimingShard !== shard, 'a shard does not claim from itself');
+    // No commit could use it (R28), and who resolves claims looks no further back.
+    if (nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs) return refuse({ kind: 'gone', blobIds });
     const gone = blobIds.filter((blobId) => !isLive(blobId, view));
     if (gone.length > 0) return refuse({ kind: 'gone', blobIds: gone });
     const layouts = blobIds.map((blobId): ForeignRecord => {

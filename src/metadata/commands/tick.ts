@@ -1,7 +1,8 @@
 // Commits the shard's time where nothing else does: what waits for a committed time goes on (R30).
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { defineCommand } from '../define-command.ts';
-import { put, TICK_ROW, u48 } from '../keyspace.ts';
+import { u48 } from '../key-parts.ts';
+import { put, TICK_ROW } from '../keyspace.ts';
 
 export const tick = defineCommand<CommandOf<'tick'>, OutcomeOf<'tick'>>({
   locks: () => [],

@@ -5,6 +5,7 @@ import { type AccountRecord, accessKeyCodec, accountCodec } from '../../model/re
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, RowAddress, StateReader } from '../../ports/state-machine.ts';
 import { decodeAccountId } from '../accounts.ts';
+import { u48 } from '../key-parts.ts';
 import {
   accessKeyRow,
   accountAccessKeyRow,
@@ -14,7 +15,6 @@ import {
   canonicalIdRow,
   prefixRange,
   TABLES,
-  u48,
 } from '../keyspace.ts';
 
 export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-access-key'>> = {

@@ -5,7 +5,8 @@ import { decodeVersion } from '../../model/records/version-record.ts';
 import type { BlobUse, VersionRecord } from '../../model/version.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { bodyRow, currentRow, markerRow, readU48, versionIdRow, versionRow } from '../keyspace.ts';
+import { readU48 } from '../key-parts.ts';
+import { bodyRow, currentRow, markerRow, versionIdRow, versionRow } from '../keyspace.ts';
 
 type Query = QueryOf<'get-version'>;
 type Result = ResultOf<'get-version'>;

@@ -5,11 +5,22 @@ import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../model/rec
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { blobRow, END_OF_TIME_MS, foreignRow, linkRow, readU48, TABLES, timeRange } from '../keyspace.ts';
+import { readU48 } from '../key-parts.ts';
+import {
+  blobRow,
+  END_OF_TIME_MS,
+  foreignRow,
+  linkRow,
+  outboxRow,
+  pendingClaimRow,
+  TABLES,
+  timeRange,
+} from '../keyspace.ts';
 
 export const listOutbox: QuerySpec<QueryOf<'list-outbox'>, ResultOf<'list-outbox'>> = {
-  async run({ fromMs, limit }, state) {
-    const range = timeRange({ table: TABLES.outbox, fromMs, toMs: END_OF_TIME_MS, limit });
+  async run({ fromMs, after: id, limit }, state) {
+    const after = id && outboxRow(id);
+    const range = timeRange({ table: TABLES.outbox, fromMs, after, toMs: END_OF_TIME_MS, limit });
     const items = (await state.range(range)).map(({ key, value }) => ({
       id: toHex(key) as OutboxId,
       createdAtMs: readU48(key),
@@ -32,8 +43,9 @@ export const listEndedLinks: QuerySpec<QueryOf<'list-ended-links'>, ResultOf<'li
 };
 
 export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
-  async run({ fromMs, condemnedBeforeMs, limit }, state) {
-    const range = timeRange({ table: TABLES.condemned, fromMs, toMs: condemnedBeforeMs, limit });
+  async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+    const toMs = Math.max(0, nowMs - olderThanMs);
+    const range = timeRange({ table: TABLES.condemned, fromMs, toMs, limit });
     const blobIds = (await state.range(range)).map(({ key }) => toHex(key.subarray(6)) as BlobId);
     const rows = await state.rows(blobIds.map(blobRow));
     const blobs = blobIds.flatMap((blobId, at) => {
@@ -47,9 +59,10 @@ export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-
 };
 
 export const listPendingClaims: QuerySpec<QueryOf<'list-pending-claims'>, ResultOf<'list-pending-claims'>> = {
-  async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+  async run({ fromMs, after: name, olderThanMs, limit }, state, { nowMs }) {
     const toMs = Math.max(0, nowMs - olderThanMs);
-    const range = timeRange({ table: TABLES.pendingClaims, fromMs, toMs, limit });
+    const after = name && pendingClaimRow(name.blobId, name.linkId);
+    const range = timeRange({ table: TABLES.pendingClaims, fromMs, after, toMs, limit });
     const names = (await state.range(range)).map(({ key }) => ({
       linkId: toHex(key.subarray(0, 16)) as LinkId,
       blobId: toHex(key.subarray(16)) as BlobId,
@@ -79,9 +92,13 @@ export const listCompletedUploads: QuerySpec<
   QueryOf<'list-completed-uploads'>,
   ResultOf<'list-completed-uploads'>
 > = {
-  async run({ fromMs, completedBeforeMs, limit }, state) {
-    const range = timeRange({ table: TABLES.completedTimes, fromMs, toMs: completedBeforeMs, limit });
-    const rows = await state.range(range);
-    return { uploadIds: rows.map(({ key }) => toHex(key.subarray(6)) as UploadId) };
+  async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+    const toMs = Math.max(0, nowMs - olderThanMs);
+    const range = timeRange({ table: TABLES.completedTimes, fromMs, toMs, limit });
+    const completed = (await state.range(range)).map(({ key }) => ({
+      uploadId: toHex(key.subarray(6)) as UploadId,
+      completedAtMs: readU48(key),
+    }));
+    return { completed };
   },
 };

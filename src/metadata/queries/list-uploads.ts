@@ -6,7 +6,8 @@ import type { BucketId } from '../../model/names.ts';
 import { uploadCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { escapeBytes, TABLES, uploadsAfter } from '../keyspace.ts';
+import { escapeBytes } from '../key-parts.ts';
+import { TABLES, uploadsAfter } from '../keyspace.ts';
 import { createRowScan } from './row-scan.ts';
 
 type Query = QueryOf<'list-uploads'>;

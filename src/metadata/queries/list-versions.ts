@@ -6,16 +6,8 @@ import type { BucketId, ObjectKey, VersionId } from '../../model/names.ts';
 import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import {
-  currentRow,
-  END_MARK,
-  escapeBytes,
-  invertedOrder,
-  markerRow,
-  readU48,
-  readVersionPosition,
-  versionIdRow,
-} from '../keyspace.ts';
+import { END_MARK, escapeBytes, invertedOrder, readU48 } from '../key-parts.ts';
+import { currentRow, markerRow, readVersionPosition, versionIdRow } from '../keyspace.ts';
 import { createVersionWalk, type WalkBound } from './version-walk.ts';
 
 const CHUNK_WITH_DELIMITER = 64;

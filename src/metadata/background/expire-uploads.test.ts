@@ -1,0 +1,63 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  BUCKET,
+  beginUpload,
+  etagOf,
+  type MetadataShards,
+  putPart,
+} from '../../../tests/support/metadata-shards.ts';
+import { type Background, DAY, openBackground } from '../../../tests/support/metadata-workers.ts';
+import type { ObjectKey } from '../../model/names.ts';
+
+let world: MetadataShards;
+let background: Background;
+async function setUp(shardCount = 1): Promise<void> {
+  background = await openBackground(shardCount);
+  ({ world } = background);
+}
+const run: Background['run'] = (...names) => background.run(...names);
+describe('uploads', () => {
+  const key = 'a' as ObjectKey;
+  beforeEach(() => setUp());
+  const openCount = async () =>
+    (await world.query('list-uploads', { bucketId: BUCKET, prefix: '', max: 100 })).uploads.length;
+
+  test('are ended by age', async () => {
+    for (let at = 0; at < 10; at++) await beginUpload(world, `k${at}`);
+    await run('expire');
+    expect(await openCount()).toBe(10);
+    world.clock.advance(31 * DAY + 1);
+    await beginUpload(world, 'young');
+    await run('expire');
+    expect(await openCount()).toBe(1);
+  });
+
+  test('of a deleted bucket are ended', async () => {
+    for (let at = 0; at < 10; at++) await beginUpload(world, `k${at}`);
+    await world.execute('delete-bucket', { bucketId: BUCKET });
+    await run('expire');
+    expect(await openCount()).toBe(0);
+    await run('expire');
+    const query = { olderThanMs: 0, limit: 9 };
+    expect(await world.query('list-stale-uploads', query)).toEqual({ uploads: [], emptiedBucketIds: [] });
+  });
+
+  test('what a Complete answered is forgotten after seven days', async () => {
+    const uploadId = await beginUpload(world, key);
+    await putPart(world, { key, uploadId }, { partNumber: 1 });
+    const complete = () =>
+      world.execute('complete-upload', {
+        bucketId: BUCKET,
+        key,
+        uploadId,
+        parts: [{ partNumber: 1, etag: etagOf('part 1') }],
+      });
+    await complete();
+    world.clock.advance(7 * DAY - 1);
+    await run('forget');
+    expect(await complete()).toMatchObject({ repeated: true });
+    world.clock.advance(2);
+    await run('forget');
+    expect(await complete()).toEqual({ kind: 'no-such-upload' });
+  });
+});

@@ -1,0 +1,35 @@
+// Ends uploads that their clients have left: above an age, or of a deleted bucket.
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+
+/** An entry ends few uploads at once, because each may have 10,000 parts. */
+const BATCH = 4;
+const IDLE_MS = 60_000;
+
+export function createUploadExpiry(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  /** Age at which an upload is ended. */
+  uploadKeptMs: number;
+}): Worker {
+  const { metadata, shards, uploadKeptMs: olderThanMs } = deps;
+  const cursors = createQueueCursors();
+  return createShardWorker({
+    name: 'expire-uploads',
+    shards,
+    idleMs: IDLE_MS,
+    async unit(shard) {
+      const query = { ...cursors.from(shard), olderThanMs, limit: BATCH };
+      const reply = await metadata.query({ shard }, 'list-stale-uploads', query);
+      const { uploads, emptiedBucketIds } = doneValue(reply);
+      if (uploads.length > 0 || emptiedBucketIds.length > 0) {
+        const command = { uploads: uploads.slice(0, BATCH), olderThanMs, emptiedBucketIds };
+        doneValue(await metadata.execute({ shard }, 'expire-uploads', command));
+      } else if (reply.kind === 'done') {
+        cursors.advance(shard, Math.max(0, reply.timeMs - olderThanMs));
+      }
+      return uploads.length > 0;
+    },
+  });
+}

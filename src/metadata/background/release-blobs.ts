@@ -1,0 +1,75 @@
+// What is condemned goes once no reader can need it any more (R31, R33): the links that a manifest holds, page by page;
+// the chunks of data, by order to the nodes that have them; then the rows.
+import type { BlobId } from '../../model/names.ts';
+import type { BlobRecord } from '../../model/records/rows.ts';
+import { chunkCount } from '../../model/version.ts';
+import type { ChunkId, ChunkPort, Fence } from '../../ports/chunks.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+
+const BLOB_BATCH = 100;
+const CHUNK_BATCH = 1000;
+const IDLE_MS = 5000;
+
+export interface BlobReleaseDeps {
+  metadata: MetadataPort;
+  chunks: ChunkPort;
+  shards(): readonly number[];
+  /** Who orders drops for a shard (R21). */
+  fenceOf(shard: number): Fence;
+  /** How long readers of a version that is gone may still need its data: LIMITS.readingGraceMs but in tests. */
+  readingGraceMs: number;
+}
+
+export function createBlobRelease(deps: BlobReleaseDeps): Worker {
+  const { metadata, chunks, shards, fenceOf, readingGraceMs } = deps;
+  const cursors = createQueueCursors();
+
+  async function releasePages(shard: number, manifestId: BlobId, signal: AbortSignal): Promise<void> {
+    for (let page = 0, isLast = false; !isLast; page++) {
+      signal.throwIfAborted();
+      const command = { manifestId, page };
+      const reply = await metadata.execute({ shard }, 'release-manifest-page', command);
+      isLast = doneValue(reply).isLast;
+    }
+  }
+
+  return createShardWorker({
+    name: 'release-blobs',
+    shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      const query = { ...cursors.from(shard), olderThanMs: readingGraceMs, limit: BLOB_BATCH };
+      const { blobs } = doneValue(await metadata.query({ shard }, 'list-condemned', query));
+      const last = blobs.at(-1);
+      if (last === undefined) return false;
+      for (const { blobId, blob } of blobs) {
+        if (blob.kind === 'manifest') await releasePages(shard, blobId, signal);
+      }
+      for (const ids of chunkBatches(blobs)) {
+        signal.throwIfAborted();
+        await chunks.drop(ids, fenceOf(shard));
+      }
+      // Rows last: as long as they are there, what could not be dropped is tried again.
+      const blobIds = blobs.map(({ blobId }) => blobId);
+      doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
+      cursors.advance(shard, last.blob.condemnedAtMs ?? 0);
+      return blobs.length === BLOB_BATCH;
+    },
+  });
+}
+
+function* chunkBatches(blobs: readonly { blobId: BlobId; blob: BlobRecord }[]): Generator<ChunkId[]> {
+  let batch: ChunkId[] = [];
+  for (const { blobId, blob } of blobs) {
+    if (blob.kind === 'manifest' || blob.storage === 'inline') continue;
+    for (let index = 0; index < chunkCount(blob); index++) {
+      batch.push({ blobId, index });
+      if (batch.length < CHUNK_BATCH) continue;
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,74 @@
+// R30, for the blobs' home: asks the claiming shards what became of claims that nobody has confirmed. One that is held
+// is confirmed; one that is not, and that no commit can use any more, is dropped; the others are asked about later.
+import { LIMITS } from '../../model/limits.ts';
+import { idTimeMs } from '../../model/names.ts';
+import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+
+const BATCH = 250;
+const IDLE_MS = 60_000;
+/** A claim is made within a day of its link id: looks need not go back further than the oldest open one and this. */
+const LOOK_BACK_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
+
+type Claim = ResultOf<'list-pending-claims'>['claims'][number];
+type Settled = CommandOf<'settle-claims'>['claims'][number];
+
+export function createClaimResolver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
+  const { metadata, shards } = deps;
+  const cursors = createQueueCursors();
+
+  /** What the claiming shard says; nothing of claims that it may still commit. */
+  async function ask(shard: number, claims: readonly Claim[]): Promise<Settled[]> {
+    // The time first, the look-up second: what is not held at a committed time past its age never will be.
+    const tick = await metadata.execute({ shard }, 'tick', {});
+    if (tick.kind !== 'done') return [];
+    const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
+    return names.flatMap((name, at): Settled[] => {
+      if (held[at]) return [{ ...name, verdict: 'confirmed' }];
+      const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.linkIdAgeMaxMs;
+      return isTooLate ? [{ ...name, verdict: 'dropped' }] : [];
+    });
+  }
+
+  /** Asks about one page of claims; gives those that stay open. */
+  async function settle(shard: number, page: readonly Claim[]): Promise<Claim[]> {
+    const claims: Settled[] = [];
+    for (const [claimingShard, asked] of Map.groupBy(page, (claim) => claim.shard)) {
+      claims.push(...(await ask(claimingShard, asked)));
+    }
+    if (claims.length > 0) doneValue(await metadata.execute({ shard }, 'settle-claims', { claims }));
+    const settled = new Set(claims.map(({ blobId, linkId }) => `${blobId} ${linkId}`));
+    return page.filter(({ blobId, linkId }) => !settled.has(`${blobId} ${linkId}`));
+  }
+
+  return createShardWorker({
+    name: 'resolve-claims',
+    shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      let oldestOpenMs = Number.POSITIVE_INFINITY;
+      let after: Claim | undefined;
+      do {
+        signal.throwIfAborted();
+        const query = {
+          ...cursors.from(shard),
+          ...(after && { after }),
+          olderThanMs: LIMITS.claimResolveAfterMs,
+          limit: BATCH,
+        };
+        const reply = await metadata.query({ shard }, 'list-pending-claims', query);
+        const { claims } = doneValue(reply);
+        for (const { linkId } of await settle(shard, claims)) {
+          oldestOpenMs = Math.min(oldestOpenMs, idTimeMs(linkId));
+        }
+        after = claims.length === BATCH ? claims.at(-1) : undefined;
+        if (after === undefined && reply.kind === 'done') {
+          cursors.advance(shard, Math.max(0, Math.min(oldestOpenMs, reply.timeMs - LOOK_BACK_MS)));
+        }
+      } while (after !== undefined);
+      return false;
+    },
+  });
+}

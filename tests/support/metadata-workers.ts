@@ -1,0 +1,89 @@
+// The background jobs of metadata over the shards of metadata-shards.ts and a real chunk store, run by hand.
+import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
+import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
+import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import { chunkCount } from '../../src/model/version.ts';
+import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import { openChunkStore } from '../../src/storage/chunk-store.ts';
+import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
+import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
+
+export const MINUTE = 60_000;
+export const DAY = 24 * 60 * MINUTE;
+
+type WorkerName = 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
+
+export interface Background {
+  world: MetadataShards;
+  chunks: ChunkPort;
+  /** Fixed event names that were logged as warnings. */
+  warnings: string[];
+  workers: Record<WorkerName, Worker>;
+  /** Each until it is idle, in this order. */
+  run(...names: WorkerName[]): Promise<void>;
+  /** As after a start of the process: workers remember nothing. */
+  reopen(): void;
+  /** A blob with its chunks stored. */
+  newStored(sizeBytes: number, homeShard?: number): Promise<NewData>;
+  chunksLeft(): Promise<number>;
+}
+
+/** With BUCKET in shard 0, a reading grace of ten minutes, uploads kept for 31 days. */
+export async function openBackground(shardCount = 1): Promise<Background> {
+  const world = await openMetadata({ shardCount });
+  await world.createBucket();
+  const { clock } = world;
+  const warnings: string[] = [];
+  const nothing = () => {};
+  const warn = (_fields: object, event: string) => void warnings.push(event);
+  const log = { debug: nothing, info: nothing, error: nothing, warn };
+  const readSpace = async () => ({ freeBytes: 1e12, totalBytes: 1e12 });
+  const reserve = createDiskReserve({ readSpace, clock });
+  const chunks = await openChunkStore({ kv: createMemoryKv(CHUNK_COLUMNS), reserve, clock, log });
+
+  function openWorkers(): Record<WorkerName, Worker> {
+    const metadata = world.shards;
+    const shards = () => Array.from({ length: shardCount }, (_, shard) => shard);
+    const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
+    return {
+      condemn: createBlobCondemner({ metadata, shards }),
+      release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
+      resolve: createClaimResolver({ metadata, shards }),
+      deliver: createOutboxDelivery({ metadata, shards, log }),
+      expire: createUploadExpiry({ metadata, shards, uploadKeptMs: 31 * DAY }),
+      forget: createCompletedUploadForgetter({ metadata, shards }),
+    };
+  }
+
+  const background: Background = {
+    world,
+    chunks,
+    warnings,
+    workers: openWorkers(),
+    async run(...names) {
+      for (const name of names) {
+        while ((await background.workers[name].work(new AbortController().signal)).state === 'busy');
+      }
+    },
+    reopen() {
+      background.workers = openWorkers();
+    },
+    async newStored(sizeBytes, homeShard = 0) {
+      const data = world.newData({ sizeBytes, homeShard });
+      for (const use of data.uses) {
+        for (let index = 0; index < chunkCount(use); index++) {
+          await chunks.put({ blobId: use.blobId, index }, new Uint8Array(10));
+        }
+      }
+      return data;
+    },
+    chunksLeft: async () => (await chunks.usage()).chunkCount,
+  };
+  return background;
+}
