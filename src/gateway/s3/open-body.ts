@@ -13,6 +13,7 @@ import type { Seed } from './auth/authenticate.ts';
 import { createChunkSignatures } from './auth/chunk-signatures.ts';
 import type { PayloadForm } from './auth/payload-form.ts';
 import { openChunkedBody } from './auth/sigv4-chunked-body.ts';
+import type { OperationRow } from './operation.ts';
 import type { RequestBody } from './request-body.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -32,10 +33,16 @@ const ALGORITHM_OF_HEADER = new Map(
  */
 export function openBody(
   exchange: Exchange,
-  options: { headers: Headers; form: PayloadForm; seed: Seed | undefined; mayBeAbsent: boolean },
+  options: {
+    headers: Headers;
+    form: PayloadForm;
+    seed: Seed | undefined;
+    mayBeAbsent: boolean;
+    checksumOf?: OperationRow<never>['checksumOf'];
+  },
 ): RequestBody {
   const { headers, form, seed } = options;
-  const digests = readDigests(headers);
+  const digests = readDigests(headers, options.checksumOf ?? 'body');
   const intake = exchange.body;
   if (form.kind === 'plain') {
     const sizeBytes = plainSize(exchange, headers, options.mayBeAbsent);
@@ -82,14 +89,14 @@ function decodedSize(headers: Headers): number {
 }
 
 /** One checksum at most, in the headers or announced for the trailer. */
-function readDigests(headers: Headers): Digests {
+function readDigests(headers: Headers, checksumOf: 'body' | 'object'): Digests {
   const digests: { -readonly [Name in keyof Digests]: Digests[Name] } = {};
   const md5 = headers['content-md5'];
   if (md5 !== undefined) digests.contentMd5 = readMd5(md5);
   const given: ChecksumAlgorithm[] = [];
   for (const [header, algorithm] of ALGORITHM_OF_HEADER) {
     const value = headers[header];
-    if (value === undefined) continue;
+    if (value === undefined || checksumOf === 'object') continue;
     given.push(algorithm);
     digests.checksum = { algorithm, value: readChecksum(algorithm, value) };
   }

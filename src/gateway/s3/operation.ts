@@ -76,6 +76,8 @@ export interface OperationRow<Input> {
   readonly event?: string;
   /** `none`: a body is refused or drained; `xml`: read whole before parse; `stream`: handed to run. */
   readonly body: 'none' | 'xml' | 'stream';
+  /** What x-amz-checksum-* headers are of. Default the request's body; `object`: what the request makes (Complete). */
+  readonly checksumOf?: 'body' | 'object';
   /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */
   readonly bodyBytesMax?: number;
   /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */

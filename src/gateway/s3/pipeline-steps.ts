@@ -159,7 +159,14 @@ export async function openRequest(
   let xmlBody: Buffer = NO_BYTES;
   if (row.body === 'stream') body = openBody(exchange, { headers, form, seed, mayBeAbsent: false });
   if (row.body === 'xml') {
-    const document = openBody(exchange, { headers, form, seed, mayBeAbsent: true });
+    const { checksumOf } = row;
+    const document = openBody(exchange, {
+      headers,
+      form,
+      seed,
+      mayBeAbsent: true,
+      ...(checksumOf && { checksumOf }),
+    });
     xmlBody = await readDocument(document, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax);
   }
   const method = exchange.request.method ?? '';

@@ -36,6 +36,7 @@ export const completeMultipartUpload = defineOperation({
   logName: 'REST.POST.UPLOAD',
   event: 's3:ObjectCreated:CompleteMultipartUpload',
   body: 'xml',
+  checksumOf: 'object',
   bodyBytesMax: LIMITS.completeBodyBytesMax,
   errors: [
     'BadDigest',
