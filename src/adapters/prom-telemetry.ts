@@ -32,7 +32,7 @@ export const METRICS = {
     labels: ['operation'],
   },
   holdfast_s3_sent_bytes_total: { kind: 'counter', help: 'Bytes of answer bodies.', labels: ['operation'] },
-  holdfast_s3_requests_in_flight: { kind: 'gauge', help: 'S3 requests being served now.' },
+  holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
   holdfast_kv_commit_group_size: {

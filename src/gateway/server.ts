@@ -92,7 +92,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = openExchange({ request, response, viewer, clock });
     live.begin(exchange);
-    telemetry.gauge('holdfast_s3_requests_in_flight', live.count);
+    telemetry.gauge('holdfast_requests_in_flight', live.count);
     try {
       const label = bucketLabelOf(exchange.client.host, domains);
       const door = label === undefined ? findDoor(exchange.uri) : undefined;
@@ -102,7 +102,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       response.destroy();
     } finally {
       live.end(exchange);
-      telemetry.gauge('holdfast_s3_requests_in_flight', live.count);
+      telemetry.gauge('holdfast_requests_in_flight', live.count);
     }
   }
 
@@ -145,13 +145,20 @@ function carrier(options: {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }): FastifyInstance {
   const { settings, live, ids, serve } = options;
+  const begin = (request: IncomingMessage, response: ServerResponse) => {
+    // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
+    if (response.socket !== null) void serve(request, response);
+    else response.once('socket', () => void serve(request, response));
+  };
   const app = fastify({
     logger: false,
+    // Its own would answer JSON beside what we say (onClientError).
+    clientErrorHandler: () => {},
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: false },
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
-      void serve(request.raw, reply.raw);
+      begin(request.raw, reply.raw);
     },
     serverFactory: (onRequest) =>
       createListener(settings, {
@@ -165,7 +172,7 @@ function carrier(options: {
   });
   const carry = (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): void }) => {
     reply.hijack();
-    void serve(request.raw, reply.raw);
+    begin(request.raw, reply.raw);
   };
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
   for (const method of METHODS) {

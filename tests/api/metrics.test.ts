@@ -41,7 +41,7 @@ test('requests, bytes, commits and what is stored are counted', async () => {
   expect(figureOf(text, 'holdfast_s3_sent_bytes_total{operation="GetObject"}')).toBeGreaterThanOrEqual(
     100_000,
   );
-  expect(figureOf(text, 'holdfast_s3_requests_in_flight')).toBe(0);
+  expect(figureOf(text, 'holdfast_requests_in_flight')).toBe(1);
   expect(figureOf(text, 'holdfast_kv_commit_group_size_count{store="metadata"}')).toBeGreaterThan(2);
   expect(figureOf(text, 'holdfast_kv_commit_duration_seconds_count{store="chunks"}')).toBeGreaterThan(0);
   expect(figureOf(text, 'holdfast_objects')).toBe(1);

@@ -1,5 +1,6 @@
 // First and later starts: what is made, what is printed, what is kept, and what a signal does.
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -109,9 +110,11 @@ test.each([
 ] as const)('a second %s, a while after the first, ends the server at once', async (signal, code) => {
   const server = await start();
   await send(server, { method: 'PUT', path: '/slow' });
-  const slow = openRequest(server, { method: 'PUT', path: '/slow/key', headers: { 'content-length': '10' } });
+  const headers = { 'content-length': '10', expect: '100-continue' };
+  const slow = openRequest(server, { method: 'PUT', path: '/slow/key', headers });
   slow.on('error', () => {});
-  slow.write('12345');
+  slow.flushHeaders();
+  await once(slow, 'continue');
   process.kill(server.pid ?? 0, signal);
   for (let draining = false; !draining; draining = server.logs().some(({ event }) => event === 'draining')) {
     await new Promise((resolve) => setTimeout(resolve, 20));

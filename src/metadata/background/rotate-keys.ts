@@ -67,14 +67,17 @@ export function createKeyRotation(deps: {
     pass = newPass({ canBeLast: haveEnded(rotatedAtMs) });
   }
 
-  async function rewrapPage(): Promise<void> {
+  /** True when the page held nothing at all: the next one costs no more than a look. */
+  async function rewrapPage(): Promise<boolean> {
     const envelope = { shard: pass.shard };
     const query = {
       notKeyId: keyring.activeKeyId,
       limit: PAGE_ROWS,
       ...(pass.after && { after: pass.after }),
     };
-    const { items, next } = doneValue(await metadata.query(envelope, 'list-wrapped-keys', query));
+    const { items, next, scannedCount } = doneValue(
+      await metadata.query(envelope, 'list-wrapped-keys', query),
+    );
     if (items.length > 0) {
       const command = {
         items: items.map(({ row, wrapped }) => ({ row, expected: wrapped, replacement: rewrap(wrapped) })),
@@ -84,6 +87,7 @@ export function createKeyRotation(deps: {
     pass.foundCount += items.length;
     pass.after = next;
     if (next === undefined) pass.shard++;
+    return scannedCount === 0;
   }
 
   function rewrap(wrapped: WrappedKek): WrappedKek {
@@ -117,7 +121,7 @@ export function createKeyRotation(deps: {
         await removeOlderKeys();
         return { state: 'busy' };
       }
-      await rewrapPage();
+      while ((await rewrapPage()) && pass.shard < metadata.shardCount);
       if (pass.shard < metadata.shardCount) return { state: 'busy' };
       const isHeldUp = pass.foundCount === 0 && !pass.canBeLast;
       endPass();
