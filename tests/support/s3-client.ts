@@ -70,9 +70,11 @@ export function canonicalOf(
     .map((pair) => {
       const equals = pair.indexOf('=');
       const [name, value] = equals === -1 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
-      return `${encode(decode(name))}=${encode(decode(value))}`;
+      return [encode(decode(name)), encode(decode(value))] as const;
     })
-    .sort();
+    // By name first: the joined text would put "a%20=" before "a=".
+    .sort(([a, x], [b, y]) => (a === b ? Number(x > y) - Number(x < y) : Number(a > b) - Number(a < b)))
+    .map((pair) => pair.join('='));
   const lines = signedNames.map(
     (name) => `${name}:${(options.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`,
   );
