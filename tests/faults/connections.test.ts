@@ -182,7 +182,7 @@ test.each([10 * KiB, 900 * KiB, 5 * MiB])(
 
 test.each([
   ['nonsense', 'nonsense\r\n\r\n'],
-  ['no host', 'GET / HTTP/1.1\r\n\r\n'],
+  ['no host', 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n'],
   ['two lengths', 'PUT /conn/x HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx'],
   [
     'length and chunks',
