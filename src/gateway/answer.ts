@@ -52,10 +52,9 @@ async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
     const isRewound =
       !exchange.client.isProxied &&
       rewindConnection(request, response, { headerBytesMax: LIMITS.headerBytesMax });
-    if (isRewound) {
-      body.awaitsContinue = false;
-      return 'none';
-    }
+    // Either way it is too late to ask for the body.
+    body.awaitsContinue = false;
+    if (isRewound) return 'none';
   } else if (status < 400 && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) {
     // A body that the operation has no use for.
     return 'none';

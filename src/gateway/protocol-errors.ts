@@ -8,9 +8,12 @@ interface ParserError extends Error {
   code?: string;
 }
 
-/** The error of the catalogue for one of Node's. */
-export function protocolError(error: ParserError): AppError {
+/** The error of the catalogue for one of Node's; undefined when there is nobody left to tell. */
+export function protocolError(error: ParserError): AppError | undefined {
   switch (error.code) {
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return undefined;
     case 'HPE_HEADER_OVERFLOW':
       return new AppError('RequestHeaderSectionTooLarge');
     case 'ERR_HTTP_REQUEST_TIMEOUT':

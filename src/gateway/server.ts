@@ -2,7 +2,7 @@
 // the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
 import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import fastify, { type FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert } from '../lib/assert.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
@@ -164,22 +164,19 @@ function carrier(options: {
       createListener(settings, {
         onRequest,
         onConnection: (socket) => live.addSocket(socket),
-        onClientError: (error, socket) => {
+        onClientError(error, socket) {
           const appError = protocolError(error);
-          if (!live.breakOff(socket as never, appError)) refuseConnection(socket as never, appError, ids);
+          if (appError === undefined) socket.destroy();
+          else if (!live.breakOff(socket, appError)) refuseConnection(socket, appError, ids);
         },
       }),
   });
-  const carry = (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): void }) => {
-    reply.hijack();
-    begin(request.raw, reply.raw);
-  };
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
   for (const method of METHODS) {
     if (method !== 'CONNECT') app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
-  app.all('*', carry as never);
-  app.setNotFoundHandler(carry as never);
+  app.all('*', carry);
+  app.setNotFoundHandler(carry);
   return app;
 }
 

@@ -19,7 +19,7 @@ import type { RequestBody } from './request-body.ts';
 import { type ContextDependencies, mayDo } from './request-context.ts';
 import { type Reply, sendError, settleError } from './respond.ts';
 import { screenHeaders } from './screen-headers.ts';
-import type { Target } from './target.ts';
+import { parseTarget, type Target } from './target.ts';
 import type { UnsupportedOperation } from './unsupported.ts';
 
 export interface S3Dependencies extends ContextDependencies {
@@ -61,6 +61,17 @@ export function beginRecord(deps: S3Dependencies, exchange: Exchange): AccessRec
     referer: values.referer,
     tls: exchange.client.tls,
   });
+}
+
+// ---- 2 ----
+
+/** BadRequest unless there is one Host (RFC 9112 3.2; HTTP/1.0 may do without), and what parseTarget throws. */
+export function readTarget(exchange: Exchange, bucketLabel: string | undefined): Target {
+  const hostCount = exchange.headers.sentNames.filter((name) => name === 'host').length;
+  if (hostCount > 1 || (hostCount === 0 && exchange.request.httpVersion !== '1.0')) {
+    throw new AppError('BadRequest', { message: 'A request has one Host header.' });
+  }
+  return parseTarget(exchange.uri, bucketLabel);
 }
 
 // ---- 3 ----

@@ -9,12 +9,13 @@ import {
   identify,
   matchOperation,
   openRequest,
+  readTarget,
   resolveBucket,
   type S3Dependencies,
 } from './pipeline-steps.ts';
 import { createContext } from './request-context.ts';
 import { sendResult } from './respond.ts';
-import { checkNames, parseTarget } from './target.ts';
+import { checkNames } from './target.ts';
 
 /** `bucketLabel`: the bucket that the host names (virtual-host style). Never rejects. */
 export async function serveS3(
@@ -27,7 +28,7 @@ export async function serveS3(
   const reply = { exchange, record, clock: deps.clock, log: deps.log };
   try {
     // 2 Target.
-    const target = parseTarget(exchange.uri, bucketLabel);
+    const target = readTarget(exchange, bucketLabel);
     // 3 Match.
     const { row, headers } = matchOperation(deps, { exchange, target, record });
     const names = checkNames(target);
