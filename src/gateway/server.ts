@@ -145,7 +145,9 @@ function carrier(options: {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }): FastifyInstance {
   const { settings, live, ids, serve } = options;
-  const begin = (request: IncomingMessage, response: ServerResponse) => {
+  const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
+    reply.hijack();
+    const response = reply.raw;
     // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
     if (response.socket !== null) void serve(request, response);
     else response.once('socket', () => void serve(request, response));
@@ -156,10 +158,8 @@ function carrier(options: {
     clientErrorHandler: () => {},
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: false },
-    frameworkErrors: (_error, request, reply) => {
-      reply.hijack();
-      begin(request.raw, reply.raw);
-    },
+    // A path that its router cannot read is ours to judge.
+    frameworkErrors: (_error, request, reply) => carry(request, reply),
     serverFactory: (onRequest) =>
       createListener(settings, {
         onRequest,
