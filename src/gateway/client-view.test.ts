@@ -1,0 +1,77 @@
+import type { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createClientViewer } from './client-view.ts';
+import { readHeaders } from './request-headers.ts';
+
+const socketOf = (remoteAddress: string) => ({ remoteAddress }) as Socket;
+const viewer = createClientViewer({
+  trustedProxies: ['10.0.0.0/8', '192.0.2.7', 'fd00::/8'],
+  publicNames: ['https://s3.example.com', 'files.example.com:8443'],
+});
+const forwarded = readHeaders(
+  [
+    ['Host', 'inner:9000'],
+    ['X-Forwarded-For', 'spoofed, 198.51.100.9, 10.1.1.1'],
+    ['X-Forwarded-Host', 'bucket.s3.example.com'],
+    ['X-Forwarded-Proto', 'https'],
+  ].flat(),
+);
+
+test('forwarded headers of a trusted proxy are believed', () => {
+  expect(viewer.view(socketOf('::ffff:10.2.3.4'), forwarded)).toEqual({
+    remoteAddress: '198.51.100.9',
+    host: 'bucket.s3.example.com',
+    scheme: 'https',
+    tls: undefined,
+    isProxied: true,
+  });
+  expect(viewer.view(socketOf('fd00::1'), forwarded).remoteAddress).toBe('198.51.100.9');
+});
+
+test('those of anybody else mean nothing', () => {
+  for (const address of ['192.0.2.8', '11.0.0.1', '2001:db8::1', '']) {
+    expect(viewer.view(socketOf(address), forwarded)).toEqual({
+      remoteAddress: address,
+      host: 'inner:9000',
+      scheme: 'http',
+      tls: undefined,
+      isProxied: false,
+    });
+  }
+});
+
+test('a proxy that says nothing, or nonsense', () => {
+  const bare = readHeaders([
+    'Host',
+    'h',
+    'X-Forwarded-For',
+    'unknown, ',
+    'X-Forwarded-Proto',
+    'gopher',
+    'X-Forwarded-Host',
+    ' ',
+  ]);
+  expect(viewer.view(socketOf('192.0.2.7'), bare)).toMatchObject({
+    remoteAddress: '192.0.2.7',
+    host: 'h',
+    scheme: 'http',
+  });
+  const allTrusted = readHeaders(['Host', 'h', 'X-Forwarded-For', '10.0.0.1, 10.0.0.2']);
+  expect(viewer.view(socketOf('192.0.2.7'), allTrusted).remoteAddress).toBe('10.0.0.1');
+});
+
+test('a signature may be for the forwarded host, a public name, and with or without the default port', () => {
+  const client = viewer.view(socketOf('10.0.0.1'), forwarded);
+  expect(viewer.otherHosts(client, 'inner:9000', 'bucket')).toEqual([
+    'bucket.s3.example.com',
+    'bucket.s3.example.com:443',
+    'bucket.files.example.com:8443',
+  ]);
+  const direct = viewer.view(socketOf('1.2.3.4'), readHeaders(['Host', 'h:80']));
+  expect(viewer.otherHosts(direct, 'h:80', undefined)).toEqual([
+    'h',
+    's3.example.com',
+    's3.example.com:80',
+    'files.example.com:8443',
+  ]);
+});

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { hoistedHeaders } from './hoisted-headers.ts';
+import { parseQuery } from './query.ts';
+
+const of = (query: string, headers: Record<string, string> = {}) => ({
+  ...hoistedHeaders(headers, parseQuery(query).parameters),
+});
+
+test('headers in a presigned query mean what they mean as headers', () => {
+  expect(of('X-Amz-Signature=s&X-Amz-Expires=1&x-amz-acl=public-read&X-Amz-Meta-A=%C3%A9&prefix=x')).toEqual({
+    'x-amz-acl': 'public-read',
+    'x-amz-meta-a': '\u00c3\u00a9',
+  });
+});
+
+test('a header that was sent wins; checksums of the presigning are left alone', () => {
+  expect(of('X-Amz-Signature=s&x-amz-acl=public-read', { 'x-amz-acl': 'private' })).toEqual({
+    'x-amz-acl': 'private',
+  });
+  expect(
+    of('X-Amz-Signature=s&x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32'),
+  ).toEqual({});
+});
+
+test('without a signature in the query nothing is a header', () => {
+  expect(of('x-amz-acl=public-read')).toEqual({});
+});
