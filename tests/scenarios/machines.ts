@@ -1,6 +1,9 @@
 // The state machines that scenarios run on: tests/scenarios/<name>/*.txt runs on the machine of that name.
 import { unpackPlain } from '../../src/lib/record-codec.ts';
 import type { StateMachine, TableRef } from '../../src/ports/state-machine.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import type { Shards } from '../../src/shard/shards.ts';
+import { metadataScenario } from './metadata-machine.ts';
 import { noteMachine, noteTables } from './note-machine.ts';
 
 export interface ScenarioMachine {
@@ -9,6 +12,8 @@ export interface ScenarioMachine {
   tables: Readonly<Record<string, TableRef>>;
   /** How values of a table are shown; by default as records, or bytes. */
   show?: Readonly<Record<string, (value: Uint8Array) => unknown>>;
+  /** Background workers for `work`, besides the engine's; made anew when the shards are opened anew. */
+  workers?(deps: { shards: Shards; note(event: string): void }): readonly Worker[];
 }
 
 export const MACHINES: Readonly<Record<string, ScenarioMachine>> = {
@@ -17,4 +22,5 @@ export const MACHINES: Readonly<Record<string, ScenarioMachine>> = {
     tables: noteTables,
     show: { buckets: unpackPlain, notes: unpackPlain },
   },
+  metadata: metadataScenario,
 };

@@ -20,7 +20,7 @@
 //   rows SHARD TABLE             prints the rows of a table: key = value. The engine's tables are engine.applied, ...
 //   counters SHARD NAME...       prints committed counters
 //   time SHARD                   prints time and number of the last committed entry
-//   work WORKER                  runs a background worker of the engine until it is idle
+//   work WORKER                  runs a background worker until it is idle
 //   let NAME PATH                names a part of the last `done` outcome (upload.uploadId): $NAME stands for it in
 //                                later directives, and in the output where it has 8 characters or more
 // Bytes in JSON are {"hex": "..."} or {"utf8": "..."}; output shows long ones by size and digest.

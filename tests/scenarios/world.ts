@@ -6,6 +6,7 @@ import { must } from '../../src/lib/assert.ts';
 import { unpackPlain } from '../../src/lib/record-codec.ts';
 import type { Envelope, Reply } from '../../src/ports/metadata.ts';
 import type { TableRef } from '../../src/ports/state-machine.ts';
+import type { Worker } from '../../src/ports/worker.ts';
 import { readCounters } from '../../src/shard/counters.ts';
 import { decodeApplied } from '../../src/shard/entry-rows.ts';
 import { ENGINE_TABLES, keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
@@ -35,7 +36,7 @@ export interface World {
   run(directive: string): Promise<string[]>;
 }
 
-export function createWorld({ machine, tables, show = {} }: ScenarioMachine): World {
+export function createWorld({ machine, tables, show = {}, workers: makeWorkers }: ScenarioMachine): World {
   const kv = createMemoryKv(SHARD_COLUMNS);
   const coordinator = createLocalCoordinator(kv);
   const clock = createManualClock(Date.parse(START));
@@ -45,6 +46,7 @@ export function createWorld({ machine, tables, show = {} }: ScenarioMachine): Wo
   let random = createSeededRandom(1);
   let shardCount = SHARD_COUNT_DEFAULT;
   let opened: Shards | undefined;
+  let workers: readonly Worker[] = [];
   /** Tells the shards of now from those before a crash. */
   let openCount = 0;
   let lastValue: unknown;
@@ -63,6 +65,8 @@ export function createWorld({ machine, tables, show = {} }: ScenarioMachine): Wo
         if (opening === openCount) events.push(`fatal: ${error.message}`);
       },
     });
+    const note = (event: string) => void events.push(event);
+    workers = [...opened.workers, ...(makeWorkers?.({ shards: opened, note }) ?? [])];
     return opened;
   }
 
@@ -105,8 +109,9 @@ export function createWorld({ machine, tables, show = {} }: ScenarioMachine): Wo
   }
 
   async function work(name: string): Promise<string[]> {
+    await shards();
     const worker = must(
-      (await shards()).workers.find((found) => found.name === name),
+      workers.find((found) => found.name === name),
       `no worker ${name}`,
     );
     let unitCount = 1;

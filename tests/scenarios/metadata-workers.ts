@@ -1,0 +1,45 @@
+// The background workers of metadata for scenarios, over storage that only says what it is told to drop.
+import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
+import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import type { Shards } from '../../src/shard/shards.ts';
+import { shortBlob } from './short-ids.ts';
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+export function metadataWorkers(deps: { shards: Shards; note(event: string): void }): Worker[] {
+  const { shards: metadata, note } = deps;
+  const shards = () => Array.from({ length: metadata.shardCount }, (_, shard) => shard);
+  const nothing = () => {};
+  const log = {
+    debug: nothing,
+    info: nothing,
+    error: nothing,
+    warn: (_: object, event: string) => note(event),
+  };
+  const unused = () => Promise.reject(new Error('scenarios have no chunks'));
+  const chunks: ChunkPort = {
+    put: unused,
+    get: unused,
+    list: unused,
+    usage: unused,
+    async drop(ids) {
+      for (const { blobId, index } of ids) note(`dropped ${shortBlob(blobId)} chunk ${index}`);
+    },
+  };
+  const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
+  return [
+    createBlobCondemner({ metadata, shards }),
+    createBlobRelease({ metadata, shards, chunks, fenceOf, readingGraceMs: 10 * MINUTE }),
+    createClaimResolver({ metadata, shards }),
+    createOutboxDelivery({ metadata, shards, log }),
+    createUploadExpiry({ metadata, shards, uploadKeptMs: 31 * DAY }),
+    createCompletedUploadForgetter({ metadata, shards }),
+  ];
+}
