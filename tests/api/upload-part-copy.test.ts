@@ -90,6 +90,12 @@ test.each([
   if (type === 'FULL_OBJECT') expect(fieldsOf(completed)[`Checksum${algorithm}`]).toBe(sum);
 });
 
+test('a part of the source that is meant', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'as it was' });
+  const etag = createHash('md5').update(source).digest('hex');
+  expectStatus(await copyPart(upload, { headers: { 'x-amz-copy-source-if-match': `"${etag}"` } }), 200);
+});
+
 test('an empty object is a part', async () => {
   await api.put(bucket, 'empty', '');
   const upload = await beginUpload(api, { bucket, key: 'of nothing' });
@@ -118,6 +124,11 @@ test.each<[string, Parameters<typeof copyPart>[1], Parameters<typeof expectError
     'a condition on the source',
     { headers: { 'x-amz-copy-source-if-none-match': '"0"' } },
     { status: 501, code: 'NotImplemented' },
+  ],
+  [
+    'a source that is no longer the one meant',
+    { headers: { 'x-amz-copy-source-if-match': '"0"' } },
+    { status: 412, code: 'PreconditionFailed', Condition: 'x-amz-copy-source-If-Match' },
   ],
 ])('%s is refused, and no part is stored', async (_name, part, expected) => {
   const upload = await beginUpload(api, { bucket, key: 'refused' });

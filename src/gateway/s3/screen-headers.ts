@@ -5,7 +5,7 @@ import { CHECKSUM_ALGORITHMS, checksumHeader } from '../../model/checksums.ts';
 import { AppError, type ErrorCode } from '../../model/errors.ts';
 import type { OperationMatch } from './operation.ts';
 
-type Scope = 'all' | 'object-write' | 'put';
+type Scope = 'all' | 'object-write' | 'put' | 'object-copy';
 
 interface Screen {
   /** A header's name, or the beginning of several with a '*' at its end. */
@@ -44,6 +44,8 @@ const SCREENS: readonly Screen[] = [
   { header: 'if-unmodified-since', scope: 'object-write' },
   { header: 'x-amz-if-match-*', scope: 'object-write' },
   { header: 'x-amz-copy-source-if-*', scope: 'put' },
+  // Today's SDKs send it with each part of a managed copy: UploadPartCopy honours it.
+  { header: 'x-amz-copy-source-if-match', scope: 'object-copy' },
   { header: 'x-amz-write-offset-bytes', scope: 'put' },
   // Keys of the customer's, and key management.
   { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
@@ -96,6 +98,8 @@ function isInScope(scope: Scope, match: OperationMatch): boolean {
       return true;
     case 'put':
       return match.method === 'PUT';
+    case 'object-copy':
+      return match.method === 'PUT' && match.query?.includes('uploadId') !== true;
     case 'object-write':
       return match.on === 'object' && match.method !== 'GET' && match.method !== 'HEAD';
   }

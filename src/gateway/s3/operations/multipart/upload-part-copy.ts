@@ -15,6 +15,7 @@ import { findUpload } from '../../find-upload.ts';
 import { openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { parseCopyRange } from '../../ranges.ts';
+import { judgeRead, type Validators } from '../../read-conditions.ts';
 import { s3Document } from '../../vendor.ts';
 
 type PartCopyInput = ReturnType<typeof parse>;
@@ -24,7 +25,15 @@ export const uploadPartCopy = defineOperation({
   match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'], header: 'x-amz-copy-source' },
   logName: 'REST.COPY.PART',
   body: 'none',
-  errors: ['InvalidArgument', 'InvalidRange', 'InvalidRequest', 'NoSuchKey', 'NoSuchUpload', 'NoSuchVersion'],
+  errors: [
+    'InvalidArgument',
+    'InvalidRange',
+    'InvalidRequest',
+    'NoSuchKey',
+    'NoSuchUpload',
+    'NoSuchVersion',
+    'PreconditionFailed',
+  ],
   differences:
     'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range.',
   parse,
@@ -41,6 +50,7 @@ function parse({ bucket, key, query, headers }: OperationRequest) {
     source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
     expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
     range: parseRange(headers['x-amz-copy-source-range']),
+    ifMatch: headers['x-amz-copy-source-if-match'],
   };
 }
 
@@ -60,6 +70,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   const { key, uploadId, partNumber, range } = input;
   const upload = await findUpload(context, { key, uploadId });
   const source = await openCopySource(context, input.source, input.expectedOwner);
+  requireMatch(source.found.version, input.ifMatch);
   requireBytes(source.found.version.sizeBytes, range);
   const { versionId } = source;
   const part = await context.objects.copyPart({
@@ -87,6 +98,12 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
     headers: { 'x-amz-copy-source-version-id': source.shownVersionId },
     body: { kind: 'xml', text },
   };
+}
+
+/** Every part of a managed copy names the ETag with which the copy began, so that no other version slips in. */
+function requireMatch(version: Validators, ifMatch: string | undefined): void {
+  if (ifMatch === undefined || judgeRead({ 'if-match': ifMatch }, version).kind === 'met') return;
+  throw new AppError('PreconditionFailed', { fields: { Condition: 'x-amz-copy-source-If-Match' } });
 }
 
 /** s3-behaviour 32: a range beyond the source is InvalidRange. A part holds 5 GiB at most. */
