@@ -1,0 +1,143 @@
+// The load generator: a process of its own, told by one JSON argument, telling by JSON lines. A closed loop: each worker
+// sends its next request when the answer to the last one is read, so latency and rate belong together.
+import { build } from 'hdr-histogram-js';
+import { LoadClient } from './client.ts';
+import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
+import { NoneLeft, Payload, preparedPath, succeed, WORKLOAD_TABLE } from './workloads.ts';
+
+const PROGRESS_MS = 1000;
+const PREPARE_WORKERS = 32;
+const ERRORS_SHOWN = 5;
+const MICROSECONDS_MAX = 600_000_000;
+
+const tell = (message: LoadMessage) => process.stdout.write(`${JSON.stringify(message)}\n`);
+
+async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
+  const client = new LoadClient(spec.target);
+  const created = await client.send({ method: 'PUT', path: `/${spec.bucket}` });
+  if (created.status >= 300 && created.status !== 409) throw new Error(`CreateBucket: ${created.status}`);
+  await client.close();
+  if (!WORKLOAD_TABLE[spec.workload].needsObjects) return;
+  const startedAt = performance.now();
+  let next = 0;
+  let told = startedAt;
+  const worker = async () => {
+    const own = new LoadClient(spec.target);
+    while (next < spec.preparedCount) {
+      await succeed(own, { method: 'PUT', path: preparedPath(spec, next++), ...payload.asBody() });
+      if (performance.now() - told > PROGRESS_MS) {
+        told = performance.now();
+        tell({
+          kind: 'progress',
+          phase: 'prepare',
+          operationCount: next,
+          errorCount: 0,
+          seconds: (told - startedAt) / 1000,
+        });
+      }
+    }
+    await own.close();
+  };
+  const workerCount = Math.min(PREPARE_WORKERS, Math.max(1, Math.floor(256e6 / Math.max(spec.sizeBytes, 1))));
+  await Promise.all(Array.from({ length: workerCount }, worker));
+}
+
+class Meter {
+  readonly histogram = build({
+    lowestDiscernibleValue: 1,
+    highestTrackableValue: MICROSECONDS_MAX,
+    numberOfSignificantValueDigits: 3,
+  });
+  operationCount = 0;
+  errorCount = 0;
+  bytes = 0;
+  keys = 0;
+  readonly errors: string[] = [];
+
+  fail(error: unknown): void {
+    this.errorCount++;
+    if (this.errors.length < ERRORS_SHOWN)
+      this.errors.push(error instanceof Error ? error.message : String(error));
+  }
+
+  latency(): LatencyMs {
+    const at = (percentile: number) => this.histogram.getValueAtPercentile(percentile) / 1000;
+    return {
+      mean: this.histogram.mean / 1000,
+      p50: at(50),
+      p90: at(90),
+      p99: at(99),
+      p999: at(99.9),
+      max: this.histogram.maxValue / 1000,
+    };
+  }
+}
+
+async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
+  const workload = WORKLOAD_TABLE[spec.workload];
+  const startedAt = performance.now();
+  const measureFrom = startedAt + spec.warmupMs;
+  const until = measureFrom + spec.durationMs;
+  const meter = new Meter();
+  let cpuFrom = process.cpuUsage();
+  let endedAt = measureFrom;
+  const warm = setTimeout(() => {
+    cpuFrom = process.cpuUsage();
+  }, spec.warmupMs);
+  const progress = setInterval(() => {
+    const seconds = (performance.now() - startedAt) / 1000;
+    const phase = performance.now() < measureFrom ? 'warm-up' : 'measure';
+    tell({
+      kind: 'progress',
+      phase,
+      operationCount: meter.operationCount,
+      errorCount: meter.errorCount,
+      seconds,
+    });
+  }, PROGRESS_MS);
+  const run = async (worker: number) => {
+    const client = new LoadClient(spec.target);
+    for (let step = 0, now = performance.now(); now < until; step++) {
+      const from = now;
+      try {
+        const moved = await workload.run({ spec, client, worker, step, payload });
+        now = performance.now();
+        // Only what lies wholly within the measured time counts.
+        if (from >= measureFrom && now <= until) {
+          meter.operationCount++;
+          meter.bytes += moved.bytes;
+          meter.keys += moved.keys;
+          meter.histogram.recordValue(Math.max(1, Math.round((now - from) * 1000)));
+          endedAt = Math.max(endedAt, now);
+        }
+      } catch (error) {
+        if (error instanceof NoneLeft) break;
+        now = performance.now();
+        meter.fail(error);
+      }
+    }
+    await client.close();
+  };
+  await Promise.all(Array.from({ length: spec.concurrency }, (_, worker) => run(worker)));
+  clearTimeout(warm);
+  clearInterval(progress);
+  const cpu = process.cpuUsage(cpuFrom);
+  return {
+    workload: spec.workload,
+    sizeBytes: spec.sizeBytes,
+    concurrency: spec.concurrency,
+    seconds: Math.max(0.001, (endedAt - measureFrom) / 1000),
+    operationCount: meter.operationCount,
+    errorCount: meter.errorCount,
+    errors: meter.errors,
+    bytes: meter.bytes,
+    keys: meter.keys,
+    latencyMs: meter.latency(),
+    clientCpuSeconds: (cpu.user + cpu.system) / 1e6,
+  };
+}
+
+const spec = JSON.parse(process.argv[2] ?? '{}') as LoadSpec;
+const payload = new Payload(spec);
+if (!spec.workload.startsWith('plain-')) await prepare(spec, payload);
+tell({ kind: 'result', result: await measure(spec, payload) });

@@ -1,0 +1,77 @@
+// What the load generator is told and what it tells back: plain data between two processes.
+
+export const WORKLOADS = [
+  'put',
+  'get',
+  'head',
+  'list',
+  'delete',
+  'delete-objects',
+  'copy',
+  'multipart',
+  'mixed',
+  'plain-put',
+  'plain-get',
+] as const;
+export type WorkloadName = (typeof WORKLOADS)[number];
+
+export interface Target {
+  /** http://HOST:PORT */
+  endpoint: string;
+  accessKey: string;
+  secretKey: string;
+  region: string;
+}
+
+export interface LoadSpec {
+  target: Target;
+  workload: WorkloadName;
+  bucket: string;
+  /** Bytes of each object (for multipart: of each part). */
+  sizeBytes: number;
+  /** Requests in flight, each on a connection of its own. */
+  concurrency: number;
+  durationMs: number;
+  warmupMs: number;
+  /** Objects written beforehand for reads, lists and copies. */
+  preparedCount: number;
+  /** `signed`: x-amz-content-sha256 is the digest; `unsigned`: UNSIGNED-PAYLOAD. */
+  payload: 'signed' | 'unsigned';
+}
+
+export interface LatencyMs {
+  mean: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  p999: number;
+  max: number;
+}
+
+export interface LoadResult {
+  workload: WorkloadName;
+  sizeBytes: number;
+  concurrency: number;
+  seconds: number;
+  /** Requests that ended well. */
+  operationCount: number;
+  errorCount: number;
+  /** The first few errors, for people. */
+  errors: string[];
+  bytes: number;
+  /** Keys listed or deleted, where a request carries many. */
+  keys: number;
+  latencyMs: LatencyMs;
+  clientCpuSeconds: number;
+}
+
+/** Lines that the generator prints on stdout. */
+export type LoadMessage =
+  | {
+      kind: 'progress';
+      phase: 'prepare' | 'warm-up' | 'measure';
+      operationCount: number;
+      errorCount: number;
+      seconds: number;
+    }
+  | { kind: 'result'; result: LoadResult };

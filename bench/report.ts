@@ -1,0 +1,102 @@
+// Results as people read them: a Markdown table, JSON beside it, and a bar chart of ratios or shares as SVG.
+
+import { BarChart } from 'echarts/charts';
+import { GridComponent, LegendComponent, TitleComponent } from 'echarts/components';
+import { init, use } from 'echarts/core';
+import { SVGRenderer } from 'echarts/renderers';
+import type { LoadResult } from './load/spec.ts';
+import type { SuiteRow } from './suite.ts';
+
+use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
+
+export interface ReportRow {
+  row: SuiteRow;
+  /** One per round. */
+  own: LoadResult[];
+  other: LoadResult[];
+  /** The machine's bound in the row's unit; absent where none fits. */
+  bound?: number;
+  rssMaxMiB?: number;
+}
+
+/** The figure of a result in the row's unit. */
+export function figure(row: SuiteRow, result: LoadResult): number {
+  if (row.unit === 'MiB/s') return result.bytes / 1024 / 1024 / result.seconds;
+  return (row.unit === 'keys/s' ? result.keys : result.operationCount) / result.seconds;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? 0)
+    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+const number = (value: number) => (value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(1));
+
+export function toMarkdown(rows: readonly ReportRow[]): string {
+  const compared = rows.some(({ other }) => other.length > 0);
+  const heads = [
+    'workload',
+    'figure',
+    'unit',
+    'p50 ms',
+    'p99 ms',
+    'max ms',
+    'errors',
+    'client CPU s',
+    'share of bound',
+    'peak RSS MiB',
+  ];
+  if (compared) heads.push('other', 'ratio');
+  const lines = rows.map((entry) => {
+    const { row, own, other, bound } = entry;
+    const value = median(own.map((result) => figure(row, result)));
+    const latency = (pick: (result: LoadResult) => number) => number(median(own.map(pick)));
+    const cells = [
+      row.name,
+      number(value),
+      row.unit,
+      latency((result) => result.latencyMs.p50),
+      latency((result) => result.latencyMs.p99),
+      latency((result) => result.latencyMs.max),
+      String(own.reduce((sum, result) => sum + result.errorCount, 0)),
+      latency((result) => result.clientCpuSeconds),
+      bound === undefined ? '' : `${Math.round((100 * value) / bound)} %`,
+      entry.rssMaxMiB === undefined ? '' : number(entry.rssMaxMiB),
+    ];
+    if (compared) {
+      // Pair by pair, because the machine drifts between rounds.
+      const ratios = own.map((result, round) => {
+        const rival = other[round];
+        return rival === undefined ? Number.NaN : figure(row, result) / figure(row, rival);
+      });
+      cells.push(number(median(other.map((result) => figure(row, result)))), median(ratios).toFixed(2));
+    }
+    return `| ${cells.join(' | ')} |`;
+  });
+  return [`| ${heads.join(' | ')} |`, `|${heads.map(() => '---').join('|')}|`, ...lines].join('\n');
+}
+
+/** A bar per workload: ratio to the other endpoint where there is one, else share of the machine's bound. */
+export function toSvg(rows: readonly ReportRow[]): string {
+  const compared = rows.some(({ other }) => other.length > 0);
+  const shown = rows.filter(({ bound, other }) => (compared ? other.length > 0 : bound !== undefined));
+  const value = ({ row, own, other, bound }: ReportRow) => {
+    const figures = (results: readonly LoadResult[]) => median(results.map((result) => figure(row, result)));
+    return Number((figures(own) / (compared ? figures(other) : (bound ?? 1))).toFixed(3));
+  };
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width: 900, height: 80 + 34 * shown.length });
+  chart.setOption({
+    animation: false,
+    title: { text: compared ? 'Ratio to the other endpoint' : "Share of the machine's bound" },
+    grid: { left: 190, right: 60, top: 50, bottom: 30 },
+    xAxis: { type: 'value' },
+    yAxis: { type: 'category', inverse: true, data: shown.map(({ row }) => row.name) },
+    series: [{ type: 'bar', data: shown.map(value), label: { show: true, position: 'right' } }],
+  });
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return svg;
+}

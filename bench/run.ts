@@ -1,0 +1,215 @@
+// `npm run bench`: starts a server of its own (or takes --endpoint), measures the machine and then every row of the
+// suite, each in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
+// the machine hits both. Prints a table, and with --out writes table, JSON and chart.
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Command } from 'commander';
+import { startServer } from '../tests/support/start-server.ts';
+import type { LoadMessage, LoadResult, LoadSpec, Target } from './load/spec.ts';
+import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
+import { type ReportRow, toMarkdown, toSvg } from './report.ts';
+import { SUITE, type SuiteRow } from './suite.ts';
+
+const MiB = 1024 * 1024;
+
+interface Options {
+  endpoint?: string;
+  accessKey?: string;
+  secretKey?: string;
+  against?: string;
+  againstAccessKey?: string;
+  againstSecretKey?: string;
+  region: string;
+  only?: string;
+  seconds: string;
+  warmup: string;
+  rounds: string;
+  payload: 'signed' | 'unsigned';
+  out?: string;
+  machine: boolean;
+}
+
+const program = new Command('bench')
+  .description('measures an S3 endpoint, by default a server of its own with a temporary data folder')
+  .option('--endpoint <url>', 'measure this endpoint (with --access-key and --secret-key)')
+  .option('--access-key <key>')
+  .option('--secret-key <key>')
+  .option('--against <url>', 'measure this endpoint in turn, and print ratios')
+  .option('--against-access-key <key>', 'default: as --access-key')
+  .option('--against-secret-key <key>')
+  .option('--region <name>', 'region in signatures', 'us-east')
+  .option('--only <text>', 'only rows whose name contains this, without regard to case; several by comma')
+  .option('--seconds <n>', 'measured seconds of a row', '6')
+  .option('--warmup <n>', 'seconds before them', '2')
+  .option('--rounds <n>', 'times each row is measured; the median is shown', '1')
+  .option('--payload <kind>', 'signed or unsigned bodies', 'unsigned')
+  .option('--out <folder>', 'write results.md, results.json and results.svg there')
+  .option('--no-machine', "skip the machine's own bounds");
+
+const say = (text: string) => process.stderr.write(text);
+
+async function main(options: Options): Promise<void> {
+  const rows = SUITE.filter(({ name }) => isWanted(name, options.only));
+  const bounds = options.machine ? await measureMachine() : undefined;
+  if (bounds !== undefined)
+    say(
+      `machine: ${JSON.stringify(bounds, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`,
+    );
+  const own = await openOwn(options);
+  const other = openOther(options);
+  const report: ReportRow[] = [];
+  try {
+    for (const row of rows) report.push(await measureRow({ row, own, other, options, bounds }));
+  } finally {
+    await own.stop();
+  }
+  const table = toMarkdown(report);
+  process.stdout.write(`${table}\n`);
+  if (options.out !== undefined) await writeReport({ folder: options.out, table, report, bounds });
+}
+
+function isWanted(name: string, only: string | undefined): boolean {
+  if (only === undefined) return true;
+  return only.split(',').some((text) => name.toLowerCase().includes(text.trim().toLowerCase()));
+}
+
+interface Own {
+  target: Target;
+  pid?: number;
+  stop(): Promise<void>;
+}
+
+async function openOwn({ endpoint, accessKey = '', secretKey = '', region }: Options): Promise<Own> {
+  if (endpoint !== undefined)
+    return { target: { endpoint, accessKey, secretKey, region }, stop: async () => {} };
+  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+  const target = {
+    endpoint: server.endpoint,
+    accessKey: server.accessKey,
+    secretKey: server.secretKey,
+    region,
+  };
+  const stop = async () => void (await server.stop());
+  return server.pid === undefined ? { target, stop } : { target, stop, pid: server.pid };
+}
+
+function openOther(options: Options): Target | undefined {
+  if (options.against === undefined) return undefined;
+  return {
+    endpoint: options.against,
+    accessKey: options.againstAccessKey ?? options.accessKey ?? '',
+    secretKey: options.againstSecretKey ?? options.secretKey ?? '',
+    region: options.region,
+  };
+}
+
+async function measureRow(input: {
+  row: SuiteRow;
+  own: Own;
+  other: Target | undefined;
+  options: Options;
+  bounds: MachineBounds | undefined;
+}): Promise<ReportRow> {
+  const { row, own, other, options, bounds } = input;
+  const entry: ReportRow = { row, own: [], other: [] };
+  for (let round = 0; round < Number(options.rounds); round++) {
+    const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
+    entry.own.push(await generate({ ...spec, target: own.target }));
+    if (other !== undefined) entry.other.push(await generate({ ...spec, target: other }));
+  }
+  if (own.pid !== undefined) entry.rssMaxMiB = await peakRssMiB(own.pid);
+  const bound =
+    bounds === undefined ? undefined : await boundOf({ row, options, bounds, target: own.target });
+  if (bound !== undefined) entry.bound = bound;
+  return entry;
+}
+
+function specOf(input: { row: SuiteRow; options: Options; bucket: string }): Omit<LoadSpec, 'target'> {
+  const { row, options, bucket } = input;
+  return {
+    workload: row.workload,
+    bucket,
+    sizeBytes: row.sizeBytes,
+    concurrency: row.concurrency,
+    preparedCount: row.preparedCount,
+    durationMs: Number(options.seconds) * 1000,
+    // What uses up what was prepared must not do so before the clock runs.
+    warmupMs: row.workload.startsWith('delete') ? 0 : Number(options.warmup) * 1000,
+    payload: options.payload,
+  };
+}
+
+/** The rate that the machine allows the row, in the row's unit; HTTP bounds are measured at the row's own shape. */
+async function boundOf(input: {
+  row: SuiteRow;
+  options: Options;
+  bounds: MachineBounds;
+  target: Target;
+}): Promise<number | undefined> {
+  const { row, options, bounds, target } = input;
+  if (row.bound === 'kv-small') return row.unit === 'keys/s' ? undefined : bounds.kvSmallPerSecond;
+  if (row.bound === 'kv-large') return Math.min(bounds.kvLargeMiBps, bounds.md5MiBps * row.concurrency);
+  if (row.unit === 'keys/s') return undefined;
+  const plain = await startPlainServer();
+  const spec = specOf({ row: { ...row, workload: 'plain-get' }, options, bucket: 'plain' });
+  const result = await generate({
+    ...spec,
+    sizeBytes: row.workload === 'head' ? 0 : row.sizeBytes,
+    target: { ...target, endpoint: plain.endpoint },
+  });
+  await plain.stop();
+  return row.unit === 'MiB/s' ? result.bytes / MiB / result.seconds : result.operationCount / result.seconds;
+}
+
+/** Runs one generator to its end, with its progress on one line. */
+function generate(spec: LoadSpec): Promise<LoadResult> {
+  const label = `${spec.workload} ${spec.sizeBytes} B x${spec.concurrency} ${spec.target.endpoint}`;
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, 'load', 'generator.ts'), JSON.stringify(spec)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  return new Promise((resolve, reject) => {
+    let result: LoadResult | undefined;
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const message = JSON.parse(line) as LoadMessage;
+      if (message.kind === 'result') result = message.result;
+      else {
+        const { phase, operationCount, errorCount, seconds } = message;
+        say(`\r${label}: ${phase} ${seconds.toFixed(0)} s, ${operationCount} done, ${errorCount} errors   `);
+      }
+    });
+    child.once('close', (code) => {
+      say('\n');
+      if (result === undefined) return reject(new Error(`the generator ended with code ${code}: ${label}`));
+      for (const error of result.errors) say(`  error: ${error}\n`);
+      resolve(result);
+    });
+  });
+}
+
+async function peakRssMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+}
+
+async function writeReport(input: {
+  folder: string;
+  table: string;
+  report: ReportRow[];
+  bounds: MachineBounds | undefined;
+}): Promise<void> {
+  await mkdir(input.folder, { recursive: true });
+  await writeFile(join(input.folder, 'results.md'), `${input.table}\n`);
+  await writeFile(
+    join(input.folder, 'results.json'),
+    `${JSON.stringify({ bounds: input.bounds, rows: input.report }, null, 2)}\n`,
+  );
+  await writeFile(join(input.folder, 'results.svg'), toSvg(input.report));
+}
+
+await main(program.parse().opts<Options>());
