@@ -108,6 +108,15 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
     { status: 400, code: 'XAmzContentSHA256Mismatch' },
   ],
   [
+    'fewer bytes than announced',
+    'a\r\n0123456789\r\n0\r\n\r\n',
+    {
+      'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+      'x-amz-decoded-content-length': '11',
+    },
+    { status: 400, code: 'IncompleteBody' },
+  ],
+  [
     'too much user metadata',
     'x',
     { 'x-amz-meta-a': 'v'.repeat(2048) },

@@ -124,6 +124,20 @@ test.each<[string, number | string, Record<string, string>, Parameters<typeof ex
   expect(await partsOf(upload)).toEqual([]);
 });
 
+test('fewer bytes than announced are refused, and no part is stored', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'short' });
+  const answer = await sendPart(api, upload, {
+    partNumber: 1,
+    body: Buffer.from('a\r\n0123456789\r\n0\r\n\r\n'),
+    headers: {
+      'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+      'x-amz-decoded-content-length': '11',
+    },
+  });
+  expectError(answer, { status: 400, code: 'IncompleteBody' });
+  expect(await partsOf(upload)).toEqual([]);
+});
+
 test('more than 5 GiB is refused before it is sent', async () => {
   const upload = await beginUpload(api, { bucket, key: 'huge' });
   const sent = openRequest(api.server, {
