@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Bootstrap, in plain JavaScript so that any Node from 20 on can run it: installs the locked packages when they
 // are missing or not those of package-lock.json, then runs the program with the Node 24 that came with them.
-// `test` as the first argument runs the test runner, everything else goes to cmd/main.ts.
+// `test` as the first argument runs the test runner, `bench` the benchmark, everything else goes to cmd/main.ts.
 // Not here: settings, subcommands, anything of the server. Everything it says goes to stderr.
 
 import { spawn } from 'node:child_process';
@@ -20,7 +20,11 @@ const NATIVE_PACKAGE = '@nxtedition/rocksdb';
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const args = process.argv.slice(2);
-const isTestRun = args[0] === 'test';
+/** Programs beside the server: their first argument, and their file. */
+const PROGRAMS = { test: '../tests/support/run-tests.ts', bench: '../bench/run.ts' };
+const program = Object.hasOwn(PROGRAMS, args[0] ?? '') ? PROGRAMS[args[0]] : undefined;
+/** Test runs and benchmarks need the development packages. */
+const isDevelopment = program !== undefined;
 
 class StartError extends Error {}
 
@@ -80,7 +84,7 @@ function installedAsLocked() {
     if (path === '') return true;
     const found = installed[path];
     if (found !== undefined) return found.version === wanted.version && found.integrity === wanted.integrity;
-    return wanted.optional === true || wanted.devOptional === true || (wanted.dev === true && !isTestRun);
+    return wanted.optional === true || wanted.devOptional === true || (wanted.dev === true && !isDevelopment);
   });
 }
 
@@ -150,7 +154,7 @@ function waitForHolder(address) {
 
 /** Installs what the lock says, unless it is there; two starts at once wait for one another. */
 async function ensureInstalled() {
-  if (readText(STAMP) === wantedStamp() && !isTestRun) return;
+  if (readText(STAMP) === wantedStamp() && !isDevelopment) return;
   const release = await takeInstallLock();
   try {
     if (!installedAsLocked()) {
@@ -201,8 +205,8 @@ try {
     throw new StartError(`Node 20 or newer is needed, this is ${process.version}`);
   }
   await ensureInstalled();
-  const script = new URL(isTestRun ? '../tests/support/run-tests.ts' : './main.ts', import.meta.url);
-  endLike(await runForeground(chooseNode(), [fileURLToPath(script), ...args.slice(isTestRun ? 1 : 0)]));
+  const script = new URL(program ?? './main.ts', import.meta.url);
+  endLike(await runForeground(chooseNode(), [fileURLToPath(script), ...args.slice(program === undefined ? 0 : 1)]));
 } catch (error) {
   say(error instanceof StartError ? error.message : error.stack);
   process.exit(1);
