@@ -108,6 +108,12 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
     { status: 400, code: 'XAmzContentSHA256Mismatch' },
   ],
   [
+    'a storage class that nobody knows',
+    'x',
+    { 'x-amz-storage-class': 'COLD' },
+    { status: 400, code: 'InvalidStorageClass' },
+  ],
+  [
     'fewer bytes than announced',
     'a\r\n0123456789\r\n0\r\n\r\n',
     {
