@@ -32,3 +32,20 @@ test('behaves as a plain list of rows kept in order', () => {
     }),
   );
 });
+
+test('keeps its order over many rows, added in any order and taken away again', () => {
+  const rows = new SortedRows<number>();
+  const count = 5000;
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const keyOf = (at: number) => bytes(String((at * 7919) % count).padStart(5, '0'));
+  for (let at = 0; at < count; at++) rows.set(keyOf(at), at);
+  const all = () =>
+    Array.from(rows.between(bytes('0'), bytes('9')), ({ key }) => Buffer.from(key).toString());
+  expect(all()).toEqual(Array.from({ length: count }, (_, at) => String(at).padStart(5, '0')));
+  for (let at = 0; at < count; at++) if (at % 10 !== 0) rows.delete(keyOf(at));
+  expect(all()).toHaveLength(count / 10);
+  for (let at = 0; at < count; at += 10) rows.delete(keyOf(at));
+  expect(all()).toEqual([]);
+  rows.set(bytes('1'), 1);
+  expect(rows.get(bytes('1'))?.value).toBe(1);
+});
