@@ -1,392 +1,397 @@
-// Requests that are wrong in themselves, whatever they ask for: the exact error, nothing stored, never a 500, and the
-// server goes on. What is wrong with one operation's own parameters is in that operation's file; connections that
-// break, stall or trickle are in tests/faults.
+// Requests that no client should send: each gets its exact error, stores nothing, and is never a 500 (useApi checks
+// that). One row each. Refusals of one operation only are in that operation's file; broken connections and heads that
+// are no HTTP are in src/gateway/server.test.ts.
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Access, pathOf, type RawAnswer, send } from '../support/raw-s3.ts';
-import { headOf, openSocket } from '../support/raw-socket.ts';
-import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import type { ErrorCode } from '../../src/model/errors.ts';
+import { openSocket, type SocketAnswer } from '../support/raw-socket.ts';
+import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { chunkedBody, presign, sha256Hex, signHeaders } from '../support/s3-client.ts';
 
 const api = useApi();
+const KEY = 'refused';
+const BODY = Buffer.from('some bytes to store');
+const HOUR_MS = 3_600_000;
 let bucket: string;
+let path: string;
 beforeAll(async () => {
   bucket = await api.makeBucket();
+  path = `/${bucket}/${KEY}`;
 });
 
-const BODY = Buffer.from('0123456789');
-const CRC32 = 'poTHxg==';
-type Expected = Parameters<typeof expectError>[1];
-type Headers = Record<string, string>;
-
-const put = (key: string, headers: Headers = {}, body = BODY, as?: Partial<Access>) =>
-  send({ ...access(), ...as }, { method: 'PUT', path: pathOf(bucket, key), headers, body });
-const access = (): Access => ({
-  endpoint: api.server.endpoint,
-  accessKey: api.server.accessKey,
-  secretKey: api.server.secretKey,
-});
-
-async function expectAbsent(key: string): Promise<void> {
-  expectStatus(await api.send({ method: 'HEAD', path: pathOf(bucket, key) }), 404);
-}
-
-/** Sends a request as it stands, of which the head is signed, and reads the answer. */
-async function sendRaw(options: {
+interface Crafted {
   method?: string;
-  path: string;
-  headers?: Headers;
-  edit?: (head: string) => string;
-  body?: string;
-}): Promise<RawAnswer> {
-  const { method = 'PUT', path, headers = {}, edit = (head) => head, body = '' } = options;
-  const connection = await openSocket(access());
-  connection.write(edit(headOf(access(), { method, path, headers })) + body);
-  const answer = await connection.answer();
-  connection.destroy();
-  if (answer === undefined) throw new Error('no answer');
-  return {
-    status: answer.status,
-    headers: Object.fromEntries(answer.headers),
-    body: Buffer.from(answer.body),
-  };
+  uri?: string;
+  /** Signed. */
+  headers?: Record<string, string>;
+  /** Put on, or in place of others, after signing. */
+  unsigned?: Record<string, string>;
+  body?: Buffer | string;
+  nowMs?: number;
+  secretKey?: string;
+  accessKey?: string;
+  signedNames?: readonly string[];
 }
 
-describe('digests and checksums', () => {
-  test.each<[string, Headers, Expected]>([
-    ['a Content-MD5 that is none', { 'content-md5': 'x' }, { status: 400, code: 'InvalidDigest' }],
-    ['a Content-MD5 too short', { 'content-md5': 'AAAA' }, { status: 400, code: 'InvalidDigest' }],
-    ['an empty Content-MD5', { 'content-md5': '' }, { status: 400, code: 'InvalidDigest' }],
-    [
-      'another Content-MD5',
-      { 'content-md5': 'AAAAAAAAAAAAAAAAAAAAAA==' },
-      { status: 400, code: 'BadDigest' },
-    ],
-    ['a checksum that is none', { 'x-amz-checksum-crc32': 'x' }, { status: 400, code: 'BadDigest' }],
-    ['an empty checksum', { 'x-amz-checksum-sha256': '' }, { status: 400, code: 'BadDigest' }],
-    ['another CRC32', { 'x-amz-checksum-crc32': 'AAAAAA==' }, { status: 400, code: 'BadDigest' }],
-    ['another CRC32C', { 'x-amz-checksum-crc32c': 'AAAAAA==' }, { status: 400, code: 'BadDigest' }],
-    ['another CRC64NVME', { 'x-amz-checksum-crc64nvme': 'AAAAAAAAAAA=' }, { status: 400, code: 'BadDigest' }],
-    ['another SHA1', { 'x-amz-checksum-sha1': `${'A'.repeat(27)}=` }, { status: 400, code: 'BadDigest' }],
-    ['another SHA256', { 'x-amz-checksum-sha256': `${'A'.repeat(43)}=` }, { status: 400, code: 'BadDigest' }],
-    [
-      'two checksums',
-      { 'x-amz-checksum-crc32': CRC32, 'x-amz-checksum-crc32c': 'KAwGng==' },
-      { status: 400, code: 'InvalidRequest' },
-    ],
-    ['a checksum nobody knows', { 'x-amz-checksum-md4': 'x' }, { status: 501, code: 'NotImplemented' }],
-    [
-      'a checksum announced and not sent',
-      { 'x-amz-sdk-checksum-algorithm': 'CRC32' },
-      { status: 400, code: 'InvalidRequest' },
-    ],
-    [
-      'another SHA-256 of the payload',
-      { 'x-amz-content-sha256': createHash('sha256').update('x').digest('hex') },
-      { status: 400, code: 'XAmzContentSHA256Mismatch' },
-    ],
-    [
-      'a payload digest that is none',
-      { 'x-amz-content-sha256': 'SIGNED' },
-      { status: 400, code: 'InvalidArgument' },
-    ],
-  ])('%s', async (name, headers, expected) => {
-    expectError(await put(name, headers), expected);
-    await expectAbsent(name);
+const hostOf = () => new URL(api.server.endpoint).host;
+const digestOf = (algorithm: string, bytes = BODY) => createHash(algorithm).update(bytes).digest('base64');
+
+/** Sends exactly these bytes on a connection of their own. */
+async function exchange(head: string, body: Buffer | string): Promise<SocketAnswer | undefined> {
+  const socket = await openSocket(api.server);
+  socket.write(Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]));
+  const answer = await socket.answer();
+  socket.destroy();
+  return answer;
+}
+
+function headOf(method: string, uri: string, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${uri} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+async function put(crafted: Crafted): Promise<SocketAnswer | undefined> {
+  const { method = 'PUT', uri = path, body = BODY, unsigned = {} } = crafted;
+  const { headers } = signHeaders({
+    method,
+    uri,
+    headers: {
+      host: hostOf(),
+      'content-length': String(Buffer.byteLength(body)),
+      'x-amz-content-sha256': 'UNSIGNED-PAYLOAD',
+      ...crafted.headers,
+    },
+    credentials: {
+      accessKey: crafted.accessKey ?? api.server.accessKey,
+      secretKey: crafted.secretKey ?? api.server.secretKey,
+    },
+    nowMs: crafted.nowMs ?? Date.now(),
+    ...(crafted.signedNames && { signedNames: crafted.signedNames }),
   });
-});
+  return exchange(headOf(method, uri, { ...headers, ...unsigned }), body);
+}
 
-describe('lengths', () => {
-  const withLength = (key: string, length: string, edit?: (head: string) => string) =>
-    sendRaw({
-      path: pathOf(bucket, key),
-      headers: length === '' ? {} : { 'content-length': length },
-      ...(edit && { edit }),
-      body: BODY.toString(),
-    });
+async function expectRefusal(
+  answer: SocketAnswer | undefined,
+  status: number,
+  code: ErrorCode,
+): Promise<void> {
+  const told = /<Code>(\w+)<\/Code>/.exec(answer?.body ?? '')?.[1];
+  expect([answer?.status, told], answer?.body).toEqual([status, code]);
+  expect(await api.keysOf(bucket)).toEqual([]);
+}
 
-  test('no Content-Length', async () => {
-    expectError(await withLength('no-length', ''), { status: 411, code: 'MissingContentLength' });
-    await expectAbsent('no-length');
-  });
-
-  test.each(['-1', 'ten', '1e3', '10, 10', '10 10'])('Content-Length: %s', async (length) => {
-    const answer = await withLength('bad-length', length);
-    expectStatus(answer, 400);
-    await expectAbsent('bad-length');
-  });
-
-  test('Transfer-Encoding: chunked without aws-chunked', async () => {
-    const answer = await sendRaw({
-      path: pathOf(bucket, 'te'),
-      headers: { 'transfer-encoding': 'chunked' },
-      body: 'a\r\n0123456789\r\n0\r\n\r\n',
-    });
-    expectError(answer, { status: 501, code: 'NotImplemented' });
-    await expectAbsent('te');
-  });
-});
-
-describe('aws-chunked bodies', () => {
-  const UNSIGNED = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
-  const chunked = (key: string, body: string, headers: Headers = {}) =>
-    put(
-      key,
-      {
-        'x-amz-content-sha256': UNSIGNED,
-        'content-encoding': 'aws-chunked',
-        'x-amz-decoded-content-length': '10',
-        'x-amz-trailer': 'x-amz-checksum-crc32',
-        ...headers,
-      },
-      Buffer.from(body, 'latin1'),
-    );
-  const GOOD = `a\r\n0123456789\r\n0\r\nx-amz-checksum-crc32:${CRC32}\r\n\r\n`;
-
-  test('a good one', async () => {
-    expectStatus(await chunked('good', GOOD), 200);
-    expectStatus(await chunked('in two', GOOD.replace('a\r\n0123456789', '4\r\n0123\r\n6\r\n456789')), 200);
-    const answer = await api.send({ method: 'GET', path: pathOf(bucket, 'in two') });
-    expect(answer.body.toString()).toBe('0123456789');
-    expect(answer.headers).not.toHaveProperty('content-encoding');
-  });
-
-  test.each<[string, string, Headers, Expected]>([
-    [
-      'fewer bytes than said',
-      GOOD,
-      { 'x-amz-decoded-content-length': '11' },
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    [
-      'more bytes than said',
-      GOOD,
-      { 'x-amz-decoded-content-length': '9' },
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    ['no size said', GOOD, { 'x-amz-decoded-content-length': '' }, { status: 400, code: 'InvalidArgument' }],
-    [
-      'a size that is none',
-      GOOD,
-      { 'x-amz-decoded-content-length': '-1' },
-      { status: 400, code: 'InvalidArgument' },
-    ],
-    [
-      'a chunk shorter than its size',
-      GOOD.replace('a\r\n', 'b\r\n'),
-      {},
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    [
-      'a chunk size that is none',
-      GOOD.replace('a\r\n', 'x\r\n'),
-      {},
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    [
-      'a chunk size beyond reason',
-      GOOD.replace('a\r\n', `${'f'.repeat(30)}\r\n`),
-      {},
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    ['no line ends', GOOD.replaceAll('\r\n', '\n'), {}, { status: 400, code: 'IncompleteBody' }],
-    ['no last chunk', 'a\r\n0123456789\r\n', {}, { status: 400, code: 'IncompleteBody' }],
-    ['no trailer', 'a\r\n0123456789\r\n0\r\n\r\n', {}, { status: 400, code: 'MalformedTrailerError' }],
-    [
-      'another trailer',
-      GOOD.replace('crc32:', 'crc32c:'),
-      {},
-      { status: 400, code: 'MalformedTrailerError' },
-    ],
-    [
-      'a trailer that is no line',
-      GOOD.replace('crc32:', 'crc32 '),
-      {},
-      { status: 400, code: 'MalformedTrailerError' },
-    ],
-    ['another checksum', GOOD.replace(CRC32, 'AAAAAA=='), {}, { status: 400, code: 'BadDigest' }],
-    ['a checksum that is none', GOOD.replace(CRC32, 'x'), {}, { status: 400, code: 'BadDigest' }],
-    [
-      'an unknown trailer',
-      GOOD,
-      { 'x-amz-trailer': 'x-amz-checksum-md4' },
-      { status: 400, code: 'InvalidRequest' },
-    ],
-    [
-      'chunks that should be signed',
-      GOOD,
-      { 'x-amz-content-sha256': 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER' },
-      { status: 400, code: 'IncompleteBody' },
-    ],
-    [
-      'chunks signed wrongly',
-      `a;chunk-signature=${'0'.repeat(64)}\r\n0123456789\r\n0;chunk-signature=${'0'.repeat(64)}\r\n\r\n`,
-      { 'x-amz-content-sha256': 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD' },
-      { status: 403, code: 'SignatureDoesNotMatch' },
-    ],
-    ['no framing at all', '0123456789', {}, { status: 400, code: 'IncompleteBody' }],
-  ])('%s', async (name, body, headers, expected) => {
-    expectError(await chunked(name, body, headers), expected);
-    await expectAbsent(name);
-  });
+test('the requests of this file are good before they are bent', async () => {
+  expect((await put({ uri: `/${bucket}/good` }))?.status).toBe(200);
+  expectStatus(await api.send({ method: 'DELETE', path: `/${bucket}/good` }), 204);
 });
 
 describe('signatures', () => {
-  const HOUR_MS = 3_600_000;
-
-  test.each<[string, () => Partial<Access>, Expected]>([
-    ['a wrong secret', () => ({ secretKey: 'wrong' }), { status: 403, code: 'SignatureDoesNotMatch' }],
-    ['an unknown key', () => ({ accessKey: 'HFNOBODY' }), { status: 403, code: 'InvalidAccessKeyId' }],
+  test.each<[string, Crafted, number, ErrorCode]>([
+    ['a wrong secret', { secretKey: 'wrong' }, 403, 'SignatureDoesNotMatch'],
+    ['an unknown key', { accessKey: 'HFUNKNOWN' }, 403, 'InvalidAccessKeyId'],
     [
-      'a clock too late',
-      () => ({ nowMs: () => Date.now() + HOUR_MS }),
-      { status: 403, code: 'RequestTimeTooSkewed' },
+      'a changed header',
+      { headers: { 'x-amz-meta-a': '1' }, unsigned: { 'x-amz-meta-a': '2' } },
+      403,
+      'SignatureDoesNotMatch',
     ],
+    ['an unsigned header', { unsigned: { 'x-amz-meta-a': '2' } }, 403, 'AccessDenied'],
+    ['the host unsigned', { signedNames: ['x-amz-content-sha256', 'x-amz-date'] }, 403, 'AccessDenied'],
+    ['an hour ago', { nowMs: Date.now() - HOUR_MS }, 403, 'RequestTimeTooSkewed'],
+    ['in an hour', { nowMs: Date.now() + HOUR_MS }, 403, 'RequestTimeTooSkewed'],
+    ['a bad date', { unsigned: { 'x-amz-date': 'tomorrow' } }, 403, 'AccessDenied'],
+    ['an empty date', { unsigned: { 'x-amz-date': '' } }, 403, 'AccessDenied'],
+    ['before 1970', { unsigned: { 'x-amz-date': '19500101T000000Z' } }, 403, 'AccessDenied'],
+    ['no authorization', { unsigned: { authorization: '' } }, 403, 'AccessDenied'],
+    ['another scheme', { unsigned: { authorization: 'Bearer x' } }, 400, 'InvalidArgument'],
     [
-      'a clock too early',
-      () => ({ nowMs: () => Date.now() - HOUR_MS }),
-      { status: 403, code: 'RequestTimeTooSkewed' },
+      'half an authorization',
+      { unsigned: { authorization: 'AWS4-HMAC-SHA256 Credential=a' } },
+      400,
+      'AuthorizationHeaderMalformed',
     ],
-  ])('%s', async (name, as, expected) => {
-    expectError(await put(name, {}, BODY, as()), expected);
-    await expectAbsent(name);
+    ['SigV2', { unsigned: { authorization: 'AWS key:c2ln' } }, 400, 'InvalidRequest'],
+    ['a session token', { headers: { 'x-amz-security-token': 't' } }, 400, 'InvalidToken'],
+    ['a digest that is none', { headers: { 'x-amz-content-sha256': 'abc' } }, 400, 'InvalidArgument'],
+    [
+      'the digest of another body',
+      { headers: { 'x-amz-content-sha256': sha256Hex('x') } },
+      400,
+      'XAmzContentSHA256Mismatch',
+    ],
+  ])('%s', async (_name, crafted, status, code) => {
+    await expectRefusal(await put(crafted), status, code);
   });
 
-  test('a wrong one shows what was signed', async () => {
-    const fields = fieldsOf(await put('shown', {}, BODY, { secretKey: 'wrong' }));
-    expect(fields.StringToSign).toMatch(/^AWS4-HMAC-SHA256\n\d{8}T\d{6}Z\n/);
-    expect(fields.CanonicalRequest).toMatch(/^PUT\n/);
-  });
-
-  const edited = (edit: (head: string) => string) =>
-    sendRaw({ path: pathOf(bucket, 'edited'), headers: { 'content-length': '0' }, edit });
-
-  test.each<[string, (head: string) => string, Expected]>([
-    [
-      'another path',
-      (head) => head.replace('/edited ', '/edited2 '),
-      { status: 403, code: 'SignatureDoesNotMatch' },
-    ],
-    [
-      'a header unsigned',
-      (head) => head.replace('\r\n\r\n', '\r\nx-amz-meta-a: 1\r\n\r\n'),
-      { status: 403, code: 'AccessDenied' },
-    ],
-    [
-      'a signature cut off',
-      (head) => head.replace(/Signature=[0-9a-f]+/, 'Signature='),
-      { status: 400, code: 'AuthorizationHeaderMalformed' },
-    ],
-    [
-      'no signature',
-      (head) => head.replace(/, Signature=[0-9a-f]+/, ''),
-      { status: 400, code: 'AuthorizationHeaderMalformed' },
-    ],
-    [
-      'no credential',
-      (head) => head.replace(/Credential=[^,]+, /, ''),
-      { status: 400, code: 'AuthorizationHeaderMalformed' },
-    ],
-    [
-      'a scope cut off',
-      (head) => head.replace('/s3/aws4_request', ''),
-      { status: 400, code: 'AuthorizationHeaderMalformed' },
-    ],
-    [
-      'another service',
-      (head) => head.replace('/s3/', '/ec2/'),
-      { status: 400, code: 'AuthorizationHeaderMalformed' },
-    ],
-    [
-      'another scheme',
-      (head) => head.replace('AWS4-HMAC-SHA256 ', 'Bearer '),
-      { status: 400, code: 'InvalidArgument' },
-    ],
-    [
-      'a date that is none',
-      (head) => head.replace(/x-amz-date: \S+/, 'x-amz-date: yesterday'),
-      { status: 403, code: 'AccessDenied' },
-    ],
-    [
-      'a payload digest missing',
-      (head) => head.replace(/x-amz-content-sha256: \S+\r\n/, ''),
-      { status: 400, code: 'InvalidRequest' },
-    ],
-  ])('%s', async (_name, edit, expected) => {
-    expectError(await edited(edit), expected);
-    await expectAbsent('edited');
-    await expectAbsent('edited2');
-  });
-
-  test('no signature at all', async () => {
-    const path = pathOf(bucket, 'unsigned');
-    expectError(await api.sendAnonymous({ method: 'PUT', path }), { status: 403, code: 'AccessDenied' });
-    await expectAbsent('unsigned');
+  test.each<[string, number | string, number, number, ErrorCode]>([
+    ['an expired URL', 60, -61_000, 403, 'AccessDenied'],
+    ['one that lives too long', 604_801, 0, 403, 'AccessDenied'],
+    ['one that never lived', 0, 0, 403, 'AccessDenied'],
+    ['one of a negative life', -5, 0, 403, 'AccessDenied'],
+    ['one whose life is no number', 'x', 0, 400, 'AuthorizationQueryParametersError'],
+  ])('%s', async (_name, expiresSeconds, shiftMs, status, code) => {
+    const headers = { host: hostOf() };
+    const uri = presign({
+      method: 'PUT',
+      uri: path,
+      headers,
+      credentials: api.server,
+      nowMs: Date.now() + shiftMs,
+      expiresSeconds,
+    });
+    const head = headOf('PUT', uri, { ...headers, 'content-length': String(BODY.length) });
+    await expectRefusal(await exchange(head, BODY), status, code);
   });
 });
 
-describe('addresses and heads', () => {
-  const get = (path: string) => sendRaw({ method: 'GET', path });
+describe('digests', () => {
+  test.each<[string, Record<string, string>, ErrorCode]>([
+    ['the MD5 of another body', { 'content-md5': digestOf('md5', Buffer.from('x')) }, 'BadDigest'],
+    ['an MD5 that is none', { 'content-md5': 'AAAA' }, 'InvalidDigest'],
+    ['an empty MD5', { 'content-md5': '' }, 'InvalidDigest'],
+    [
+      'the SHA-256 of another body',
+      { 'x-amz-checksum-sha256': digestOf('sha256', Buffer.from('x')) },
+      'BadDigest',
+    ],
+    ['a CRC of another length', { 'x-amz-checksum-crc32': 'AAA=' }, 'BadDigest'],
+    ['a CRC that is no base64', { 'x-amz-checksum-crc32c': '*' }, 'BadDigest'],
+    ['a wrong CRC64NVME', { 'x-amz-checksum-crc64nvme': 'AAAAAAAAAAA=' }, 'BadDigest'],
+    [
+      'two checksums',
+      { 'x-amz-checksum-crc32': 'AAAAAA==', 'x-amz-checksum-sha1': digestOf('sha1') },
+      'InvalidRequest',
+    ],
+    ['an announced checksum that is missing', { 'x-amz-sdk-checksum-algorithm': 'CRC32' }, 'InvalidRequest'],
+    [
+      'an algorithm that does not exist',
+      { 'x-amz-sdk-checksum-algorithm': 'CRC16', 'x-amz-checksum-crc32': 'AAAAAA==' },
+      'InvalidRequest',
+    ],
+  ])('%s', async (_name, headers, code) => {
+    await expectRefusal(await put({ headers }), 400, code);
+  });
+});
 
-  test.each<[string, string, Expected]>([
-    ['a percent sign that begins nothing', '/b/%zz', { status: 400, code: 'InvalidURI' }],
-    ['a key that is no UTF-8', '/b/%FF', { status: 400, code: 'InvalidURI' }],
-    ['a key with a NUL', '/b/a%00b', { status: 400, code: 'InvalidURI' }],
-    ['a query that is no UTF-8', '/b?prefix=%FF', { status: 400, code: 'InvalidURI' }],
-    ['a bucket name of one letter', '/b', { status: 400, code: 'InvalidBucketName' }],
-    ['a bucket name in capitals', '/BUCKET', { status: 400, code: 'InvalidBucketName' }],
-    ['a key too long', `/bucket-name/${'k'.repeat(1025)}`, { status: 400, code: 'KeyTooLongError' }],
-  ])('%s', async (_name, path, expected) => {
-    expectError(await get(path), expected);
+describe('chunked bodies', () => {
+  const SIGNED = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD';
+  const UNSIGNED = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
+
+  /** A chunked upload whose framing the test may bend. */
+  async function upload(options: {
+    form: string;
+    bend?: (framed: Buffer) => Buffer;
+    trailer?: { name: string; value: string };
+    headers?: Record<string, string>;
+    forge?: (signature: string, index: number) => string;
+  }): Promise<SocketAnswer | undefined> {
+    const { form, trailer, bend = (framed) => framed, forge } = options;
+    const seed = signHeaders({
+      method: 'PUT',
+      uri: path,
+      headers: {
+        host: hostOf(),
+        'x-amz-content-sha256': form,
+        'x-amz-decoded-content-length': String(BODY.length),
+        ...(trailer && { 'x-amz-trailer': trailer.name }),
+        ...options.headers,
+      },
+      credentials: api.server,
+      nowMs: Date.now(),
+    });
+    const body = bend(
+      chunkedBody({
+        body: BODY,
+        chunkBytes: 8,
+        ...(form !== UNSIGNED && { seed }),
+        ...(trailer && { trailer }),
+        ...(forge && { bend: forge }),
+      }),
+    );
+    const socket = await openSocket(api.server);
+    socket.write(headOf('PUT', path, { ...seed.headers, 'content-length': String(body.length) }));
+    socket.write(body);
+    const answer = await socket.answer();
+    socket.destroy();
+    return answer;
+  }
+
+  const replaced = (from: string | RegExp, to: string) => (framed: Buffer) =>
+    Buffer.from(framed.toString('latin1').replace(from, to), 'latin1');
+  const crc32 = { name: 'x-amz-checksum-crc32', value: 'AAAAAA==' };
+  const sha256 = { name: 'x-amz-checksum-sha256', value: digestOf('sha256') };
+
+  test.each<[string, Parameters<typeof upload>[0], number, ErrorCode]>([
+    ['a forged chunk signature', { form: SIGNED, forge: () => '0'.repeat(64) }, 403, 'SignatureDoesNotMatch'],
+    [
+      'a forged last signature',
+      { form: SIGNED, forge: (signature, at) => (at === 3 ? '0'.repeat(64) : signature) },
+      403,
+      'SignatureDoesNotMatch',
+    ],
+    [
+      'a forged trailer signature',
+      {
+        form: `${SIGNED}-TRAILER`,
+        trailer: sha256,
+        forge: (signature, at) => (at === 4 ? '0'.repeat(64) : signature),
+      },
+      403,
+      'SignatureDoesNotMatch',
+    ],
+    ['a changed byte', { form: SIGNED, bend: replaced('some', 'same') }, 403, 'SignatureDoesNotMatch'],
+    [
+      'chunks without signatures',
+      { form: SIGNED, bend: replaced(/;chunk-signature=\w+/g, '') },
+      400,
+      'IncompleteBody',
+    ],
+    ['a wrong chunk size', { form: UNSIGNED, bend: replaced('8\r\n', '9\r\n') }, 400, 'IncompleteBody'],
+    [
+      'a chunk size that is none',
+      { form: UNSIGNED, bend: replaced('8\r\n', 'z\r\n') },
+      400,
+      'IncompleteBody',
+    ],
+    ['no last chunk', { form: UNSIGNED, bend: (framed) => framed.subarray(0, -5) }, 400, 'IncompleteBody'],
+    ['no framing at all', { form: UNSIGNED, bend: () => BODY }, 400, 'IncompleteBody'],
+    [
+      'a decoded length too long',
+      { form: UNSIGNED, headers: { 'x-amz-decoded-content-length': '20' } },
+      400,
+      'IncompleteBody',
+    ],
+    [
+      'a decoded length too short',
+      { form: UNSIGNED, headers: { 'x-amz-decoded-content-length': '18' } },
+      400,
+      'IncompleteBody',
+    ],
+    [
+      'a decoded length that is none',
+      { form: UNSIGNED, headers: { 'x-amz-decoded-content-length': '-1' } },
+      400,
+      'InvalidArgument',
+    ],
+    ['a trailer that does not fit', { form: UNSIGNED, trailer: crc32 }, 400, 'BadDigest'],
+    [
+      'a trailer that was not announced',
+      { form: UNSIGNED, bend: replaced(/\r\n\r\n$/, '\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n') },
+      400,
+      'MalformedTrailerError',
+    ],
+    [
+      'an announced trailer that is missing',
+      { form: UNSIGNED, headers: { 'x-amz-trailer': 'x-amz-checksum-crc32' } },
+      400,
+      'MalformedTrailerError',
+    ],
+    [
+      'a trailer that is no checksum',
+      { form: UNSIGNED, headers: { 'x-amz-trailer': 'x-other' } },
+      400,
+      'InvalidRequest',
+    ],
+    [
+      'a header and a trailer',
+      { form: UNSIGNED, trailer: sha256, headers: { 'x-amz-checksum-crc32': 'AAAAAA==' } },
+      400,
+      'InvalidRequest',
+    ],
+  ])('%s', async (_name, options, status, code) => {
+    await expectRefusal(await upload(options), status, code);
   });
 
-  test('a head of more than 32 KiB', async () => {
-    const answer = await sendRaw({
+  test.each([
+    ['signed', { form: SIGNED }],
+    ['signed with a trailer', { form: `${SIGNED}-TRAILER`, trailer: sha256 }],
+    ['unsigned with a trailer', { form: UNSIGNED, trailer: sha256 }],
+    ['unsigned without one', { form: UNSIGNED }],
+  ])('as they should be: %s', async (_name, options) => {
+    expect((await upload(options))?.status).toBe(200);
+    const stored = await api.send({ method: 'GET', path });
+    expect(stored.body.equals(BODY)).toBe(true);
+    expectStatus(await api.send({ method: 'DELETE', path }), 204);
+  });
+});
+
+describe('targets and features', () => {
+  test.each<[string, string, string, number, ErrorCode]>([
+    ['PUT', '/%zz', 'a bad escape', 400, 'InvalidURI'],
+    ['PUT', '/{b}/%00', 'a NUL', 400, 'InvalidURI'],
+    ['PUT', '/{b}/%FF', 'what is no UTF-8', 400, 'InvalidURI'],
+    ['GET', '/{b}?prefix=%C3', 'a prefix that is no UTF-8', 400, 'InvalidURI'],
+    ['PUT', '/{b}/k?torrent', 'a sub-resource of another method', 405, 'MethodNotAllowed'],
+    ['PUT', '/{b}/k?acl', 'one that is not there yet', 501, 'NotImplemented'],
+    ['PUT', '/{b}/k?append', 'an extension that is not there yet', 501, 'NotImplemented'],
+    ['PUT', '/{b}/k?lifecycle', 'one of another level', 400, 'InvalidArgument'],
+    ['PUT', '/{b}/k?acl&tagging', 'two at once', 400, 'InvalidArgument'],
+    ['PUT', '/{b}/k?versionId=x', 'a version to write', 400, 'InvalidArgument'],
+    ['POST', '/{b}/k', 'a method that objects have not', 405, 'MethodNotAllowed'],
+    ['PUT', '/', 'a method that the service has not', 405, 'MethodNotAllowed'],
+    ['COPY', '/{b}/k', 'a method of other protocols', 405, 'MethodNotAllowed'],
+    ['MOVE', '/{b}/k', 'a method of a later day', 501, 'NotImplemented'],
+  ])('%s %s: %s', async (method, uri, _name, status, code) => {
+    await expectRefusal(await put({ method, uri: uri.replace('{b}', bucket) }), status, code);
+  });
+
+  test.each([
+    { 'if-none-match': '*' },
+    { 'if-match': '"x"' },
+    { 'x-amz-acl': 'public-read' },
+    { 'x-amz-tagging': 'a=b' },
+    { 'x-amz-server-side-encryption': 'aws:kms' },
+    { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' },
+    { 'x-amz-object-lock-mode': 'GOVERNANCE' },
+    { 'x-amz-grant-read': 'id=1' },
+  ] as Record<string, string>[])('%j is of a feature that is not there yet', async (headers) => {
+    await expectRefusal(await put({ headers }), 501, 'NotImplemented');
+  });
+
+  test('the owner that one expects', async () => {
+    await expectRefusal(
+      await put({ headers: { 'x-amz-expected-bucket-owner': '999999999999' } }),
+      403,
+      'AccessDenied',
+    );
+    const answer = await api.sendAnonymous({
       method: 'GET',
       path: `/${bucket}`,
-      headers: { 'x-amz-meta-a': 'v'.repeat(40_000) },
+      headers: { 'x-amz-expected-bucket-owner': 'x' },
     });
-    expectError(answer, { status: 400, code: 'RequestHeaderSectionTooLarge' });
+    expectError(answer, { status: 403, code: 'AccessDenied' });
+  });
+});
+
+describe('CORS', () => {
+  const fixed = {
+    'access-control-allow-headers': '*',
+    'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE, MOVE, OPTIONS',
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': '*',
+    'access-control-max-age': '86400',
+  };
+
+  test('a preflight, wherever', async () => {
+    for (const target of ['/', `/${bucket}`, `${path}?uploadId=u&partNumber=1`, '/no-such-bucket-here/k']) {
+      const answer = await api.sendAnonymous({
+        method: 'OPTIONS',
+        path: target,
+        headers: { origin: 'https://example.com' },
+      });
+      expectStatus(answer, 200);
+      expect(answer.headers).toMatchObject(fixed);
+    }
+    expectError(await api.sendAnonymous({ method: 'OPTIONS', path }), { status: 400, code: 'BadRequest' });
   });
 
-  test.each<[string, string, Expected]>([
-    ['PATCH', '/bucket-name/key', { status: 405, code: 'MethodNotAllowed' }],
-    ['POST', '/bucket-name/key', { status: 405, code: 'MethodNotAllowed' }],
-    ['GET', '/bucket-name/key?torrent', { status: 501, code: 'NotImplemented' }],
-    ['PUT', '/bucket-name/key?tagging', { status: 501, code: 'NotImplemented' }],
-    ['PUT', '/bucket-name?cors', { status: 501, code: 'NotImplemented' }],
-    ['PUT', '/bucket-name?website', { status: 501, code: 'NotImplemented' }],
-    ['PUT', '/bucket-name/key?acl&tagging', { status: 400, code: 'InvalidArgument' }],
-  ])('%s %s', async (method, path, expected) => {
-    const answer = await sendRaw({ method, path, headers: { 'content-length': '0' } });
-    expectError(answer, expected);
-  });
-
-  test.each<[string, Headers, Expected]>([
-    [
-      'a customer key',
-      { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' },
-      { status: 501, code: 'NotImplemented' },
-    ],
-    [
-      'a key of a key service',
-      { 'x-amz-server-side-encryption': 'aws:kms' },
-      { status: 501, code: 'NotImplemented' },
-    ],
-    ['a write condition', { 'if-none-match': '*' }, { status: 501, code: 'NotImplemented' }],
-    ['a write condition by ETag', { 'if-match': '"0"' }, { status: 501, code: 'NotImplemented' }],
-    ['tags', { 'x-amz-tagging': 'a=b' }, { status: 501, code: 'NotImplemented' }],
-    ['a lock', { 'x-amz-object-lock-mode': 'COMPLIANCE' }, { status: 501, code: 'NotImplemented' }],
-    ['a legal hold', { 'x-amz-object-lock-legal-hold': 'ON' }, { status: 501, code: 'NotImplemented' }],
-    ['a public ACL', { 'x-amz-acl': 'public-read' }, { status: 501, code: 'NotImplemented' }],
-    ['a grant', { 'x-amz-grant-read': 'id="1"' }, { status: 501, code: 'NotImplemented' }],
-    ['an unknown class', { 'x-amz-storage-class': 'COLD' }, { status: 400, code: 'InvalidStorageClass' }],
-    [
-      'another owner expected',
-      { 'x-amz-expected-bucket-owner': '999999999999' },
-      { status: 403, code: 'AccessDenied' },
-    ],
-  ])('%s is refused, never ignored', async (name, headers, expected) => {
-    expectError(await put(name, headers), expected);
-    await expectAbsent(name);
+  test('every answer to a request with an Origin, errors too', async () => {
+    const headers = { origin: 'null' };
+    expect((await api.send({ method: 'GET', path: `/${bucket}`, headers })).headers).toMatchObject(fixed);
+    expect((await api.sendAnonymous({ method: 'GET', path, headers })).headers).toMatchObject(fixed);
+    expect((await api.send({ method: 'GET', path: `/${bucket}` })).headers).not.toHaveProperty(
+      'access-control-allow-origin',
+    );
   });
 });

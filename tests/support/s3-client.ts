@@ -63,7 +63,15 @@ export function canonicalOf(
       /[!'()*]/g,
       (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
     );
-  const decode = (text: string) => decodeURIComponent(text.replaceAll('+', ' '));
+  const decodePath = (text: string) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      // What cannot be decoded is sent, and signed, as it stands.
+      return text;
+    }
+  };
+  const decode = (text: string) => decodePath(text.replaceAll('+', ' '));
   const pairs = query
     .split('&')
     .filter((pair) => pair !== '')
@@ -80,7 +88,7 @@ export function canonicalOf(
   );
   const canonicalPath = path
     .split('/')
-    .map((segment) => encode(decodeURIComponent(segment)))
+    .map((segment) => encode(decodePath(segment)))
     .join('/');
   return [
     options.method,

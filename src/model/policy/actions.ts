@@ -1,5 +1,5 @@
 // The closed list of actions that access is decided by, as AWS names them (Service Authorization Reference, Amazon S3).
-// The operations use these and no others, and each of these is used by one: registry.test.ts holds both to it.
+// The operations use these and no others, and each of these is used by one: the test of the registry holds both to it.
 
 export const POLICY_ACTIONS = [
   's3:AbortMultipartUpload',

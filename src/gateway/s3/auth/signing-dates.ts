@@ -9,7 +9,8 @@ export function parseTimestamp(text: string): number | undefined {
   if (match === null) return undefined;
   const [, year, month, day, hour, minute, second] = match;
   const timeMs = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-  return Number.isNaN(timeMs) ? undefined : timeMs;
+  // 30 February would have become March.
+  return new Date(timeMs).getUTCDate() === Number(day) ? timeMs : undefined;
 }
 
 /** `yyyyMMdd'T'HHmmss'Z'` */

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOST, openSigningWorld, presigned } from '../../../../tests/support/signing-world.ts';
+
+const { outcome } = await openSigningWorld();
+
+describe('presigned URLs', () => {
+  test.each([
+    [1, 'account'],
+    [604_800, 'account'],
+    [0, '403 AccessDenied'],
+    [-1, '403 AccessDenied'],
+    [604_801, '403 AccessDenied'],
+    ['soon', '400 AuthorizationQueryParametersError'],
+    ['', '400 AuthorizationQueryParametersError'],
+  ])('good for %j seconds', async (seconds, expected) => {
+    expect(await outcome(presigned(seconds))).toBe(expected);
+  });
+
+  test('in the past and in the future', async () => {
+    expect(await outcome(presigned(60, { nowMs: DAY_MS - 60_000 }))).toBe('account');
+    expect(await outcome(presigned(60, { nowMs: DAY_MS - 61_000 }))).toBe('403 AccessDenied');
+    expect(await outcome(presigned(60, { nowMs: DAY_MS + 14 * 60_000 }))).toBe('account');
+    expect(await outcome(presigned(60, { nowMs: DAY_MS + 16 * 60_000 }))).toBe('403 AccessDenied');
+  });
+
+  test('with headers and parameters of its own', async () => {
+    const headers = { host: HOST, 'content-type': 'text/plain', 'x-amz-meta-a': 'b' };
+    expect(await outcome(presigned(60, { method: 'PUT', headers, uri: '/k?partNumber=1&uploadId=u' }))).toBe(
+      'account',
+    );
+    const sent = presigned(60, { method: 'PUT', headers });
+    const changed = sent.headers.map(([name, value]): [string, string] => [
+      name,
+      name === 'x-amz-meta-a' ? 'c' : value,
+    ]);
+    expect(await outcome({ ...sent, headers: changed })).toBe('403 SignatureDoesNotMatch');
+    expect(await outcome({ ...sent, headers: [...sent.headers, ['x-amz-acl', 'private']] })).toBe(
+      '403 AccessDenied',
+    );
+    expect(await outcome({ ...sent, uri: `${sent.uri}&extra=1` })).toBe('403 SignatureDoesNotMatch');
+    expect(await outcome({ ...sent, method: 'GET' })).toBe('403 SignatureDoesNotMatch');
+  });
+
+  test.each([
+    [
+      'X-Amz-Algorithm=AWS4-HMAC-SHA256',
+      'X-Amz-Algorithm=AWS4-HMAC-SHA1',
+      '400 AuthorizationQueryParametersError',
+    ],
+    [/X-Amz-Credential=[^&]*&/, '', '400 AuthorizationQueryParametersError'],
+    [/X-Amz-Credential=[^&]*/, 'X-Amz-Credential=key', '400 AuthorizationQueryParametersError'],
+    [/X-Amz-Date=[^&]*/, 'X-Amz-Date=yesterday', '400 AuthorizationQueryParametersError'],
+    [/X-Amz-Date=[^&]*/, 'X-Amz-Date=20130525T000000Z', '400 AuthorizationQueryParametersError'],
+    [/X-Amz-SignedHeaders=[^&]*/, 'X-Amz-SignedHeaders=', '403 AccessDenied'],
+    [/X-Amz-Signature=.*/, 'X-Amz-Signature=0', '403 SignatureDoesNotMatch'],
+    [/X-Amz-Signature=.*/, 'X-Amz-Security-Token=t&X-Amz-Signature=0', '400 InvalidToken'],
+    [/X-Amz-Algorithm=.*/, 'AWSAccessKeyId=k&Expires=1&Signature=s', '400 InvalidRequest'],
+  ])('changed: %s to %s', async (pattern, replacement, expected) => {
+    const sent = presigned(60);
+    expect(await outcome({ ...sent, uri: sent.uri?.replace(pattern, replacement) ?? '' })).toBe(expected);
+  });
+});

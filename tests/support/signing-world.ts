@@ -1,0 +1,119 @@
+// SigV4 as the gateway judges it, without a socket: one account with the credentials of AWS's own examples, a clock that
+// stands at their day, and requests signed by our own client to be bent by the test.
+import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { readHeaders } from '../../src/gateway/request-headers.ts';
+import { type Authentication, authenticate } from '../../src/gateway/s3/auth/authenticate.ts';
+import { createIdentities, type Identities } from '../../src/gateway/s3/auth/identities.ts';
+import { readPayload } from '../../src/gateway/s3/auth/payload-form.ts';
+import { parseTarget } from '../../src/gateway/s3/target.ts';
+import { utf8 } from '../../src/lib/bytes.ts';
+import { AppError } from '../../src/model/errors.ts';
+import type { AccountId } from '../../src/model/names.ts';
+import { type MetadataShards, openMetadata } from './metadata-shards.ts';
+import { type Credentials, presign, type SigningOptions, signHeaders } from './s3-client.ts';
+import { createManualClock, type ManualClock } from './simulated.ts';
+
+/** "Authenticating requests: using the authorization header". */
+export const AWS: Credentials = {
+  accessKey: 'AKIAIOSFODNN7EXAMPLE',
+  secretKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+};
+export const DAY_MS = Date.parse('2013-05-24T00:00:00Z');
+export const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+export const HOST = 'examplebucket.s3.amazonaws.com';
+export const ACCOUNT = '000000000007' as AccountId;
+
+export interface Sent {
+  method?: string;
+  uri?: string;
+  /** In the order and spelling sent. */
+  headers: readonly (readonly [string, string])[];
+  otherHosts?: readonly string[];
+  service?: string;
+}
+
+export interface SigningWorld {
+  clock: ManualClock;
+  metadata: MetadataShards;
+  identities: Identities;
+  identify(sent: Sent): Promise<Authentication>;
+  /** The kind of caller, or status and code of the error. */
+  outcome(sent: Sent): Promise<string>;
+}
+
+export async function openSigningWorld(): Promise<SigningWorld> {
+  const clock = createManualClock(DAY_MS);
+  const metadata = await openMetadata();
+  const keyring = createKeyring();
+  const identities = createIdentities({ metadata: metadata.shards, keyring, clock });
+  await metadata.execute('create-account', {
+    account: {
+      accountId: ACCOUNT,
+      name: 'example',
+      email: 'e@example.com',
+      canonicalId: '7'.repeat(64),
+      state: 'paid',
+      bucketsMax: 1,
+      isRoot: false,
+    },
+    accessKey: { accessKey: AWS.accessKey, sealedSecret: keyring.wrap(utf8(AWS.secretKey)) },
+  });
+
+  async function identify(sent: Sent): Promise<Authentication> {
+    const { method = 'GET', uri = '/', service = 's3' } = sent;
+    const headers = readHeaders(sent.headers.flat());
+    const { pathBytes, query } = parseTarget(uri, 'examplebucket');
+    const { hash: payloadHash } = readPayload(headers.values, query.parameters);
+    const otherHosts = () => sent.otherHosts ?? [];
+    return authenticate(
+      { identities, clock, service },
+      { method, pathBytes, query, headers, payloadHash, otherHosts },
+    );
+  }
+
+  return {
+    clock,
+    metadata,
+    identities,
+    identify,
+    async outcome(sent) {
+      try {
+        return (await identify(sent)).caller.kind;
+      } catch (error) {
+        if (error instanceof AppError) return `${error.status} ${error.code}`;
+        throw error;
+      }
+    },
+  };
+}
+
+/** A GET as our own client signs it, with changes before; `extra` headers come after. */
+export function signed(
+  change: Partial<SigningOptions> = {},
+  extra: Readonly<Record<string, string>> = {},
+): Sent {
+  const options = {
+    method: 'GET',
+    uri: '/',
+    headers: { host: HOST, 'x-amz-content-sha256': EMPTY_SHA256 },
+    credentials: AWS,
+    nowMs: DAY_MS,
+    ...change,
+  };
+  const { headers } = signHeaders(options);
+  return { method: options.method, uri: options.uri, headers: Object.entries({ ...headers, ...extra }) };
+}
+
+export function presigned(expiresSeconds: number | string, change: Partial<SigningOptions> = {}): Sent {
+  const headers = change.headers ?? { host: HOST };
+  const uri = presign({
+    method: 'GET',
+    uri: '/test.txt',
+    credentials: AWS,
+    nowMs: DAY_MS,
+    ...change,
+    headers,
+    expiresSeconds,
+  });
+  return { method: change.method ?? 'GET', uri, headers: Object.entries(headers) };
+}
