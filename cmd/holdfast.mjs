@@ -206,7 +206,9 @@ try {
   }
   await ensureInstalled();
   const script = new URL(program ?? './main.ts', import.meta.url);
-  endLike(await runForeground(chooseNode(), [fileURLToPath(script), ...args.slice(program === undefined ? 0 : 1)]));
+  endLike(
+    await runForeground(chooseNode(), [fileURLToPath(script), ...args.slice(program === undefined ? 0 : 1)]),
+  );
 } catch (error) {
   say(error instanceof StartError ? error.message : error.stack);
   process.exit(1);
