@@ -1,4 +1,4 @@
-// holdfast status and holdfast keys, against a server in use.
+// holdfast status and holdfast keys, against a server in use. Rotations that are cut short: tests/faults/rotation.test.ts.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -80,28 +80,4 @@ test('keys rotate --wait brings everything under a new key, and every object is 
   expect(await run((options) => showKeys(context, options), false)).toBe(
     `master keys  ${after.activeKeyId} only, no rotation under way`,
   );
-});
-
-test('a rotation that a kill interrupts goes on after the next start', async () => {
-  const other = await startServer({ child: true });
-  const options = { dataDir: other.dataDir, json: true };
-  await send(other, { method: 'PUT', path: '/rotated' });
-  await send(other, { method: 'PUT', path: '/rotated/key', body });
-  // A request in flight keeps the old key on the ring until the server is killed.
-  const slow = fetch(`${other.endpoint}/rotated/key`, { signal: AbortSignal.timeout(20_000) }).catch(
-    () => undefined,
-  );
-  await rotateKeys(context, options);
-  await other.kill('SIGKILL');
-  await slow;
-  const again = await startServer({ child: true, dataDir: other.dataDir });
-  for (;;) {
-    printed = [];
-    await showKeys(context, options);
-    if (JSON.parse(printed.join('')).olderKeyIds.length === 0) break;
-    await sleep(100);
-  }
-  expect((await send(again, { method: 'GET', path: '/rotated/key' })).body.equals(body)).toBe(true);
-  expect(await again.stop()).toBe(0);
-  await other.stop();
 });

@@ -65,6 +65,12 @@ export interface TestServer {
   readonly exited: Promise<Exit>;
 }
 
+/** A test that ends early must not leave servers behind. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** Resolves when the server takes requests; rejects with its log when it does not come up. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
@@ -123,7 +129,11 @@ async function startChild(options: {
     env: { ...cleanEnvironment(), ...settingVariables(options.settings), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }));
+  running.add(child);
+  const exited = once(child, 'exit').then(([code, signal]): Exit => {
+    running.delete(child);
+    return { code, signal };
+  });
   const written = collectOutput(child);
   const endpoint = await waitForStart({ written, exited, child });
   const root = JSON.parse(await readFile(join(options.dataDir, 'root-credentials.json'), 'utf8'));
