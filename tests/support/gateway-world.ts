@@ -11,6 +11,7 @@ import {
 import { utf8 } from '../../src/lib/bytes.ts';
 import type { AccountId } from '../../src/model/names.ts';
 import type { AccountState } from '../../src/model/records/rows.ts';
+import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { type ObjectWorld, openObjectWorld } from './object-world.ts';
 import type { Credentials } from './s3-client.ts';
 
@@ -19,6 +20,8 @@ export interface GatewayWorld extends ObjectWorld {
   endpoint: string;
   host: string;
   port: number;
+  /** What secrets are sealed with. */
+  keyring: KeyringPort;
   /** Of an account that is the operator's. */
   root: Credentials;
   /** Fields of the lines "request" so far. */
@@ -93,6 +96,7 @@ export async function openGatewayWorld(
   return {
     ...world,
     gateway,
+    keyring,
     host,
     port,
     endpoint: `http://${host}:${port}`,

@@ -26,6 +26,8 @@ export interface OperationContext {
   bucket(): ResolvedBucket;
   /** Another bucket (copy source): NoSuchBucket when missing; authorisation is the handler's `authorize`. */
   resolveBucket(name: string): Promise<ResolvedBucket>;
+  /** The bucket has gone: whoever asks for its name next is told what is there now. */
+  forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */
   authorize(pairs: readonly AccessPair[], bucket: ResolvedBucket): boolean;
   /** Owner elements: canonical id and display name. */

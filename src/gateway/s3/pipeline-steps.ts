@@ -13,10 +13,11 @@ import type { ResolvedBucket } from './context.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import type { Matcher } from './matcher.ts';
 import { openBody } from './open-body.ts';
-import type { AccessPair, Operation, OperationRequest } from './operation.ts';
+import type { AccessPair, Operation, OperationRequest, OperationResult } from './operation.ts';
 import { readDocument } from './read-document.ts';
+import { BucketReplaced } from './reauthorise.ts';
 import type { RequestBody } from './request-body.ts';
-import { type ContextDependencies, mayDo } from './request-context.ts';
+import { type ContextDependencies, createContext, mayDo } from './request-context.ts';
 import { type Reply, sendError, settleError } from './respond.ts';
 import { screenHeaders } from './screen-headers.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -186,6 +187,11 @@ export async function openRequest(
 
 // ---- 7 ----
 
+interface Granted {
+  bucket: ResolvedBucket | undefined;
+  pairs: readonly AccessPair[];
+}
+
 /**
  * AccessDenied unless every pair is allowed and the bucket's owner is the one expected (s3-behaviour 10). A refusal by
  * a cached row is judged anew by the present one: the bucket may have gone, or become another's.
@@ -193,7 +199,7 @@ export async function openRequest(
 export async function authorise(
   deps: S3Dependencies,
   parts: { row: Operation; input: never; headers: Headers; identity: Identity; found: FoundBucket },
-): Promise<{ bucket: ResolvedBucket | undefined; pairs: readonly AccessPair[] }> {
+): Promise<Granted> {
   const { row, input, found } = parts;
   const bucket = found?.bucket;
   const pairs = row.access(input, bucket?.record);
@@ -234,6 +240,33 @@ export async function isOwner(
   const { owner } = bucket.record;
   if (expected === owner) return true;
   return (await deps.identities.account(owner))?.canonicalId === expected;
+}
+
+// ---- 8 ----
+
+/** Requests that meet a bucket which is deleted and made again under them, at most. */
+const ATTEMPTS_MAX = 3;
+
+/** What `run` gives; on the new bucket of that name, if the old one has gone and the body is not half consumed. */
+export async function runOperation(
+  deps: S3Dependencies,
+  parts: Parameters<typeof authorise>[1] & { granted: Granted; record: AccessRecord; exchange: Exchange },
+): Promise<OperationResult> {
+  const { row, input, identity, record, exchange } = parts;
+  let { granted } = parts;
+  for (let attempt = 1; ; attempt++) {
+    if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
+    const context = createContext(deps, { ...granted, caller: identity.caller, record, exchange });
+    try {
+      return await row.run(context, input);
+    } catch (error) {
+      const mayRepeat = row.body !== 'stream' && attempt < ATTEMPTS_MAX;
+      if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;
+      // Of a copy's source it is for the client to try again.
+      if (error.present.record.name !== granted.bucket?.record.name) throw error;
+      granted = await authorise(deps, { ...parts, found: { bucket: error.present, isCached: false } });
+    }
+  }
 }
 
 // ---- 9, 10 ----

@@ -11,9 +11,9 @@ import {
   openRequest,
   readTarget,
   resolveBucket,
+  runOperation,
   type S3Dependencies,
 } from './pipeline-steps.ts';
-import { createContext } from './request-context.ts';
 import { sendResult } from './respond.ts';
 import { checkNames } from './target.ts';
 
@@ -41,10 +41,17 @@ export async function serveS3(
     const input = row.parse(request);
     // 7 Authorise.
     const granted = await authorise(deps, { row, input, headers, identity, found });
-    if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     // 8 Run.
-    const context = createContext(deps, { ...granted, caller: identity.caller, record, exchange });
-    const result = await row.run(context, input);
+    const result = await runOperation(deps, {
+      row,
+      input,
+      headers,
+      identity,
+      found,
+      granted,
+      record,
+      exchange,
+    });
     // 9 Respond.
     await sendResult(reply, result);
   } catch (error) {

@@ -5,7 +5,20 @@ import type { BucketClaim } from '../../ports/metadata.ts';
 import type { BucketCache } from './bucket-cache.ts';
 import type { ResolvedBucket } from './context.ts';
 
-/** The claim to go on with. NoSuchBucket, ServiceUnavailable, and what `judge` throws where the request may not. */
+/**
+ * The bucket was deleted and made again: what the request has resolved so far is of the old one. It begins anew where it
+ * can (pipeline-steps.ts, runOperation); else clients do, who are told to try again.
+ */
+export class BucketReplaced extends AppError {
+  readonly present: ResolvedBucket;
+
+  constructor(present: ResolvedBucket) {
+    super('ServiceUnavailable');
+    this.present = present;
+  }
+}
+
+/** The claim to go on with. NoSuchBucket, BucketReplaced, and what `judge` throws where the request may not. */
 export async function reauthorise(
   buckets: BucketCache,
   stale: BucketClaim,
@@ -13,8 +26,7 @@ export async function reauthorise(
 ): Promise<BucketClaim> {
   const bucket = await buckets.read(stale.name);
   if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: stale.name } });
-  // Deleted and made again meanwhile: what the request has resolved so far is of the old one. Clients try again.
-  if (bucket.record.bucketId !== stale.bucketId) throw new AppError('ServiceUnavailable');
+  if (bucket.record.bucketId !== stale.bucketId) throw new BucketReplaced(bucket);
   judge(bucket);
   return bucket.claim;
 }

@@ -65,6 +65,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     },
     bucket: () => must(ownBucket, 'operations on service level have no bucket'),
     resolveBucket: (name) => resolveOther(deps, name),
+    forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(caller, pairs, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);

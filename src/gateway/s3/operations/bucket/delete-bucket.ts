@@ -23,6 +23,7 @@ export const deleteBucket = defineOperation({
     if (value.kind === 'not-empty') throw new AppError('BucketNotEmpty', { fields });
     if (value.kind === 'no-such-bucket') throw new AppError('NoSuchBucket', { fields });
     const { owner } = value.bucket;
+    context.forgetBucket(name);
     await context.metadata.execute({ shard: SYSTEM_SHARD }, 'forget-name', { name, bucketId, owner });
     return { status: 204 };
   },

@@ -1,0 +1,125 @@
+// Two gateways over the same shards: what one of them has cached of a bucket may have changed through the other (R45).
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import type { BucketName } from '../../model/names.ts';
+
+let one: GatewayWorld;
+let two: GatewayWorld;
+beforeAll(async () => {
+  one = await openGatewayWorld();
+  two = await openGatewayWorld({
+    deps: { metadata: one.metadata.shards, objects: one.store, keyring: one.keyring },
+  });
+});
+afterAll(async () => {
+  await Promise.all([one.close(), two.close()]);
+  expect([...one.faults(), ...two.faults()]).toEqual([]);
+});
+
+/** The same account at both. */
+async function account(name: string): Promise<{ one: Access; two: Access }> {
+  const keys = await one.makeAccount(name);
+  return { one: { ...keys, endpoint: one.endpoint }, two: { ...keys, endpoint: two.endpoint } };
+}
+
+const ask = async (
+  access: Access,
+  line: string,
+  body?: string,
+  headers?: Record<string, string>,
+): Promise<RawAnswer> => {
+  const [method = '', path = ''] = line.split(' ');
+  return send(access, {
+    method,
+    path,
+    ...(body !== undefined && { body: Buffer.from(body) }),
+    ...(headers && { headers }),
+  });
+};
+const statusOf = async (access: Access, line: string, body?: string) =>
+  (await ask(access, line, body)).status;
+
+test('a bucket that was deleted elsewhere is gone everywhere, for every operation', async () => {
+  const owner = await account('owner');
+  for (const line of [
+    'HEAD /gone',
+    'GET /gone',
+    'GET /gone?location',
+    'GET /gone?versioning',
+    'GET /gone/k',
+    'PUT /gone/k',
+    'DELETE /gone/k',
+    'DELETE /gone',
+    'GET /gone?uploads',
+    'POST /gone/k?uploads',
+  ]) {
+    expect(await statusOf(owner.one, 'PUT /gone')).toBe(200);
+    expect(await statusOf(owner.two, 'HEAD /gone')).toBe(200);
+    expect(await statusOf(owner.one, 'DELETE /gone')).toBe(204);
+    expect(await statusOf(owner.two, line, line.startsWith('PUT') ? 'x' : undefined), line).toBe(404);
+  }
+  const anonymous = await fetch(`${two.endpoint}/gone/k`);
+  expect(anonymous.status).toBe(404);
+});
+
+test('a name that another account has taken over is served as theirs, at once', async () => {
+  const [before, after] = [await account('before'), await account('after')];
+  expect(await statusOf(before.one, 'PUT /taken')).toBe(200);
+  expect(await statusOf(before.two, 'PUT /taken/k', 'old')).toBe(200);
+  expect(await statusOf(before.one, 'DELETE /taken/k')).toBe(204);
+  expect(await statusOf(before.one, 'DELETE /taken')).toBe(204);
+  expect(await statusOf(after.one, 'PUT /taken')).toBe(200);
+  // The other gateway still believes in the old bucket: it must neither refuse the new owner nor serve the old one.
+  expect(await statusOf(after.two, 'PUT /taken/k', 'new')).toBe(200);
+  expect((await ask(after.two, 'GET /taken/k')).body.toString()).toBe('new');
+  expect(await statusOf(before.two, 'GET /taken/k')).toBe(403);
+  expect(await statusOf(before.two, 'PUT /taken/k', 'old')).toBe(403);
+});
+
+test('the old owner comes first: refused by the new row, and nothing is stored', async () => {
+  const [before, after] = [await account('first'), await account('second')];
+  expect(await statusOf(before.one, 'PUT /swapped')).toBe(200);
+  expect(await statusOf(before.two, 'HEAD /swapped')).toBe(200);
+  expect(await statusOf(before.one, 'DELETE /swapped')).toBe(204);
+  expect(await statusOf(after.one, 'PUT /swapped')).toBe(200);
+  expect([403, 503]).toContain(await statusOf(before.two, 'PUT /swapped/k', 'old'));
+  expect((await ask(after.one, 'GET /swapped')).body.toString()).not.toContain('<Key>');
+});
+
+test('a change of settings is followed in the middle of a request', async () => {
+  const owner = await account('settings');
+  expect(await statusOf(owner.one, 'PUT /settings')).toBe(200);
+  expect(await statusOf(owner.two, 'HEAD /settings')).toBe(200);
+  const { record } = await one.metadata.query('find-name', { name: 'settings' as BucketName });
+  if (record === null) throw new Error('no name');
+  await one.metadata.execute(
+    'set-versioning',
+    { bucketId: record.bucketId, versioning: 'enabled' },
+    record.homeShard,
+  );
+  const put = await ask(owner.two, 'PUT /settings/k', 'x');
+  expect([put.status, put.headers['x-amz-version-id']]).toEqual([200, expect.any(String)]);
+  expect((await ask(owner.two, 'GET /settings?versioning')).body.toString()).toContain('Enabled');
+});
+
+test('the source of a copy is judged by its present owner', async () => {
+  const [before, after] = [await account('source'), await account('thief')];
+  expect(await statusOf(before.one, 'PUT /source')).toBe(200);
+  expect(await statusOf(before.two, 'PUT /target')).toBe(200);
+  expect(await statusOf(before.two, 'HEAD /source')).toBe(200);
+  expect(await statusOf(before.one, 'DELETE /source')).toBe(204);
+  const copy = () => ask(before.two, 'PUT /target/k', '', { 'x-amz-copy-source': '/source/k' });
+  expect((await copy()).status).toBe(404);
+  expect(await statusOf(after.one, 'PUT /source')).toBe(200);
+  expect(await statusOf(after.one, 'PUT /source/k', 'theirs')).toBe(200);
+  expect((await copy()).status).toBe(403);
+});
+
+test('an account that was suspended elsewhere is refused within a second or so', async () => {
+  const keys = await one.makeAccount('suspended');
+  const access = { ...keys, endpoint: two.endpoint };
+  expect(await statusOf(access, 'GET /')).toBe(200);
+  await one.setState(keys.accountId, 'suspended');
+  await expect.poll(() => statusOf(access, 'GET /'), { timeout: 3000 }).toBe(403);
+});
