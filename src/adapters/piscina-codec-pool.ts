@@ -44,7 +44,8 @@ class ThreadSealer implements BodySealer {
 
   constructor(piscina: Piscina, options: OpenOptions) {
     this.#piscina = piscina;
-    this.#options = options;
+    // A view would take all the memory beneath it along to the thread.
+    this.#options = { ...options, dataKey: Uint8Array.from(options.dataKey) };
   }
 
   async seal(chunk: Parameters<BodySealer['seal']>[0]): Promise<SealedChunk> {

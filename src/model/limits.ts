@@ -53,6 +53,8 @@ export const LIMITS = {
   codecInlineBytesMax: 128 * KiB,
   chunksInFlightPerBody: 4,
   readAheadChunks: 4,
+  chunkPutsBytesMax: 64 * MiB,
+  chunkBuffersKeptBytesMax: 64 * MiB,
   bodyBufferWaitMaxMs: 15 * SECOND,
   bodyStalledMs: 5 * SECOND,
   shardTimeKeptMs: 1 * MINUTE,
@@ -92,6 +94,7 @@ assert(
   LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
   'readers re-validate within the reading grace (R33)',
 );
+assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
 assert(
   LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
   'a stalled body goes before one that waits is refused',

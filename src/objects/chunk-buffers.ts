@@ -11,10 +11,14 @@ export interface ChunkBuffers {
   give(buffer: ArrayBuffer): void;
 }
 
-/** Buffers for whole sealed chunks. Up to `keptBytesMax` of them are kept, so that a peak does not stay for ever. */
+/**
+ * Buffers for whole sealed chunks. Up to `keptBytesMax` of them are kept, and LIMITS.chunkBuffersKeptBytesMax in any
+ * case, so that a peak does not stay for ever.
+ */
 export function createChunkBuffers(options: { chunkSizeBytes: number; keptBytesMax: number }): ChunkBuffers {
   const sizeBytes = sealedBytes({ sizeBytes: options.chunkSizeBytes, pieceBytes: LIMITS.sealPieceBytes });
-  const keptMax = Math.floor(options.keptBytesMax / sizeBytes);
+  const keptBytesMax = Math.min(options.keptBytesMax, LIMITS.chunkBuffersKeptBytesMax);
+  const keptMax = Math.floor(keptBytesMax / sizeBytes);
   const kept: ArrayBuffer[] = [];
   return {
     sizeBytes,

@@ -2,7 +2,9 @@
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
 import { crc32 } from 'node:zlib';
 import { assert } from '../lib/assert.ts';
+import { createByteGate } from '../lib/byte-gate.ts';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -49,6 +51,8 @@ class ChunkStore implements ChunkPort {
   readonly #log: Logger;
   /** Goes into every commit as an absolute row: commits apply in the order of the calls, so the last one is right. */
   readonly #totals: Totals;
+  /** Chunks wait here, rather than being refused by a store whose queue is full. */
+  readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
   readonly #puts = new Map<string, Checksum & { done: Promise<void> }>();
   /** One after the other, so that a chunk is counted out once. */
@@ -78,9 +82,11 @@ class ChunkStore implements ChunkPort {
   async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<void> {
     const [known] = await this.#kv.getMany('index', [indexKey(id)]);
     if (known !== undefined) return assertSame(id, decodeIndexRow(known), checksum);
-    await this.#reserve.admit(bytes.length);
+    const { sizeBytes } = checksum;
+    await this.#reserve.admit(sizeBytes);
+    await this.#gate.enter(sizeBytes);
     const row = encodeIndexRow({ ...checksum, receivedAtMs: this.#clock.wallMs() });
-    this.#count(1, checksum.sizeBytes);
+    this.#count(1, sizeBytes);
     try {
       await this.#kv.commit([
         { column: 'data', key: dataKey(id), value: bytes },
@@ -88,8 +94,10 @@ class ChunkStore implements ChunkPort {
         { column: 'index', key: TOTALS_KEY, value: encodeTotals(this.#totals) },
       ]);
     } catch (error) {
-      this.#count(-1, -checksum.sizeBytes);
+      this.#count(-1, -sizeBytes);
       throw error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
+    } finally {
+      this.#gate.leave(sizeBytes);
     }
   }
 
