@@ -17,6 +17,8 @@ import type { Logger } from '../../src/ports/telemetry.ts';
 import { leaveCoverage } from './operation-coverage.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
+/** The one that holdfast.mjs uses. */
+const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const START_TIMEOUT_MS = 30_000;
 
 export interface StartOptions {
@@ -126,7 +128,12 @@ async function startChild(options: {
 }): Promise<TestServer> {
   const child = spawn(process.execPath, [join(ROOT, 'cmd', 'main.ts'), 'server'], {
     cwd: ROOT,
-    env: { ...cleanEnvironment(), ...settingVariables(options.settings), ...options.env },
+    env: {
+      ...cleanEnvironment(),
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...settingVariables(options.settings),
+      ...options.env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
