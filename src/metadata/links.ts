@@ -55,6 +55,10 @@ export function admitGrant(options: {
   const puts = [
     ...grant.births.flatMap((birth) => birthPuts(birth, context)),
     ...grant.links.flatMap((link) => linkPuts(link, view, context)),
+    ...sharePuts(
+      grant.links.filter((link) => link.claim === undefined),
+      view,
+    ),
   ];
   return { kind: 'admitted', puts };
 }
@@ -110,6 +114,16 @@ function linkPuts({ blobId, linkId, claim }: LinkGrant, view: View, { shard }: D
   // Another commit's claim holds the blob already: this link stands on it, and the home drops ours (R28, R30).
   if (view.row(foreignRow(blobId)) !== undefined) return [link];
   return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
+}
+
+/** Notes on blobs of this home that they have more than one link now. */
+export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View): RowPut[] {
+  return names.flatMap(({ blobId }) => {
+    const row = view.row(blobRow(blobId));
+    const blob = row && blobCodec.decode(row);
+    if (blob === undefined || blob.isShared) return [];
+    return [put(blobRow(blobId), blobCodec.encode({ ...blob, isShared: true }))];
+  });
 }
 
 /** The row of a link that this shard's own versions, parts or manifests hold. */

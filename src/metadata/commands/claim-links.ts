@@ -14,7 +14,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { defineCommand, LOCK, shared } from '../define-command.ts';
 import { blobRow, linkRow, PRESENT, pendingClaimRow, put } from '../keyspace.ts';
-import { isLive } from '../links.ts';
+import { isLive, sharePuts } from '../links.ts';
 import { refuse } from '../write-version.ts';
 
 export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'claim-links'>>({
@@ -44,7 +44,11 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
       put(linkRow(blobId, linkId), linkCodec.encode(link)),
       put(pendingClaimRow(blobId, linkId), PRESENT),
     ]);
-    return { outcome: { kind: 'claimed', layouts }, puts };
+    const noted = sharePuts(
+      fresh.map((blobId) => ({ blobId })),
+      view,
+    );
+    return { outcome: { kind: 'claimed', layouts }, puts: [...puts, ...noted] };
   },
 });
 

@@ -3,8 +3,8 @@
 import type { BlobId } from '../../model/names.ts';
 import { makeOutboxId } from '../../model/names.ts';
 import { blobCodec, foreignCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
-import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
+import type { CommandOf, EndedLink, OutcomeOf } from '../../ports/metadata.ts';
+import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import {
@@ -23,26 +23,26 @@ import { isLive } from '../links.ts';
 type Command = CommandOf<'condemn-blobs'>;
 
 export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
-  locks: (command) => blobsOf(command).map((blobId) => exclusive(LOCK.blob(blobId))),
+  locks: ({ ended }) => blobsOf(ended).map((blobId) => exclusive(LOCK.blob(blobId))),
 
   look(command, view) {
-    for (const blobId of blobsOf(command)) {
-      view.range(linkRange(blobId, 1));
-      view.row(blobRow(blobId));
+    for (const link of command.ended) view.row(rowOf(link));
+    for (const blobId of blobsOf(command.ended)) {
       view.row(foreignRow(blobId));
+      hasLinks(blobId, view);
     }
   },
 
   decide(command, view, context) {
-    const unlinked = blobsOf(command).filter((blobId) => view.range(linkRange(blobId, 1)).length === 0);
+    // Only what did end: the word of a worker alone condemns nothing.
+    const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
+    const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));
     const condemned = unlinked.filter((blobId) => isLive(blobId, view));
     return {
       outcome: { kind: 'settled', condemnedCount: condemned.length },
       puts: [
         // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
-        ...command.ended.map(({ endedAtMs, blobId, linkId }) =>
-          remove(endedLinkRow(endedAtMs, blobId, linkId)),
-        ),
+        ...ended.map((link) => remove(rowOf(link))),
         ...condemned.flatMap((blobId) => condemn(blobId, view, context.nowMs)),
         ...unlinked.flatMap((blobId) => releaseClaim(blobId, view, context)),
       ],
@@ -51,8 +51,21 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   },
 });
 
-function blobsOf({ ended }: Command): BlobId[] {
+function rowOf({ endedAtMs, blobId, linkId }: EndedLink): RowAddress {
+  return endedLinkRow(endedAtMs, blobId, linkId);
+}
+
+function blobsOf(ended: readonly EndedLink[]): BlobId[] {
   return [...new Set(ended.map(({ blobId }) => blobId))];
+}
+
+/** A blob that was never shared has lost the only link that it had: no need to search for others. */
+function hasLinks(blobId: BlobId, view: View): boolean {
+  const address = blobRow(blobId);
+  const row = view.row(address);
+  if (!view.has(address)) return true;
+  if (row !== undefined && !blobCodec.decode(row).isShared) return false;
+  return view.range(linkRange(blobId, 1)).length > 0;
 }
 
 function condemn(blobId: BlobId, view: View, nowMs: number): RowPut[] {

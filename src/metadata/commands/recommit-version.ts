@@ -1,14 +1,16 @@
 // Copy onto itself with new headers: the same data under another version. There is no moment at which its blobs are
-// without a link of this key, and that is why none of them needs a look or a lock.
+// without a link of this key, and that is why none of them needs a lock.
 import { assert } from '../../lib/assert.ts';
 import { type LinkId, NULL_VERSION } from '../../model/names.ts';
 import { dataLinkId, linksOf, type Manifest, type VersionRecord } from '../../model/version.ts';
 import { writesNullVersion } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
-import { ownLinkPut } from '../links.ts';
+import { blobRow } from '../keyspace.ts';
+import { ownLinkPut, sharePuts } from '../links.ts';
 import { settleHistories } from '../settle-histories.ts';
 import { refuse, writeScope, writeVersion } from '../write-version.ts';
 
@@ -18,7 +20,11 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
   locks: ({ bucketId, key }) => [shared(LOCK.bucket(bucketId)), exclusive(LOCK.key(bucketId, key))],
 
   look({ bucketId, key }, view) {
-    lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
+    const bucket = findBucket(view, bucketId);
+    const scope = writeScope(bucketId, key, bucket?.versioning);
+    lookAtHistory(view, scope);
+    const source = bucket && loadHistory(view, bucket, scope).currentObject;
+    if (source !== undefined) for (const { blobId } of linksOf(source.manifest)) view.row(blobRow(blobId));
   },
 
   decide({ bucketId, key, expected, version, linkId }, view, context) {
@@ -37,11 +43,16 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
       context,
     });
     if (outcome.kind === 'blocked') return refuse(outcome);
-    const begun = takesItsPlace ? [] : linksOf(manifest).map((name) => ownLinkPut(name, context.shard));
+    const begun = takesItsPlace ? [] : beginLinks(manifest, view, context);
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     return { outcome, puts: [...begun, ...settled.puts], counters: settled.counters };
   },
 });
+
+function beginLinks(manifest: Manifest, view: View, { shard }: DecideContext): RowPut[] {
+  const names = linksOf(manifest);
+  return [...names.map((name) => ownLinkPut(name, shard)), ...sharePuts(names, view)];
+}
 
 function isExpected(version: VersionRecord, expected: Command['expected']): boolean {
   return (

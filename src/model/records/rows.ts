@@ -116,6 +116,8 @@ export interface BlobRecord extends BlobLayout {
   chunkCrc32?: Uint8Array;
   /** More CRCs by algorithm, as the client's checksum asked for. */
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
+  /** It has had more than the link that it was born with: only then may others be left when one ends. */
+  isShared?: true;
   /** Final: no link may be added any more (R26). */
   condemnedAtMs?: number;
 }
