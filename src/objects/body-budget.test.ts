@@ -86,12 +86,12 @@ test('who waits too long is refused, and who came later waits on', async () => {
   const { open, pass, evicted } = setUp();
   const holder = open('holder');
   holder.hold(MiB);
+  holder.idle();
   const first = open('first')
     .admit()
     ?.catch((error: AppError) => error.code);
   await pass(LIMITS.bodyBufferWaitMaxMs - 1000);
   const second = open('second').admit();
-  holder.hold(0);
   await pass(2000);
   expect(await first).toBe('SlowDown');
   holder.release(MiB);
@@ -99,20 +99,40 @@ test('who waits too long is refused, and who came later waits on', async () => {
   expect(evicted[0]).toBe('holder SlowDown');
 });
 
-test('a body that stands still gives way, but only when others wait', async () => {
+test('a body whose client stands still or trickles gives way, but only when others wait', async () => {
   const { open, pass, evicted } = setUp();
-  const stalled = open('stalled');
-  stalled.hold(MiB / 2);
+  const trickling = open('trickling');
+  trickling.hold(MiB / 2);
+  const onTheWay = open('on the way to the disk');
+  onTheWay.hold(MiB / 2 - 100);
   await pass(LIMITS.bodyStalledMs);
-  const busy = open('busy');
-  busy.hold(MiB / 2);
+  trickling.hold(100);
+  trickling.idle();
+  await pass(LIMITS.bodyStalledMs);
   expect(evicted).toEqual([]);
   const admitted = open('new').admit();
   await pass(1000);
-  expect(evicted[0]).toBe('stalled SlowDown');
-  stalled.close();
+  expect(new Set(evicted)).toEqual(new Set(['trickling SlowDown']));
+  trickling.close();
   await admitted;
-  expect(new Set(evicted)).toEqual(new Set(['stalled SlowDown']));
+});
+
+test('a body that gives memory back, or has its client’s answer, stays', async () => {
+  const { open, pass, evicted } = setUp();
+  const slow = open('slow');
+  slow.hold(MiB);
+  slow.idle();
+  const waiting = open('new').admit();
+  for (let count = 0; count < 5; count++) {
+    await pass(LIMITS.bodyStalledMs / 2);
+    slow.hold(1);
+    slow.release(1);
+  }
+  slow.busy();
+  await pass(LIMITS.bodyBufferWaitMaxMs - 3 * LIMITS.bodyStalledMs + 1000);
+  expect(evicted).toEqual([]);
+  slow.close();
+  await waiting?.catch(() => {});
 });
 
 test('closing a lease ends its waiting', async () => {

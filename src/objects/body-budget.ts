@@ -1,6 +1,6 @@
 // Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that come
 // first are served first. Who waits too long is refused with SlowDown; who holds memory while its client stands still
-// gives way to those that wait. It counts; it allocates nothing.
+// or trickles gives way to those that wait. It counts; it allocates nothing.
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -17,6 +17,10 @@ export interface BodyLease {
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
   release(sizeBytes: number): void;
+  /** From here on the body waits for its client, not for us: only then may it be told to give way. */
+  idle(): void;
+  /** The client has done its part. */
+  busy(): void;
   /** Gives all back. Safe to repeat. */
   close(): void;
 }
@@ -33,8 +37,9 @@ interface Share {
   heldBytes: number;
   /** Set aside for one that was let in and has not taken it yet, so that not all who wait rush in at once. */
   reservedBytes: number;
+  /** When it last gave memory back. A client that trickles makes no progress by it. */
   progressAtMs: number;
-  isWaiting: boolean;
+  isIdle: boolean;
   isClosed: boolean;
   onEvicted(error: AppError): void;
 }
@@ -64,7 +69,7 @@ export function createBodyBudget(deps: {
     share.heldBytes += sizeBytes;
     usedBytes += sizeBytes - share.reservedBytes;
     share.reservedBytes = 0;
-    share.progressAtMs = clock.monotonicMs();
+    if (sizeBytes < 0) share.progressAtMs = clock.monotonicMs();
     telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
     wake();
   }
@@ -73,7 +78,6 @@ export function createBodyBudget(deps: {
     while (usedBytes < limitBytes) {
       const waiter = waiters.shift();
       if (waiter === undefined) return;
-      waiter.share.isWaiting = false;
       waiter.share.reservedBytes = LIMITS.chunkBytesMin;
       usedBytes += LIMITS.chunkBytesMin;
       waiter.resolve();
@@ -81,7 +85,6 @@ export function createBodyBudget(deps: {
   }
 
   function wait(share: Share): Promise<void> {
-    share.isWaiting = true;
     const waiting = new Promise<void>((resolve, reject) => {
       waiters.push({ share, sinceMs: clock.monotonicMs(), resolve, reject });
     });
@@ -109,19 +112,16 @@ export function createBodyBudget(deps: {
     const isLate = ({ sinceMs }: Waiter) => nowMs - sinceMs >= LIMITS.bodyBufferWaitMaxMs;
     const late = waiters.filter(isLate);
     waiters = waiters.filter((waiter) => !isLate(waiter));
-    for (const { share, reject } of late) {
-      share.isWaiting = false;
-      reject(new AppError('SlowDown'));
-    }
+    for (const { reject } of late) reject(new AppError('SlowDown'));
   }
 
-  /** One at a time: the one that has stood still for longest. */
+  /** One at a time: the one that has given nothing back for longest. */
   function evictStalled(): void {
     const nowMs = clock.monotonicMs();
     let stalest: Share | undefined;
     for (const share of shares) {
-      const isStalled = share.heldBytes > 0 && !share.isWaiting;
-      if (!isStalled || nowMs - share.progressAtMs < LIMITS.bodyStalledMs) continue;
+      const isIdle = share.heldBytes > 0 && share.isIdle;
+      if (!isIdle || nowMs - share.progressAtMs < LIMITS.bodyStalledMs) continue;
       if (stalest === undefined || share.progressAtMs < stalest.progressAtMs) stalest = share;
     }
     stalest?.onEvicted(new AppError('SlowDown'));
@@ -134,7 +134,7 @@ export function createBodyBudget(deps: {
         heldBytes: 0,
         reservedBytes: 0,
         progressAtMs: clock.monotonicMs(),
-        isWaiting: false,
+        isIdle: false,
         isClosed: false,
         onEvicted,
       };
@@ -144,6 +144,12 @@ export function createBodyBudget(deps: {
         hasRoom: () => usedBytes < limitBytes / 2,
         hold: (sizeBytes) => count(share, sizeBytes),
         release: (sizeBytes) => count(share, -sizeBytes),
+        idle() {
+          share.isIdle = true;
+        },
+        busy() {
+          share.isIdle = false;
+        },
         close() {
           if (share.isClosed) return;
           count(share, -share.heldBytes);

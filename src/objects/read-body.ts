@@ -131,7 +131,9 @@ class ChunkReader {
         throw new AppError('InternalError', { cause: new Error(`chunk ${chunkIndex} of ${blobId}`) });
       }
       const startBytes = piece * PIECE;
+      this.#lease.idle();
       yield plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
+      this.#lease.busy();
     }
   }
 

@@ -102,7 +102,9 @@ class BodyWriter {
         const room = this.#lease.admit();
         if (room !== undefined) await room;
         if (this.#failure !== undefined) throw this.#failure;
+        this.#lease.idle();
         const next = await this.#nextOf(source);
+        this.#lease.busy();
         if (next.done === true) return;
         yield next.value;
       }
