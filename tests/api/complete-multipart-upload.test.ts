@@ -17,7 +17,7 @@ import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s
 const MiB = 1024 * 1024;
 const PART_1 = randomBytes(5 * MiB);
 const PART_2 = randomBytes(MiB + 3);
-const api = useApi();
+const api = useApi({ settings: { domain: 'store.test' } });
 let bucket: string;
 beforeAll(async () => {
   bucket = await api.makeBucket();
@@ -76,6 +76,19 @@ test('the parts become one object, whose ETag is the MD5 of MD5s', async () => {
     status: 404,
     code: 'NoSuchUpload',
   });
+});
+
+test('its location is where the client sees the bucket', async () => {
+  const upload = await beginUpload(api, { bucket, key: 'dir/virtual' });
+  const etag = await putPart(api, upload, { partNumber: 1, body: Buffer.from('x') });
+  const answer = await api.send({
+    method: 'POST',
+    path: `/dir/virtual?uploadId=${upload.uploadId}`,
+    headers: { host: `${bucket}.store.test` },
+    body: completeXml([{ partNumber: 1, etag }]),
+  });
+  expectStatus(answer, 200);
+  expect(fieldsOf(answer).Location).toBe(`http://${bucket}.store.test/dir/virtual`);
 });
 
 test('part numbers may have gaps, and parts may be left out', async () => {

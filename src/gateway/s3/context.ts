@@ -39,6 +39,6 @@ export interface OperationContext {
   readonly record: AccessRecord;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
-  /** Scheme and host as the client sees them, for Location elements. */
-  readonly baseUrl: string;
+  /** Where the client sees step 5's bucket, in path or virtual-host style, without a slash behind: for Location elements. */
+  bucketUrl(): string;
 }

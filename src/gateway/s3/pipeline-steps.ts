@@ -250,13 +250,19 @@ const ATTEMPTS_MAX = 3;
 /** What `run` gives; on the new bucket of that name, if the old one has gone and the body is not half consumed. */
 export async function runOperation(
   deps: S3Dependencies,
-  parts: Parameters<typeof authorise>[1] & { granted: Granted; record: AccessRecord; exchange: Exchange },
+  parts: Parameters<typeof authorise>[1] & {
+    granted: Granted;
+    record: AccessRecord;
+    exchange: Exchange;
+    isVirtualHost: boolean;
+  },
 ): Promise<OperationResult> {
-  const { row, input, identity, record, exchange } = parts;
+  const { row, input, identity, record, exchange, isVirtualHost } = parts;
   let { granted } = parts;
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
-    const context = createContext(deps, { ...granted, caller: identity.caller, record, exchange });
+    const { caller } = identity;
+    const context = createContext(deps, { ...granted, caller, record, exchange, isVirtualHost });
     try {
       return await row.run(context, input);
     } catch (error) {

@@ -51,6 +51,7 @@ export async function serveS3(
       granted,
       record,
       exchange,
+      isVirtualHost: bucketLabel !== undefined,
     });
     // 9 Respond.
     await sendResult(reply, result);

@@ -30,6 +30,8 @@ export interface ContextParts {
   bucket: ResolvedBucket | undefined;
   record: AccessRecord;
   exchange: Exchange;
+  /** The host names the bucket. */
+  isVirtualHost: boolean;
   /** The pairs of step 7, asked for again when the bucket has changed. */
   pairs: readonly AccessPair[];
 }
@@ -78,7 +80,10 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     random: deps.random,
     record,
     signal: exchange.signal,
-    baseUrl: `${exchange.client.scheme}://${exchange.client.host}`,
+    bucketUrl() {
+      const { scheme, host } = exchange.client;
+      return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;
+    },
   };
 }
 

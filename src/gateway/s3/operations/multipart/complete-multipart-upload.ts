@@ -96,7 +96,7 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
   if (value.kind !== 'committed') throw refusalOf(value, input);
   const text = s3Document(
     'CompleteMultipartUploadResult',
-    xmlText('Location', `${context.baseUrl}/${bucket}/${percentEncode(key)}`),
+    xmlText('Location', `${context.bucketUrl()}/${percentEncode(key)}`),
     xmlText('Bucket', bucket),
     xmlText('Key', key),
     xmlText('ETag', `"${value.etag}"`),
