@@ -1,6 +1,6 @@
 // Who sent a request: finds the one form of authentication that it uses, checks signature, time and account. Serves S3
 // and every other door that is signed by SigV4, by service name. What the caller may do is identity/authorize.ts.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { bytesToText } from '../../../lib/uri.ts';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
@@ -20,7 +20,7 @@ export interface AuthenticationRequest extends SignedParts {
 
 /** What the chunks of a body go on signing from (AWS "Calculating the seed signature"). */
 export interface Seed {
-  readonly signingKey: Buffer;
+  readonly signingKey: KeyObject;
   readonly signature: string;
   readonly timestamp: string;
   readonly scopeText: string;

@@ -1,6 +1,6 @@
 // Who an access key belongs to, and its secret in the clear for as short as signatures need it. A cache in front of the
 // system shard: entries are read again when they are older than a second, unknown keys always (R46).
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../../lib/assert.ts';
 import { BoundedMap } from '../../../lib/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../../lib/bytes.ts';
@@ -16,8 +16,8 @@ import type { CredentialScope } from './signature-claim.ts';
 export interface Identity {
   readonly accessKey: string;
   readonly account: AccountRecord;
-  /** The key that signs in this scope. */
-  signingKey(scope: CredentialScope): Buffer;
+  /** The key that signs in this scope. A KeyObject, because Node takes five times as long with bytes (15 us a call). */
+  signingKey(scope: CredentialScope): KeyObject;
 }
 
 export interface Identities {
@@ -92,11 +92,13 @@ export function createIdentities(deps: {
 function makeSigner(secret: Uint8Array): Identity['signingKey'] {
   assert(secret.length > 0, 'a secret key is not empty');
   const initialKey = Buffer.concat([Buffer.from('AWS4'), asBuffer(secret)]);
-  const signingKeys = new BoundedMap<string, Buffer>(SIGNING_KEYS_MAX);
+  const signingKeys = new BoundedMap<string, KeyObject>(SIGNING_KEYS_MAX);
   return (scope) => {
     let key = signingKeys.get(scope.text);
     if (key === undefined) {
-      key = [scope.date, scope.region, scope.service, 'aws4_request'].reduce(hmac, initialKey);
+      key = createSecretKey(
+        [scope.date, scope.region, scope.service, 'aws4_request'].reduce(hmac, initialKey),
+      );
       signingKeys.set(scope.text, key);
     }
     return key;

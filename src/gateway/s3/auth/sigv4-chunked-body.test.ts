@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -52,7 +52,12 @@ async function decode(options: Decoding): Promise<{ body: Buffer; trailer: strin
     },
     sizeBytes,
     ...(isSigned && {
-      signatures: createChunkSignatures({ signingKey, signature, timestamp, scopeText: scope }),
+      signatures: createChunkSignatures({
+        signingKey: createSecretKey(signingKey),
+        signature,
+        timestamp,
+        scopeText: scope,
+      }),
     }),
     ...(trailerName !== undefined && { trailerName }),
   });
