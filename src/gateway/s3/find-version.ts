@@ -3,7 +3,8 @@
 import { httpDate } from '../../lib/http-dates.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
-import type { FoundVersion, ResultOf } from '../../ports/metadata.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
+import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
 
@@ -65,7 +66,7 @@ export async function findCopySource(
   bucket: ResolvedBucket,
   address: VersionAddress,
 ): Promise<FoundVersion> {
-  const result = await queryVersion(context, bucket, { ...address, includeBody: true });
+  const result = await queryVersion(context, bucket, { ...address, includeBody: false });
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {
