@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BUCKET, OWNER, openMetadata } from '../../tests/support/metadata-shards.ts';
 import type { BlobId, ObjectKey, VersionId } from '../model/names.ts';
-import type { DeleteItem } from '../ports/metadata.ts';
+import type { DeleteItem } from '../ports/metadata-commands.ts';
 
 // Any sequence of writes and deletes in any versioning states, against a list per key: what is listed, what GET gives,
 // which blobs live, what is counted.

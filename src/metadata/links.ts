@@ -10,7 +10,7 @@ import {
   type LinkRecord,
   linkCodec,
 } from '../model/records/rows.ts';
-import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata.ts';
+import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata-commands.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-machine.ts';
 import { exclusive, LOCK, shared } from './define-command.ts';
 import { blobRow, bodyRow, endedLinkRow, foreignRow, linkRow, PRESENT, put, remove } from './keyspace.ts';

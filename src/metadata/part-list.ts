@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto';
 import type { Checksum } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { PartRecord, UploadRecord } from '../model/records/rows.ts';
-import type { CommandOf, CompletePart, CompleteRefusal } from '../ports/metadata.ts';
+import type { CommandOf } from '../ports/metadata.ts';
+import type { CompletePart, CompleteRefusal } from '../ports/metadata-commands.ts';
 import { wholeChecksum } from './part-checksums.ts';
 
 type Expected = NonNullable<CommandOf<'complete-upload'>['expected']>;

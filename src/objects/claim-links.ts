@@ -3,7 +3,7 @@
 import { must } from '../lib/assert.ts';
 import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../model/names.ts';
 import type { ManifestBody, Segment } from '../model/version.ts';
-import type { LinkGrant } from '../ports/metadata.ts';
+import type { LinkGrant } from '../ports/metadata-commands.ts';
 import type { DataPath } from './data-path.ts';
 import type { MetadataCalls } from './object-store.ts';
 

@@ -5,19 +5,19 @@ import type { Readable } from 'node:stream';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../model/checksums.ts';
 import type { ETag } from '../model/etag.ts';
 import type { AccountId, ObjectKey, VersionId } from '../model/names.ts';
+import type { WriteConditions } from '../model/preconditions.ts';
 import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
 import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
 import type {
   BucketClaim,
   CommandName,
   CommandOf,
-  FoundVersion,
   OutcomeOf,
   QueryName,
   QueryOf,
   ResultOf,
-  WriteConditions,
 } from '../ports/metadata.ts';
+import type { FoundVersion } from '../ports/metadata-queries.ts';
 
 /** Where a bucket's shard is and what the request believes of the bucket. */
 export interface BucketTarget {

@@ -11,7 +11,7 @@ import { LIMITS } from '../model/limits.ts';
 import { makeBlobId, makeLinkId } from '../model/names.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
-import type { BlobBirth } from '../ports/metadata.ts';
+import type { BlobBirth } from '../ports/metadata-commands.ts';
 import type { BodyLease } from './body-budget.ts';
 import { BodyPieces } from './body-pieces.ts';
 import type { DataPath } from './data-path.ts';

@@ -3,7 +3,8 @@
 import type { ChecksumAlgorithm } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
 import type { UploadRecord } from '../model/records/rows.ts';
-import type { GrantRefusal, OutcomeOf } from '../ports/metadata.ts';
+import type { OutcomeOf } from '../ports/metadata.ts';
+import type { GrantRefusal } from '../ports/metadata-commands.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, claimedAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
 import type { BodySource, ObjectStore, PartTarget, PutObject, Written, WrittenPart } from './object-store.ts';

@@ -19,14 +19,8 @@ import {
   type ObjectKey,
 } from '../../src/model/names.ts';
 import type { BlobUse } from '../../src/model/version.ts';
-import type {
-  CommandName,
-  CommandOf,
-  DataGrant,
-  DeleteItem,
-  NewVersion,
-  OutcomeOf,
-} from '../../src/ports/metadata.ts';
+import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
+import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
 import type { CommandSpec } from '../../src/ports/state-machine.ts';
 import { blobIdOf, linkIdOf, START_MS } from './short-ids.ts';
 

@@ -14,19 +14,17 @@ import {
   type ObjectKey,
   type UploadId,
 } from '../../src/model/names.ts';
+import type { WriteConditions } from '../../src/model/preconditions.ts';
 import type { BlobUse, Manifest } from '../../src/model/version.ts';
 import type {
-  BlobBirth,
   CommandName,
   CommandOf,
-  DataGrant,
-  NewVersion,
   OutcomeOf,
   QueryName,
   QueryOf,
   ResultOf,
-  WriteConditions,
 } from '../../src/ports/metadata.ts';
+import type { BlobBirth, DataGrant, NewVersion } from '../../src/ports/metadata-commands.ts';
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from './simulated.ts';
 

@@ -22,7 +22,8 @@ import type {
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
-import type { FoundVersion, MetadataPort } from '../../src/ports/metadata.ts';
+import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { FoundVersion } from '../../src/ports/metadata-queries.ts';
 import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';

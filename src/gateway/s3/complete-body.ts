@@ -3,7 +3,7 @@ import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts'
 import { CHECKSUM_ALGORITHMS } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { CompletePart } from '../../ports/metadata.ts';
+import type { CompletePart } from '../../ports/metadata-commands.ts';
 import { invalidArgument } from './arguments.ts';
 import { isDigest } from './checksum-headers.ts';
 import { readXmlBody, requiredText } from './xml-body.ts';

@@ -1,7 +1,7 @@
 // What the shard said of a delete, as an error or a success; DeleteObject throws the error, DeleteObjects lists it.
 import { unreachable } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
-import type { DeleteOutcome } from '../../ports/metadata.ts';
+import type { DeleteOutcome } from '../../ports/metadata-commands.ts';
 
 export type Deleted = Extract<DeleteOutcome, { kind: 'deleted' }>;
 

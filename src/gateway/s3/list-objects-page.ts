@@ -1,6 +1,6 @@
 // What both versions of ListObjects share: their common parameters, and one page of the bucket's current versions.
 import { LIMITS } from '../../model/limits.ts';
-import type { ListObjectsPage } from '../../ports/metadata.ts';
+import type { ListObjectsPage } from '../../ports/metadata-queries.ts';
 import { parseCount, parseEncodingType } from './arguments.ts';
 import type { OperationContext } from './context.ts';
 import { nameWriter, type WriteName } from './list-xml.ts';

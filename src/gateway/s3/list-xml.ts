@@ -5,7 +5,7 @@ import { isoSeconds } from '../../lib/http-dates.ts';
 import { percentEncodePath, textToBytes } from '../../lib/uri.ts';
 import { escapeXml } from '../../lib/xml-writer.ts';
 import type { AccountId } from '../../model/names.ts';
-import type { ListedObject } from '../../ports/metadata.ts';
+import type { ListedObject } from '../../ports/metadata-queries.ts';
 import { invalidArgument } from './arguments.ts';
 import type { OperationContext } from './context.ts';
 

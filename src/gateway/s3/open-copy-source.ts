@@ -2,7 +2,7 @@
 
 import { AppError } from '../../model/errors.ts';
 import type { AccountId } from '../../model/names.ts';
-import type { FoundVersion } from '../../ports/metadata.ts';
+import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import type { CopySource } from './copy-source.ts';
 import { findCopySource } from './find-version.ts';

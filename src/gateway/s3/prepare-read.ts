@@ -5,7 +5,7 @@ import { AppError } from '../../model/errors.ts';
 import { isPlainMd5 } from '../../model/etag.ts';
 import type { VersionRecord } from '../../model/version.ts';
 import type { ByteRange } from '../../objects/object-store.ts';
-import type { FoundVersion } from '../../ports/metadata.ts';
+import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import { parsePartNumber, parseVersionId } from './arguments.ts';
 import { addChecksum, wantsChecksum } from './checksum-headers.ts';
 import type { OperationContext } from './context.ts';

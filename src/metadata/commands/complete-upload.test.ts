@@ -14,7 +14,8 @@ import { multipartETag } from '../../model/etag.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, ObjectKey, UploadId } from '../../model/names.ts';
 import { linksOf, type VersionRecord } from '../../model/version.ts';
-import type { CommandOf, CompletePart } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata.ts';
+import type { CompletePart } from '../../ports/metadata-commands.ts';
 
 let world: MetadataShards;
 let uploadId: UploadId;

@@ -9,7 +9,8 @@ import {
   type UploadRecord,
 } from '../../model/records/rows.ts';
 import type { Manifest } from '../../model/version.ts';
-import type { CommandOf, NewVersion, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { NewVersion } from '../../ports/metadata-commands.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';

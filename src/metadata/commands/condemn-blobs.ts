@@ -3,7 +3,8 @@
 import type { BlobId } from '../../model/names.ts';
 import { makeOutboxId } from '../../model/names.ts';
 import { blobCodec, foreignCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
-import type { CommandOf, EndedLink, OutcomeOf } from '../../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { EndedLink } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';

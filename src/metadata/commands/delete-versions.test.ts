@@ -7,7 +7,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata-shards.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
-import type { DeleteItem } from '../../ports/metadata.ts';
+import type { DeleteItem } from '../../ports/metadata-commands.ts';
 
 let world: MetadataShards;
 beforeEach(async () => {

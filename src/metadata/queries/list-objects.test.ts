@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../lib/bytes.ts';
 import type { BucketId } from '../../model/names.ts';
-import type { ListObjectsQuery } from '../../ports/metadata.ts';
+import type { ListObjectsQuery } from '../../ports/metadata-queries.ts';
 
 let world: MetadataShards;
 beforeEach(async () => {

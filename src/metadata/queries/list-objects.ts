@@ -5,7 +5,7 @@ import { afterPrefix, asBuffer, compareBytes, concatBytes } from '../../lib/byte
 import { commonPrefixOf, markerBytes, pageAfter } from '../../model/listing.ts';
 import type { BucketId, ObjectKey } from '../../model/names.ts';
 import { decodeVersionSummary } from '../../model/records/version-record.ts';
-import type { ListObjectsPage, ListObjectsQuery } from '../../ports/metadata.ts';
+import type { ListObjectsPage, ListObjectsQuery } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { OBJECT_KEY_AT, objectsKey, REGION, TABLES } from '../keyspace.ts';
 import { createRowScan } from './row-scan.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../lib/bytes.ts';
-import type { ListVersionsQuery } from '../../ports/metadata.ts';
+import type { ListVersionsQuery } from '../../ports/metadata-queries.ts';
 
 let world: MetadataShards;
 beforeEach(async () => {

@@ -4,7 +4,7 @@ import { afterPrefix, compareBytes, concatBytes, fromHex } from '../../lib/bytes
 import { commonPrefixOf, markerBytes, pageAfter } from '../../model/listing.ts';
 import type { BucketId, ObjectKey, VersionId } from '../../model/names.ts';
 import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
-import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata.ts';
+import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { END_MARK, escapeBytes, invertedOrder, readU48 } from '../key-parts.ts';
 import { currentRow, markerRow, readVersionPosition, versionIdRow } from '../keyspace.ts';

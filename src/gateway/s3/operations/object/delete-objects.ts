@@ -5,7 +5,7 @@ import { xmlElement, xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { BucketName, VersionId } from '../../../../model/names.ts';
-import type { DeleteItem } from '../../../../ports/metadata.ts';
+import type { DeleteItem } from '../../../../ports/metadata-commands.ts';
 import { hasBodyDigest } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
 import { type DeleteEntry, parseDeleteBody } from '../../delete-body.ts';

@@ -1,0 +1,293 @@
+// The commands of the metadata shards and their outcomes, as plain data: what changes state. Each is evaluated once,
+// atomically, in one shard. How they are called is in metadata.ts.
+import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
+import type { ETag } from '../model/etag.ts';
+import type {
+  AccountId,
+  BlobId,
+  BucketId,
+  BucketName,
+  LinkId,
+  ObjectKey,
+  OutboxId,
+  UploadId,
+  VersionId,
+} from '../model/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
+import type {
+  AccessKeyRecord,
+  AccountRecord,
+  BucketRecord,
+  ForeignRecord,
+  NameRecord,
+  PartRecord,
+  UploadRecord,
+} from '../model/records/rows.ts';
+import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
+
+/** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
+export interface BlobBirth {
+  use: BlobUse;
+  chunkCrc32?: Uint8Array;
+  chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
+  /** Sealed bytes; present exactly when the layout says `inline`. */
+  body?: Uint8Array;
+}
+
+/** A link to existing data: `local` when this shard is the blob's home, else a claim made there (R26-R28). */
+export interface LinkGrant {
+  blobId: BlobId;
+  linkId: LinkId;
+  /** Absent for `local`. */
+  claim?: ForeignRecord;
+}
+
+/** How the data of a new version or part is accounted for. Every use of the manifest is in exactly one list. */
+export interface DataGrant {
+  births: BlobBirth[];
+  links: LinkGrant[];
+}
+
+export type GrantRefusal =
+  /** These blobs are condemned or unknown: re-read the source (R26, R27). */
+  | { kind: 'gone'; blobIds: BlobId[] }
+  /** An id is too old or too new for this shard's time (R25, R28): begin again. */
+  | { kind: 'late' };
+
+/** A version to be, without what the commit gives it. */
+export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
+
+export interface CommittedVersion {
+  kind: 'committed';
+  versionId: VersionId;
+  /** The bucket is or was versioned: the answer carries x-amz-version-id (only when enabled, or 'null' suspended). */
+  versioning: BucketRecord['versioning'];
+  modifiedAtMs: number;
+}
+
+export interface DeleteItem {
+  key: ObjectKey;
+  /** Absent: the simple delete of the current version. */
+  versionId?: VersionId;
+  conditions?: WriteConditions;
+}
+
+export type DeleteOutcome =
+  | {
+      kind: 'deleted';
+      /** The version that was removed for good, or the marker that was written. Absent in unversioned buckets. */
+      versionId?: VersionId;
+      /** True when a marker was written, or the removed version was one. */
+      isDeleteMarker: boolean;
+      /** A marker was written by this delete. */
+      madeMarker: boolean;
+    }
+  | ConditionRefusal
+  | { kind: 'blocked'; blocker: DeleteBlocker };
+
+export interface CompletePart {
+  partNumber: number;
+  /** Unquoted. */
+  etag: ETag;
+  /** base64, when the request gave one. */
+  checksum?: { algorithm: ChecksumAlgorithm; value: string };
+}
+
+/** A link that an entry ended; its blob may be without links now. */
+export interface EndedLink {
+  endedAtMs: number;
+  blobId: BlobId;
+  linkId: LinkId;
+}
+
+export type CompleteRefusal =
+  | { kind: 'no-such-upload' }
+  | { kind: 'invalid-part'; partNumber: number }
+  | { kind: 'invalid-part-order' }
+  | { kind: 'part-too-small'; partNumber: number; sizeBytes: number; etag: ETag }
+  | { kind: 'too-large' }
+  | { kind: 'size-mismatch' }
+  | { kind: 'bad-checksum'; algorithm: ChecksumAlgorithm }
+  | { kind: 'checksum-missing'; partNumber: number };
+
+export interface CommandTable {
+  // -- system shard --
+  'create-account': {
+    command: {
+      account: Omit<AccountRecord, 'createdAtMs' | 'bucketCount'>;
+      accessKey: Omit<AccessKeyRecord, 'createdAtMs' | 'accountId'>;
+    };
+    outcome:
+      | { kind: 'created'; account: AccountRecord }
+      | { kind: 'conflict'; field: 'accountId' | 'name' | 'email' | 'canonicalId' | 'accessKey' };
+  };
+  'set-account': {
+    command: { accountId: AccountId; changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax'>> };
+    outcome: { kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' };
+  };
+  'delete-account': {
+    command: { accountId: AccountId };
+    outcome:
+      | { kind: 'deleted' }
+      | { kind: 'no-such-account' }
+      | { kind: 'owns-buckets' }
+      | { kind: 'is-root' };
+  };
+  /** R41 first step: checks name and limit, writes the name as `creating`, and the outbox. */
+  'reserve-name': {
+    command: { name: BucketName; owner: AccountId };
+    outcome:
+      | { kind: 'reserved'; bucketId: BucketId; homeShard: number }
+      | { kind: 'owned-already'; record: NameRecord }
+      | { kind: 'taken' }
+      | { kind: 'in-progress' }
+      | { kind: 'too-many-buckets' };
+  };
+  'activate-name': {
+    command: { name: BucketName; bucketId: BucketId };
+    outcome: { kind: 'active' } | { kind: 'gone' };
+  };
+  /** R42 last step: removes all name and list rows of this bucket id. Idempotent. */
+  'forget-name': {
+    command: { name: BucketName; bucketId: BucketId; owner: AccountId };
+    outcome: { kind: 'forgotten' };
+  };
+
+  // -- a bucket's home shard --
+  'create-bucket': {
+    command: { bucketId: BucketId; name: BucketName; owner: AccountId };
+    outcome: { kind: 'created'; bucket: BucketRecord } | { kind: 'deleted-already' };
+  };
+  /** Holds the bucket exclusively, so that no PUT slips in behind the emptiness check (R7, A15). */
+  'delete-bucket': {
+    command: { bucketId: BucketId };
+    outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
+  };
+  'set-versioning': {
+    command: { bucketId: BucketId; versioning: 'enabled' | 'suspended' };
+    outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
+  };
+  'commit-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      version: NewVersion;
+      data: DataGrant;
+      conditions?: WriteConditions;
+    };
+    outcome: CommittedVersion | GrantRefusal | ConditionRefusal | { kind: 'blocked'; blocker: DeleteBlocker };
+  };
+  /** Replaces headers (and kek wrapping) of the current version by a new version with the same data: copy onto itself. */
+  'recommit-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      /**
+       * The version that was read: another current one means `changed`, and the gateway reads again. The link
+       * (dataLinkId of model/version.ts) tells it from a later one that got the same order after a deletion: the new
+       * kek fits the data of this one only.
+       */
+      expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
+      version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
+      /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
+      linkId: LinkId;
+    };
+    outcome:
+      | CommittedVersion
+      | GrantRefusal
+      | { kind: 'changed' }
+      | { kind: 'blocked'; blocker: DeleteBlocker };
+  };
+  /** One entry for all items, in order (DeleteObjects is one commit per shard). */
+  'delete-versions': {
+    command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
+    outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
+  };
+  'create-upload': {
+    command: { bucketId: BucketId; upload: Omit<UploadRecord, 'uploadId' | 'initiatedAtMs' | 'bucketId'> };
+    outcome: { kind: 'created'; upload: UploadRecord };
+  };
+  'commit-part': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      uploadId: UploadId;
+      part: Omit<PartRecord, 'modifiedAtMs'>;
+      data: DataGrant;
+    };
+    outcome: { kind: 'committed'; modifiedAtMs: number } | GrantRefusal | { kind: 'no-such-upload' };
+  };
+  'complete-upload': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      uploadId: UploadId;
+      parts: CompletePart[];
+      /** x-amz-checksum-* of the whole, and x-amz-mp-object-size. */
+      expected?: { checksum?: Checksum; sizeBytes?: number };
+      conditions?: WriteConditions;
+    };
+    outcome:
+      | (CommittedVersion & { etag: ETag; checksum?: Checksum; repeated: boolean })
+      | CompleteRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker };
+  };
+  'abort-upload': {
+    command: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId };
+    outcome: { kind: 'aborted' } | { kind: 'no-such-upload' };
+  };
+
+  // -- blobs and links (R24-R33) --
+  /** R27, in the blobs' home: a pending link for `shard` on each, or `gone` and none at all (also for a link id too old). */
+  'claim-links': {
+    command: { shard: number; linkId: LinkId; blobIds: BlobId[] };
+    outcome: { kind: 'claimed'; layouts: ForeignRecord[] } | { kind: 'gone'; blobIds: BlobId[] };
+  };
+  /** R29: absent ones are done. */
+  'release-links': {
+    command: { links: { blobId: BlobId; linkId: LinkId }[] };
+    outcome: { kind: 'released' };
+  };
+  /** R30: what the claiming shard said of pending links. */
+  'settle-claims': {
+    command: { claims: { blobId: BlobId; linkId: LinkId; verdict: 'confirmed' | 'dropped' }[] };
+    outcome: { kind: 'settled' };
+  };
+  /** Ends the links that a condemned paged manifest holds, a page at a time. */
+  'release-manifest-page': {
+    command: { manifestId: BlobId; page: number };
+    outcome: { kind: 'released'; isLast: boolean };
+  };
+  /**
+   * R26, some moments after the entries that ended these links: a blob of this home without any link is condemned; a
+   * foreign row without any local link goes, and its claim is released (R29). A step of its own, because only here is
+   * the blob known before anything is read, so that it can be locked against new links.
+   */
+  'condemn-blobs': {
+    command: { ended: EndedLink[] };
+    outcome: { kind: 'settled'; condemnedCount: number };
+  };
+  /** R31, after the drops were answered: deletes the rows of condemned blobs. */
+  'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } };
+  'finish-outbox': { command: { ids: OutboxId[] }; outcome: { kind: 'finished' } };
+  /** Ends uploads whose bucket is deleted or whose age is above `olderThanMs`, as abort does. */
+  'expire-uploads': {
+    command: {
+      uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[];
+      olderThanMs: number;
+      /** Deleted buckets of which list-stale-uploads said that no upload is left. */
+      emptiedBucketIds?: BucketId[];
+    };
+    outcome: { kind: 'expired'; count: number };
+  };
+  'forget-completed-uploads': { command: { uploadIds: UploadId[] }; outcome: { kind: 'forgotten' } };
+  /** Key rotation: exchanges a wrapped key where it still is the expected one. `row` is opaque, from list-wrapped-keys. */
+  'rewrap-keys': {
+    command: { items: { row: Uint8Array; expected: WrappedKek; replacement: WrappedKek }[] };
+    outcome: { kind: 'rewrapped'; count: number };
+  };
+  /** Writes nothing but the shard's time. */
+  tick: { command: Record<never, never>; outcome: { kind: 'ticked' } };
+}

@@ -1,0 +1,202 @@
+import type {
+  AccountId,
+  BlobId,
+  BucketId,
+  BucketName,
+  LinkId,
+  ObjectKey,
+  OutboxId,
+  UploadId,
+  VersionId,
+} from '../model/names.ts';
+import type {
+  AccessKeyRecord,
+  AccountRecord,
+  BlobRecord,
+  BucketRecord,
+  NameRecord,
+  OutboxRecord,
+  PartRecord,
+  UploadRecord,
+} from '../model/records/rows.ts';
+import type { ManifestPage, VersionRecord, VersionSummary, WrappedKek } from '../model/version.ts';
+import type { EndedLink } from './metadata-commands.ts';
+
+export interface ListObjectsQuery {
+  bucketId: BucketId;
+  prefix: string;
+  delimiter?: string;
+  /** Exclusive: keys (and whole common prefixes) at or before it are skipped. */
+  after?: string;
+  /** Up to LIMITS.listPageMax; 0 gives an empty, untruncated page. */
+  max: number;
+}
+
+export interface ListedObject {
+  key: ObjectKey;
+  summary: VersionSummary;
+}
+
+export interface ListObjectsPage {
+  objects: ListedObject[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  /** The last key or common prefix of the page: `after` of the next. Present when truncated. */
+  nextAfter?: string;
+}
+
+export interface ListVersionsQuery {
+  bucketId: BucketId;
+  prefix: string;
+  delimiter?: string;
+  /** Exclusive: a key with all its versions (or a whole common prefix), unless `versionIdMarker` is there. */
+  keyMarker?: string;
+  /** Exclusive: a version of `keyMarker`. One that is gone since begins that key anew. */
+  versionIdMarker?: string;
+  /** Up to LIMITS.listPageMax; 0 gives an empty, untruncated page. */
+  max: number;
+}
+
+export interface ListedVersion {
+  key: ObjectKey;
+  versionId: VersionId;
+  isLatest: boolean;
+  summary: VersionSummary;
+}
+
+/** Versions and delete markers by key, newest first within a key. */
+export interface ListVersionsPage {
+  versions: ListedVersion[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  /** Markers of the next page, when truncated; the second is absent behind a common prefix. */
+  nextKeyMarker?: string;
+  nextVersionIdMarker?: string;
+}
+
+/** A version with what a reader needs to begin: one round trip for a GET. */
+export interface FoundVersion {
+  kind: 'found';
+  version: VersionRecord;
+  isLatest: boolean;
+  /** Sealed bytes of an object whose only segment is one whole inline blob. */
+  inlineBody?: Uint8Array;
+}
+
+export interface QueryTable {
+  'get-access-key': {
+    query: { accessKey: string };
+    result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };
+  };
+  'get-account': { query: { accountId: AccountId }; result: { account: AccountRecord | null } };
+  'find-account': {
+    query: { name?: string; email?: string; canonicalId?: string };
+    result: { account: AccountRecord | null };
+  };
+  'list-accounts': {
+    query: { after?: AccountId; limit: number };
+    result: { accounts: AccountRecord[]; accessKeys: string[][] };
+  };
+  'find-name': { query: { name: BucketName }; result: { record: NameRecord | null } };
+  'list-names': {
+    query: { owner: AccountId; prefix?: string; after?: string; max: number };
+    result: { names: { name: BucketName; record: NameRecord }[]; isTruncated: boolean };
+  };
+  'get-bucket': { query: { bucketId: BucketId }; result: { bucket: BucketRecord | null } };
+  'get-version': {
+    query: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; includeBody: boolean };
+    result:
+      | FoundVersion
+      /** The current version, or the one asked for, is a delete marker. */
+      | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number; isLatest: boolean }
+      | { kind: 'no-such-key' }
+      | { kind: 'no-such-version' };
+  };
+  'list-objects': { query: ListObjectsQuery; result: ListObjectsPage };
+  'list-versions': { query: ListVersionsQuery; result: ListVersionsPage };
+  'get-upload': {
+    query: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId };
+    result: { upload: UploadRecord | null };
+  };
+  'list-uploads': {
+    query: {
+      bucketId: BucketId;
+      prefix: string;
+      delimiter?: string;
+      keyMarker?: string;
+      uploadIdMarker?: string;
+      max: number;
+    };
+    result: {
+      uploads: UploadRecord[];
+      commonPrefixes: string[];
+      isTruncated: boolean;
+      nextKeyMarker?: string;
+      nextUploadIdMarker?: string;
+    };
+  };
+  'list-parts': {
+    query: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId; after: number; max: number };
+    result:
+      | { kind: 'parts'; upload: UploadRecord; parts: PartRecord[]; isTruncated: boolean }
+      | { kind: 'no-such-upload' };
+  };
+  'get-manifest-pages': {
+    query: { manifestId: BlobId; from: number; to: number };
+    result: { pages: (ManifestPage | null)[] };
+  };
+  'get-bodies': { query: { blobIds: BlobId[] }; result: { bodies: (Uint8Array | null)[] } };
+  'get-blobs': { query: { blobIds: BlobId[] }; result: { blobs: (BlobRecord | null)[] } };
+
+  // -- background and operations --
+  // Queues are in time order. `fromMs` is where the last look ended (its last item's time): without it a scan crawls
+  // over what earlier ones have finished. `after` (exclusive) is for the pages of one look whose items may stay.
+  'list-outbox': {
+    query: { fromMs?: number; after?: OutboxId; limit: number };
+    result: { items: { id: OutboxId; createdAtMs: number; record: OutboxRecord }[] };
+  };
+  'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
+  'list-condemned': {
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
+    result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
+  };
+  /** Claims whose link ids are older than `olderThanMs`. */
+  'list-pending-claims': {
+    query: {
+      fromMs?: number;
+      after?: { blobId: BlobId; linkId: LinkId };
+      olderThanMs: number;
+      limit: number;
+    };
+    result: { claims: { blobId: BlobId; linkId: LinkId; shard: number }[] };
+  };
+  /** R30, asked of the claiming shard. `timeMs` of the reply is committed time. */
+  'resolve-claims': {
+    query: { claims: { blobId: BlobId; linkId: LinkId }[] };
+    result: { held: boolean[] };
+  };
+  /** Uploads above this age, and any of deleted buckets. */
+  'list-stale-uploads': {
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    result: {
+      uploads: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId }[];
+      /** Deleted buckets without uploads: expire-uploads forgets them. */
+      emptiedBucketIds: BucketId[];
+    };
+  };
+  'list-completed-uploads': {
+    query: { fromMs?: number; olderThanMs: number; limit: number };
+    /** `completedAtMs` of the last one is where the next look begins. */
+    result: { completed: { uploadId: UploadId; completedAtMs: number }[] };
+  };
+  'list-wrapped-keys': {
+    query: { notKeyId: string; after?: Uint8Array; limit: number };
+    /** `next` is absent at the end of the scan. */
+    result: { items: { row: Uint8Array; wrapped: WrappedKek }[]; next?: Uint8Array; scannedCount: number };
+  };
+  'count-usage': {
+    query: { bucketId?: BucketId };
+    result: { objectCount: number; sizeBytes: number; bucketCount: number };
+  };
+}
