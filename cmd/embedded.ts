@@ -1,7 +1,6 @@
 // The embedded form: every role in one process over one data folder. Wiring only; reading settings and acting on
 // signals is server.ts.
 import { createAccounts } from '../src/accounts/accounts.ts';
-import { createCodecPool } from '../src/adapters/piscina-codec-pool.ts';
 import { createPromTelemetry } from '../src/adapters/prom-telemetry.ts';
 import { rememberErrors } from '../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
@@ -9,32 +8,20 @@ import type { Config } from '../src/config/schema.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { ROTATE_KEYS } from '../src/metadata/background/rotate-keys.ts';
-import { createChunkBuffers } from '../src/objects/chunk-buffers.ts';
-import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
-import { startBackground } from './background.ts';
+import { createBackground } from './background.ts';
 import { gatewaySettings, openListenerTls, startListening, tellAddress } from './listening.ts';
-import { openStores } from './open-stores.ts';
+import { createBuffers, openObjects } from './open-objects.ts';
+import { openStores, type Stores } from './open-stores.ts';
 import { createReports } from './reports.ts';
-import { checkGivenCredentials, type RootCredentials } from './root-credentials.ts';
+import { checkGivenCredentials } from './root-credentials.ts';
+import type { Surroundings } from './surroundings.ts';
 
-export interface EmbeddedOptions {
-  config: Config;
-  log: Logger;
-  /** Of tests; default the system's. */
-  clock?: ClockPort;
-}
-
-export interface EmbeddedServer {
+export interface EmbeddedServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {
   /** As clients on this machine reach it: `http://127.0.0.1:9000`. */
   readonly endpoint: string;
-  /** Absolute path of the data folder. */
-  readonly folder: string;
   readonly shardCount: number;
-  readonly root: RootCredentials;
-  /** True when this start made the data folder. */
-  readonly isFirstStart: boolean;
   /** SHA-256 of the certificate; undefined for plain HTTP. */
   readonly fingerprint: string | undefined;
   /** Resolves with the error when a store has failed for good (R20): requests are answered 503 from then on. */
@@ -46,10 +33,18 @@ export interface EmbeddedServer {
 }
 
 /** Resolves when requests are taken. Rejects with what was refused, having closed what it had opened. */
-export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
-  checkGivenCredentials(options.config.root);
+export async function startEmbedded(options: {
+  config: Config;
+  log: Logger;
+  /** Of tests; default the system's. */
+  clock?: ClockPort;
+}): Promise<EmbeddedServer> {
+  const { config, clock = systemClock } = options;
+  checkGivenCredentials(config.root);
   await using opening = new AsyncDisposableStack();
-  const server = await open(options, opening);
+  const log = rememberErrors(options.log, clock);
+  const telemetry = createPromTelemetry({ log });
+  const server = await open({ config, log, telemetry, clock, random: systemRandom, closing: opening });
   const closing = opening.move();
   let stopped: Promise<void> | undefined;
   return {
@@ -61,60 +56,35 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   };
 }
 
-async function open(
-  { config, clock = systemClock, ...given }: EmbeddedOptions,
-  closing: AsyncDisposableStack,
-) {
-  const random = systemRandom;
-  const log = rememberErrors(given.log, clock);
-  const telemetry = createPromTelemetry({ log });
-  const failure = Promise.withResolvers<Error>();
+async function open(surroundings: Surroundings): Promise<Omit<EmbeddedServer, 'stop'>> {
+  const { config, log, telemetry, clock, random, closing } = surroundings;
   const state = { isReady: false };
-  const buffers = createChunkBuffers({
-    chunkSizeBytes: config.storage.chunkSizeBytes,
-    keptBytesMax: config.memory.bodyBufferBytes,
-  });
-  const base = { config, log, telemetry, clock, random, closing };
-  const stores = await openStores({
-    ...base,
-    onReleased: (buffer) => buffers.give(buffer),
-    onFatal(error) {
-      state.isReady = false;
-      failure.resolve(error);
-    },
-  });
-  const { folder, keyring, metadata, chunks, root, isFirstStart, fenceOf } = stores;
-
-  const codecs = createCodecPool({ workers: config.codec.workers });
-  closing.defer(() => codecs.close());
-  const objects = createObjectStore({
-    ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, fenceOf },
-    settings: {
-      inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
-      chunkSizeBytes: config.storage.chunkSizeBytes,
-    },
-    bodyBufferBytes: config.memory.bodyBufferBytes,
-    admitToDisk: (sizeBytes) => stores.reserve.admit(sizeBytes),
-  });
+  const failure = Promise.withResolvers<Error>();
+  const onFatal = (error: Error) => {
+    state.isReady = false;
+    failure.resolve(error);
+  };
+  const buffers = createBuffers(config);
+  const stores = await openStores(surroundings, { onFatal, onReleased: (buffer) => buffers.give(buffer) });
+  const { folder, keyring, metadata, root, isFirstStart } = stores;
+  const objects = openObjects(surroundings, stores, buffers);
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
-
-  const background = startBackground({ ...base, stores, oldestRequestMs: () => gateway.oldestRequestMs() });
-  const reports = createReports({ stores, telemetry, log, clock, rotation: background.rotation, accounts });
-  const operator = {
-    accounts,
-    rotation: background.rotation,
-    wakeRotation: () => background.wake(ROTATE_KEYS),
-    readStatus: () => reports.readStatus(endpoint),
-  };
   const tls = await openListenerTls(config, folder);
+
+  const { rotation, runner } = createBackground(surroundings, stores, () => gateway.oldestRequestMs());
+  const reports = createReports(surroundings, { ...stores, rotation, accounts });
+  const wakeRotation = () => runner.wake(ROTATE_KEYS);
+  const readStatus = () => reports.readStatus(endpoint);
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
     isReady: () => state.isReady,
     readMetrics: () => telemetry.scrape(),
-    answerOperator: (request) => answerOperator(operator, request),
+    answerOperator: (request) => answerOperator({ accounts, rotation, wakeRotation, readStatus }, request),
   });
+  runner.start();
+  closing.defer(() => runner.stop());
   const port = await startListening(gateway, config);
   closing.defer(() => gateway.drain(config.drainTimeoutMs));
   const endpoint = await tellAddress({ config, folder, port });

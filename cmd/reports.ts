@@ -1,28 +1,24 @@
 // What the server tells of itself: the status report and the gauges of the metrics, from the same figures.
 import type { Accounts } from '../src/accounts/accounts.ts';
-import type { PromTelemetry } from '../src/adapters/prom-telemetry.ts';
-import type { RecentErrors } from '../src/adapters/recent-errors.ts';
 import type { StatusReport } from '../src/gateway/operator/status-report.ts';
 import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
-import type { ClockPort } from '../src/ports/clock.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
 import type { Stores } from './open-stores.ts';
+import type { Surroundings } from './surroundings.ts';
 import { readVersion } from './version.ts';
 
 export interface Reports {
   readStatus(endpoint: string): Promise<StatusReport>;
 }
 
-export function createReports(options: {
-  stores: Pick<Stores, 'metadata' | 'chunks'>;
-  telemetry: PromTelemetry;
-  log: RecentErrors;
-  clock: ClockPort;
-  rotation: Pick<KeyRotation, 'progress'>;
-  accounts: Pick<Accounts, 'list'>;
-}): Reports {
-  const { telemetry, clock } = options;
-  const { metadata, chunks } = options.stores;
+export function createReports(
+  { telemetry, log, clock }: Surroundings,
+  parts: Pick<Stores, 'metadata' | 'chunks'> & {
+    rotation: Pick<KeyRotation, 'progress'>;
+    accounts: Pick<Accounts, 'list'>;
+  },
+): Reports {
+  const { metadata, chunks, rotation, accounts } = parts;
   const startedAtMs = clock.wallMs();
   const startedAt = new Date(startedAtMs).toISOString();
 
@@ -40,25 +36,25 @@ export function createReports(options: {
 
   return {
     async readStatus(endpoint) {
-      const [usage, stored, accounts] = await Promise.all([
+      const [usage, stored, allAccounts] = await Promise.all([
         countUsage(metadata),
         chunks.usage(),
-        options.accounts.list(),
+        accounts.list(),
       ]);
       return {
         version: readVersion(),
         endpoint,
         startedAt,
         uptimeMs: clock.wallMs() - startedAtMs,
-        accountCount: accounts.length,
+        accountCount: allAccounts.length,
         ...usage,
         chunkCount: stored.chunkCount,
         chunkBytes: stored.liveBytes,
         pendingReclaimBytes: stored.pendingReclaimBytes,
         diskFreeBytes: stored.diskFreeBytes,
         diskTotalBytes: stored.diskTotalBytes,
-        keys: options.rotation.progress(),
-        lastErrors: options.log.recent(),
+        keys: rotation.progress(),
+        lastErrors: log.recent(),
       };
     },
   };

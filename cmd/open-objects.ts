@@ -1,0 +1,33 @@
+// The data path of the embedded form: codec threads, memory of chunks, object store. Wiring only.
+import { createCodecPool } from '../src/adapters/piscina-codec-pool.ts';
+import type { Config } from '../src/config/schema.ts';
+import { type ChunkBuffers, createChunkBuffers } from '../src/objects/chunk-buffers.ts';
+import { createObjectStore } from '../src/objects/create-object-store.ts';
+import type { ObjectStore } from '../src/objects/object-store.ts';
+import type { Stores } from './open-stores.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export function createBuffers({ storage, memory }: Config): ChunkBuffers {
+  return createChunkBuffers({
+    chunkSizeBytes: storage.chunkSizeBytes,
+    keptBytesMax: memory.bodyBufferBytes,
+  });
+}
+
+export function openObjects(
+  { config, log, telemetry, clock, random, closing }: Surroundings,
+  { chunks, keyring, reserve, fenceOf }: Stores,
+  buffers: ChunkBuffers,
+): ObjectStore {
+  const codecs = createCodecPool({ workers: config.codec.workers });
+  closing.defer(() => codecs.close());
+  return createObjectStore({
+    ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, fenceOf },
+    settings: {
+      inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
+      chunkSizeBytes: config.storage.chunkSizeBytes,
+    },
+    bodyBufferBytes: config.memory.bodyBufferBytes,
+    admitToDisk: (sizeBytes) => reserve.admit(sizeBytes),
+  });
+}
