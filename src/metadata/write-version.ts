@@ -1,8 +1,10 @@
 // What every command that makes a version has in common: PUT, copy, copy onto itself, Complete.
+
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../model/names.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import { type Versioning, writesNullVersion } from '../model/versioning.ts';
-import type { CommittedVersion, DeleteBlocker, NewVersion } from '../ports/metadata.ts';
+import type { CommittedVersion, NewVersion } from '../ports/metadata-commands.ts';
 import type { DecideContext, Decision } from '../ports/state-machine.ts';
 import type { HistoryScope, KeyHistory } from './key-history.ts';
 

@@ -1,3 +1,7 @@
+// How commands and queries reach the metadata shards, as plain data: this is also what travels between processes.
+// Embedded: the shards themselves; in a cluster: a client that finds the primary. Every command is evaluated once and
+// atomically in its shard; its outcome is a union on `kind`. The commands are in metadata-commands.ts, the queries in
+// metadata-queries.ts.
 import type { BucketId, BucketName } from '../model/names.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 
