@@ -1,3 +1,5 @@
+// The queries of the metadata shards and their results, as plain data: they read committed state and change nothing.
+// How they are asked is in metadata.ts.
 import type {
   AccountId,
   BlobId,
