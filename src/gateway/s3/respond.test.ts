@@ -1,0 +1,193 @@
+// What handlers may give back or throw, as it arrives at a client: through a whole gateway with one made-up operation.
+import { Readable } from 'node:stream';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { openSocket, type SocketAnswer } from '../../../tests/support/raw-socket.ts';
+import { createManualClock } from '../../../tests/support/simulated.ts';
+import { XML_DECLARATION } from '../../lib/xml-writer.ts';
+import { AppError } from '../../model/errors.ts';
+import { defineOperation, type OperationMatch, type OperationResult } from './operation.ts';
+
+let answer: () => Promise<OperationResult>;
+const row = (name: string, method: OperationMatch['method']) =>
+  defineOperation({
+    name,
+    match: { method, on: 'service' },
+    logName: 'REST.GET.SERVICE',
+    body: 'none',
+    auth: 'none',
+    needsBucket: false,
+    errors: [],
+    parse: () => undefined,
+    access: () => [],
+    run: () => answer(),
+  });
+const clock = createManualClock(Date.now());
+const world: GatewayWorld = await openGatewayWorld({
+  deps: { operations: [row('GetIt', 'GET'), row('HeadIt', 'HEAD')], clock },
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  answer = async () => ({ status: 200 });
+});
+
+async function ask(line: string, headers = ''): Promise<SocketAnswer & { isOpen: boolean }> {
+  const socket = await openSocket(world);
+  socket.write(`${line} HTTP/1.1\r\nHost: h\r\n${headers}\r\n`);
+  const got = await socket.answer({ isHead: line.startsWith('HEAD') });
+  socket.write(`${line} HTTP/1.1\r\nHost: h\r\n\r\n`);
+  const isOpen =
+    got !== undefined && (await socket.answer({ isHead: line.startsWith('HEAD') })) !== undefined;
+  socket.destroy();
+  return { ...(got ?? { status: 0, headers: new Map(), body: '' }), isOpen };
+}
+
+test('no body: a length of 0, the ids, the name of the server, headers that are not undefined', async () => {
+  answer = async () => ({ status: 200, headers: { ETag: '"x"', 'x-amz-version-id': undefined, 'x-n': 7 } });
+  const { headers, status, isOpen } = await ask('GET /');
+  expect([status, isOpen]).toEqual([200, true]);
+  expect(Object.fromEntries(headers)).toMatchObject({
+    'content-length': '0',
+    server: 'Holdfast',
+    etag: '"x"',
+    'x-n': '7',
+    date: expect.stringMatching(/GMT$/),
+    'x-amz-request-id': expect.stringMatching(/^[0-9A-F]{16}$/),
+    'x-amz-id-2': expect.stringMatching(/^[\w+/=]{40,}$/),
+  });
+  expect(headers.has('x-amz-version-id')).toBe(false);
+  expect(headers.has('access-control-allow-origin')).toBe(false);
+});
+
+test.each([204, 304])('%i has no body and no length', async (status) => {
+  answer = async () => ({ status });
+  const got = await ask('GET /');
+  expect([got.status, got.headers.has('content-length'), got.isOpen]).toEqual([status, false, true]);
+});
+
+test('HEAD: the lengths of what GET would send; errors without a body', async () => {
+  answer = async () => ({ status: 200, headers: { 'Content-Length': 12 } });
+  expect((await ask('HEAD /')).headers.get('content-length')).toBe('12');
+  answer = async () => {
+    throw new AppError('NoSuchKey');
+  };
+  const got = await ask('HEAD /');
+  expect([got.status, got.headers.get('content-type'), got.isOpen]).toEqual([404, 'application/xml', true]);
+});
+
+test('errors: the body of the catalogue with their fields and headers, CORS too', async () => {
+  answer = async () => {
+    throw new AppError('NoSuchKey', { fields: { Key: 'a<b' }, headers: { 'x-amz-delete-marker': 'true' } });
+  };
+  const got = await ask('GET /?x=1', 'Origin: o\r\n');
+  const id = got.headers.get('x-amz-request-id');
+  expect(got.body).toBe(
+    `${XML_DECLARATION}<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message><Key>a&lt;b</Key><Resource>/</Resource><RequestId>${id}</RequestId><HostId>${got.headers.get('x-amz-id-2')}</HostId></Error>`,
+  );
+  expect([got.headers.get('x-amz-delete-marker'), got.headers.get('access-control-allow-origin')]).toEqual([
+    'true',
+    '*',
+  ]);
+});
+
+test('a fault of ours is 500, tells nothing, and is logged with its cause', async () => {
+  const fault = new TypeError('the secret is 42');
+  answer = async () => {
+    throw fault;
+  };
+  const got = await ask('GET /');
+  expect([got.status, got.body.includes('42'), got.isOpen]).toEqual([500, false, true]);
+  expect(got.body).toContain('<Code>InternalError</Code>');
+  expect(world.faults().at(-1)).toMatchObject({ operation: 'GetIt', err: fault });
+});
+
+test('a stream of the promised size; of none; one that lies', async () => {
+  const stream =
+    (sizeBytes: number, ...pieces: string[]) =>
+    async (): Promise<OperationResult> => ({
+      status: 200,
+      body: { kind: 'stream', stream: Readable.from(pieces.map((piece) => Buffer.from(piece))), sizeBytes },
+    });
+  answer = stream(6, 'abc', 'def');
+  expect(await ask('GET /')).toMatchObject({ body: 'abcdef', isOpen: true });
+  answer = stream(0);
+  expect(await ask('GET /')).toMatchObject({ status: 200, body: '', isOpen: true });
+  for (const lie of [stream(7, 'abc', 'def'), stream(5, 'abc', 'def')]) {
+    answer = lie;
+    expect((await ask('GET /')).isOpen).toBe(false);
+  }
+});
+
+test('a slow answer: its head at once, white space while it takes, then the document', async () => {
+  let finish: (text: string) => void = () => {};
+  answer = async () => ({
+    status: 200,
+    body: { kind: 'slow-xml', text: new Promise((resolve) => (finish = resolve)) },
+  });
+  const socket = await openSocket(world);
+  socket.write('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+  let received = '';
+  socket.socket.on('data', (bytes) => {
+    received += bytes.toString();
+  });
+  await expect.poll(() => received).toContain(XML_DECLARATION);
+  for (let wait = 0; wait < 3; wait++) {
+    const before = received.length;
+    clock.advance(5000);
+    await expect.poll(() => received.length).toBeGreaterThan(before);
+  }
+  finish(`${XML_DECLARATION}<Done/>`);
+  const { status, body } = (await socket.answer()) ?? {};
+  expect(status).toBe(200);
+  expect(body).toMatch(/^<\?xml version="1.0" encoding="UTF-8"\?>\n {4}<Done\/>$/);
+  socket.destroy();
+});
+
+test('a slow answer that fails ends in the document of its error, under 200', async () => {
+  answer = async () => ({
+    status: 200,
+    body: { kind: 'slow-xml', text: Promise.reject(new AppError('InvalidPart')) },
+  });
+  const got = await ask('GET /');
+  expect([got.status, got.isOpen]).toEqual([200, true]);
+  expect(got.body.slice(XML_DECLARATION.length).trim()).toMatch(
+    /^<Error><Code>InvalidPart<\/Code>.*<\/Error>$/,
+  );
+  expect(world.requests().at(-1)).toMatchObject({ status: 200, errorCode: 'InvalidPart' });
+});
+
+test('a client that leaves: the signal aborts, the stream is destroyed, nothing is a fault', async () => {
+  const faultCount = world.faults().length;
+  const endless = new Readable({
+    read() {
+      this.push(Buffer.alloc(64 * 1024));
+    },
+  });
+  answer = async () => ({ status: 200, body: { kind: 'stream', stream: endless, sizeBytes: 2 ** 40 } });
+  const socket = await openSocket(world);
+  socket.write('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+  await expect.poll(() => socket.socket.bytesRead).toBeGreaterThan(1000);
+  socket.destroy();
+  await expect.poll(() => endless.destroyed).toBe(true);
+  await expect.poll(() => world.requests().at(-1)).toMatchObject({ isAborted: true });
+  expect(world.faults()).toHaveLength(faultCount);
+});
+
+test('a client that does not read its answer is cut off after a while', async () => {
+  const endless = new Readable({
+    read() {
+      this.push(Buffer.alloc(64 * 1024));
+    },
+  });
+  answer = async () => ({ status: 200, body: { kind: 'stream', stream: endless, sizeBytes: 2 ** 40 } });
+  const socket = await openSocket(world);
+  socket.socket.pause();
+  socket.write('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+  await expect.poll(() => endless.isPaused()).toBe(true);
+  for (let second = 0; second < 62; second++) {
+    clock.advance(1000);
+    await new Promise(setImmediate);
+  }
+  await expect.poll(() => endless.destroyed).toBe(true);
+  socket.destroy();
+});
