@@ -2,7 +2,7 @@
 // manifest are fetched as they are reached.
 import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
-import { homeShardOf } from '../model/names.ts';
+import { type BlobId, homeShardOf } from '../model/names.ts';
 import {
   type BlobUse,
   type Manifest,
@@ -33,7 +33,7 @@ export interface ChunkRun {
   toBytes: number;
 }
 
-/** The runs of a range, some at a time. Throws AppError ServiceUnavailable when a page has gone (R33). */
+/** The runs of a range, some at a time. Throws {@link MissingPage}. */
 export async function* locateBlobRuns(
   calls: MetadataCalls,
   manifest: Manifest,
@@ -68,11 +68,15 @@ export async function fetchPage(
     to: page + 1,
   });
   const found = value.pages[0] ?? null;
-  if (found === null)
-    throw new AppError('ServiceUnavailable', {
-      cause: new Error(`page ${page} of manifest ${manifestId} is missing`),
-    });
+  if (found === null) throw new MissingPage(manifestId, page);
   return found;
+}
+
+/** The version has gone, or its manifest is damaged: who knows the version finds out (R33). */
+export class MissingPage extends AppError {
+  constructor(manifestId: BlobId, page: number) {
+    super('ServiceUnavailable', { cause: new Error(`page ${page} of manifest ${manifestId} is missing`) });
+  }
 }
 
 function blobRuns(uses: readonly BlobUse[], segments: readonly Segment[]): BlobRun[] {

@@ -8,7 +8,7 @@ import { homeShardOf } from '../model/names.ts';
 import type { Manifest } from '../model/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
-import { type ChunkRun, chunkRuns, locateBlobRuns } from './locate-runs.ts';
+import { type ChunkRun, chunkRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ByteRange, MetadataCalls } from './object-store.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
@@ -87,7 +87,7 @@ class ChunkReader {
 
   /** Begins to fetch the next run, if there is one. */
   async #begin(): Promise<void> {
-    const next = await this.#runs.next();
+    const next = await this.#nextRun();
     if (next.done === true) {
       this.#isAtEnd = true;
       return;
@@ -100,6 +100,16 @@ class ChunkReader {
     };
     fetch.bytes.then(settle, settle);
     this.#ahead.push(fetch);
+  }
+
+  async #nextRun(): Promise<IteratorResult<ChunkRun>> {
+    try {
+      return await this.#runs.next();
+    } catch (error) {
+      if (error instanceof MissingPage && (await this.#body.isStillThere()))
+        this.#path.log.error({ err: error.cause }, 'data-of-a-version-is-lost');
+      throw error;
+    }
   }
 
   async #fetch(run: ChunkRun): Promise<Uint8Array> {

@@ -8,17 +8,19 @@ import {
   type ObjectWorld,
   openObjectWorld,
   readAll,
+  type WorldOptions,
 } from '../../tests/support/object-world.ts';
 import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
+import type { FoundVersion } from '../ports/metadata-queries.ts';
 import type { ByteRange } from './object-store.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 
-async function open(world: ObjectWorld, key: string) {
-  const found = await world.find(key);
+async function open(world: ObjectWorld, key: string, was?: FoundVersion) {
+  const found = was ?? (await world.find(key));
   return world.store.openObject({
     calls: world.calls,
     bucket: world.bucket(),
@@ -56,8 +58,8 @@ test.each([
 });
 
 /** Parts that are ranges of one source, so that many of them cost little; gives what the object's bytes are. */
-async function worldOfParts(partCount: number) {
-  const world = await openObjectWorld();
+async function worldOfParts(partCount: number, options: WorldOptions = {}) {
+  const world = await openObjectWorld(options);
   const source = randomBytes(LIMITS.partBytesMin + 1000);
   await world.put('source', source);
   const ranges = Array.from({ length: partCount }, (_, at) => ({
@@ -190,6 +192,28 @@ test('an inline body that does not open is an error', async () => {
     signal: new AbortController().signal,
   });
   expect(await codeOf(opened)).toBe('InternalError');
+});
+
+test('a manifest page that is lost is an alarm; one that went with its version is none', async () => {
+  let isLost = false;
+  const { world } = await worldOfParts(70, {
+    intercept: (metadata) => ({
+      shardCount: metadata.shardCount,
+      execute: (...args) => metadata.execute(...args),
+      async query(envelope, name, query) {
+        const reply = await metadata.query(envelope, name, query);
+        const lost = { kind: 'done', value: { pages: [null] }, timeMs: 0 } as never;
+        return isLost && name === 'get-manifest-pages' ? lost : reply;
+      },
+    }),
+  });
+  const found = await world.find('k');
+  isLost = true;
+  expect(await codeOf(open(world, 'k'))).toBe('ServiceUnavailable');
+  expect(world.events).toEqual(['data-of-a-version-is-lost']);
+  await world.put('k', Buffer.from('another'));
+  expect(await codeOf(open(world, 'k', found))).toBe('ServiceUnavailable');
+  expect(world.events).toHaveLength(1);
 });
 
 test('chunks that went with their version are no alarm', async () => {

@@ -14,6 +14,7 @@ import { crcOf } from '../lib/crc.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { Reply } from '../ports/metadata.ts';
+import { createChunkSweep } from '../storage/sweep-chunks.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
@@ -228,7 +229,7 @@ test('a full disk is InsufficientStorage, for inline bodies and chunks alike', a
   expect(world.heldBytes()).toBe(0);
 });
 
-test('an id that is too old for its shard is refused, and nothing is left', async () => {
+test('an id that is too old for its shard is refused; what was stored is left to the sweep', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(2 * CHUNK_BYTES);
   async function* slow() {
@@ -237,6 +238,17 @@ test('an id that is too old for its shard is refused, and nothing is left', asyn
     yield Buffer.from(body.subarray(CHUNK_BYTES));
   }
   expect(await codeOf(world.put('k', body, { said: { stream: slow() } }))).toBe('RequestTimeout');
+  await expect(world.find('k')).rejects.toThrow('no-such-key');
+  const { chunks, metadata } = world;
+  metadata.clock.advance(LIMITS.sweepAfterMs + 1000);
+  const sweep = createChunkSweep({
+    chunks,
+    metadata: metadata.shards,
+    clock: metadata.clock,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
+  });
+  await sweep.work(new AbortController().signal);
   expect(await world.chunkCount()).toBe(0);
 });
 

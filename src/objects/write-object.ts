@@ -44,7 +44,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   });
   path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
-    await written.abandon();
+    await abandonRefused(written, reply.value);
     throw refusedCommit(reply.value, key);
   }
   const { versionId, versioning, modifiedAtMs } = reply.value;
@@ -79,7 +79,7 @@ export async function putPart(
   });
   path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
-    await written.abandon();
+    await abandonRefused(written, reply.value);
     throw refusedPart(reply.value, upload);
   }
   const { modifiedAtMs } = reply.value;
@@ -132,6 +132,11 @@ async function takeIn(
     await written.abandon();
     throw error;
   }
+}
+
+/** `late` is also said of a blob that is there already: only the sweep, which asks for it, may then drop anything. */
+async function abandonRefused(written: WrittenBody, refusal: { kind: string }): Promise<void> {
+  if (refusal.kind !== 'late') await written.abandon();
 }
 
 type CommitRefusal = Exclude<OutcomeOf<'commit-version'>, { kind: 'committed' }>;
