@@ -17,7 +17,7 @@ export function createBackground(
   { config, log, telemetry, clock }: Surroundings,
   { metadata, chunks, keyring, fenceOf, engineWorkers }: Stores,
   oldestRequestMs: () => number | undefined,
-): { rotation: KeyRotation; runner: WorkerRunner } {
+): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const shards = () => allShards;
   const rotation = createKeyRotation({ metadata, keyring, clock, log, oldestRequestMs });
@@ -32,5 +32,6 @@ export function createBackground(
     rotation,
     ...engineWorkers,
   ];
-  return { rotation, runner: createWorkerRunner({ workers, clock, log, telemetry }) };
+  const runner = createWorkerRunner({ workers, clock, log, telemetry });
+  return { rotation, runner, wakeRotation: () => runner.wake(rotation.name) };
 }

@@ -40,6 +40,11 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
   };
 }
 
+/** Reads certificate and key again, for new connections. Rejects when they are bad; the old ones stay in use. */
+export async function exchangeCertificate(gateway: Gateway, tls: TlsSource | undefined): Promise<void> {
+  if (tls !== undefined) gateway.setCertificate(await tls.reload());
+}
+
 /** Takes connections. Resolves with the port; rejects with {@link Refusal} when the address cannot be had. */
 export async function startListening(gateway: Gateway, { listen }: Config): Promise<number> {
   try {

@@ -10,8 +10,6 @@ import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { doneValue } from './shard-worker.ts';
 
-export const ROTATE_KEYS = 'rotate-keys';
-
 const PAGE_ROWS = 256;
 const IDLE_MS = 60_000;
 const WAIT_FOR_REQUESTS_MS = 1000;
@@ -112,7 +110,7 @@ export function createKeyRotation(deps: {
   }
 
   return {
-    name: ROTATE_KEYS,
+    name: 'rotate-keys',
     async work() {
       if (olderKeyIds().length === 0) return { state: 'idle', idleMs: IDLE_MS };
       if (lastPassEndedMs !== undefined) {

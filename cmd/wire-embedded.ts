@@ -1,0 +1,67 @@
+// How the parts of the embedded form are put together: every role in one process over one data folder.
+import { createAccounts } from '../src/accounts/accounts.ts';
+import { answerOperator } from '../src/gateway/operator/operator-api.ts';
+import { createGateway, type Gateway } from '../src/gateway/server.ts';
+import { createBackground } from './background.ts';
+import type { EmbeddedServer } from './embedded.ts';
+import {
+  exchangeCertificate,
+  gatewaySettings,
+  openListenerTls,
+  startListening,
+  tellAddress,
+} from './listening.ts';
+import { createBuffers, openObjects } from './open-objects.ts';
+import { openStores } from './open-stores.ts';
+import { createReports } from './reports.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** Opens and starts all parts; what closes them is in `surroundings.closing`. */
+export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<EmbeddedServer, 'stop'>> {
+  const { config, log, telemetry, clock, random, closing } = surroundings;
+  const state = { isReady: false };
+  const failure = Promise.withResolvers<Error>();
+  const buffers = createBuffers(config);
+  const stores = await openStores(surroundings, {
+    onReleased: (buffer) => buffers.give(buffer),
+    onFatal(error) {
+      state.isReady = false;
+      failure.resolve(error);
+    },
+  });
+  const { folder, keyring, metadata, root, isFirstStart } = stores;
+  const objects = openObjects(surroundings, stores, buffers);
+  const accounts = createAccounts({ metadata, keyring, random });
+  await accounts.ensureRoot(root);
+  const tls = await openListenerTls(config, folder);
+
+  const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
+    gateway.oldestRequestMs(),
+  );
+  const reports = createReports(surroundings, { ...stores, rotation, accounts });
+  let endpoint = '';
+  const readStatus = () => reports.readStatus(endpoint);
+  const gateway: Gateway = createGateway({
+    ...{ metadata, objects, keyring, clock, random, log, telemetry },
+    settings: gatewaySettings(config, tls?.current()),
+    isReady: () => state.isReady,
+    readMetrics: () => telemetry.scrape(),
+    answerOperator: (request) => answerOperator({ accounts, rotation, wakeRotation, readStatus }, request),
+  });
+  runner.start();
+  closing.defer(() => runner.stop());
+  const port = await startListening(gateway, config);
+  closing.defer(() => {
+    state.isReady = false;
+    return gateway.drain(config.drainTimeoutMs);
+  });
+  endpoint = await tellAddress({ config, folder, port });
+  state.isReady = true;
+  return {
+    ...{ endpoint, folder, root, isFirstStart },
+    shardCount: metadata.shardCount,
+    fingerprint: tls?.current().fingerprint,
+    failed: failure.promise,
+    reloadTls: () => exchangeCertificate(gateway, tls),
+  };
+}
