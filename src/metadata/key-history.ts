@@ -19,7 +19,7 @@ export interface HistoryScope {
   versioning: Versioning | undefined;
   /** Versions that it asks for by id. */
   versionIds: readonly VersionId[];
-  /** How many versions it may remove by id at most: as many, and one more to become the latest, are loaded. */
+  /** How many versions it may remove by id at most: as many below the latest are loaded, so one is left to follow it. */
   removalsMax: number;
 }
 
@@ -39,7 +39,7 @@ export function lookAtHistory(view: View, scope: HistoryScope): Uint8Array[] {
   if (latest === undefined) return [];
   const found = [latest];
   if (removalsMax > 0) {
-    const range = versionRange({ bucketId, key, limit: removalsMax + 1 });
+    const range = versionRange({ bucketId, key, limit: removalsMax });
     found.push(...view.range(range).map((row) => row.value));
   }
   for (const versionId of versionIds) {

@@ -168,6 +168,14 @@ describe('several items of one key', () => {
     expect(await world.query('count-usage', {})).toMatchObject({ objectCount: 0, sizeBytes: 0 });
   });
 
+  test('the newest ones: the next below them becomes the latest', async () => {
+    await world.createBucket('enabled');
+    const ids: VersionId[] = [];
+    for (let at = 0; at < 5; at++) ids.push(await putVersion('a'));
+    await removeAll([3, 4, 2].map((at) => ({ versionId: ids[at] as VersionId })));
+    expect(await world.versions()).toEqual(['a v2*', 'a v1']);
+  });
+
   test('two simple deletes in a suspended bucket leave one null marker', async () => {
     await world.createBucket('suspended');
     await putVersion('a');
