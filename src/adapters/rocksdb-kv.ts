@@ -1,10 +1,11 @@
 // The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
 // read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
 // The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4).
-import { type Column, RocksLevel } from '@nxtedition/rocksdb';
+import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import { readAsync } from './rocksdb-async-reads.ts';
 import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
 
 export interface RocksdbColumnOptions {
@@ -207,13 +208,8 @@ class RocksdbKv implements KvPort {
     return must(this.#columns.get(name), `unknown column ${name}`);
   }
 
-  #getManyAsync(
-    keys: readonly Uint8Array[],
-    options: Parameters<RocksLevel['_getManySync']>[1],
-  ): Promise<(Uint8Array | undefined)[]> {
-    const read = new Promise<(Uint8Array | undefined)[]>((resolve, reject) => {
-      this.#db._getManyAsync(keys, options, (error, values) => (error ? reject(error) : resolve(values)));
-    });
+  #getManyAsync(keys: readonly Uint8Array[], options: ReadOptions): Promise<(Uint8Array | undefined)[]> {
+    const read = readAsync(this.#db, keys, options);
     this.#asyncReads.add(read);
     const done = () => this.#asyncReads.delete(read);
     read.then(done, done);

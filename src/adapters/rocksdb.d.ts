@@ -1,6 +1,8 @@
 // The part of @nxtedition/rocksdb that rocksdb-kv.ts uses; the package ships no types. The underscored methods are the
 // ones beneath abstract-level's checks and encodings: they take and give plain bytes.
 declare module '@nxtedition/rocksdb' {
+  import type { kUnref } from '@nxtedition/rocksdb/util.js';
+
   /** Opaque reference to a column family. */
   export interface Column {
     readonly __column: never;
@@ -85,5 +87,11 @@ declare module '@nxtedition/rocksdb' {
     ): void;
     _iterator(options: IteratorOptions): RocksIterator;
     _chainedBatch(): RocksBatch;
+    /** One less of those that keep the database open. */
+    [kUnref](): void;
   }
+}
+
+declare module '@nxtedition/rocksdb/util.js' {
+  export const kUnref: unique symbol;
 }
