@@ -64,6 +64,7 @@ export const LIMITS = {
   shardCountDefault: 64,
   shardCountMax: 4096,
   overlayBytesMax: 64 * MiB,
+  entryBytesMax: 48 * MiB,
   shardQueueMax: 4096,
   commitGroupBytesMax: 8 * MiB,
   commitQueueBytesMax: 128 * MiB,
@@ -101,7 +102,8 @@ assert(
 );
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(
-  LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax && LIMITS.overlayBytesMax < LIMITS.commitQueueBytesMax,
+  LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&
+    LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
   'shards say busy before the store does',
 );
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');

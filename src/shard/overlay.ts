@@ -63,7 +63,8 @@ export class Overlay {
   }
 }
 
-function entryBytes(rows: readonly KvPut[]): number {
+/** What an entry's rows count for. */
+export function entryBytes(rows: readonly KvPut[]): number {
   let sizeBytes = 0;
   for (const { key, value } of rows) sizeBytes += key.length + (value?.length ?? 0) + ROW_OVERHEAD_BYTES;
   return sizeBytes;

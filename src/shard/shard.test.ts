@@ -184,6 +184,28 @@ describe('bounds', () => {
     expect(shards.status().overlayBytes).toBe(0);
     expect(await execute('write-note', note('y'), { shard: 1 })).toMatchObject(done({ kind: 'written' }));
   });
+
+  test('also those that were let in before, all at once: the store is never given more than it takes', async () => {
+    const { kv, execute, shards, fatal } = await openNoteShards();
+    kv.holdCommits();
+    const text = 'x'.repeat(LIMITS.overlayBytesMax / 8);
+    const admitted = Array.from({ length: 20 }, () => execute('write-note', note('k', text)));
+    await settle();
+    expect(shards.status().overlayBytes).toBeLessThan(LIMITS.overlayBytesMax + LIMITS.entryBytesMax);
+    kv.releaseCommits();
+    const replies = await Promise.all(admitted);
+    expect(replies.filter(({ kind }) => kind === 'done')).toHaveLength(8);
+    expect(replies.filter(({ kind }) => kind === 'busy')).toHaveLength(12);
+    expect(fatal).toEqual([]);
+  });
+
+  test('an entry that the store would refuse ends its command, not the shard', async () => {
+    const { execute, query } = await openNoteShards();
+    const text = 'x'.repeat(LIMITS.entryBytesMax);
+    await expect(execute('write-note', note('k', text))).rejects.toThrow('size');
+    expect(await execute('write-note', note('k', 'small'))).toMatchObject(done({ replaced: null }));
+    expect(await query('read-note', { bucketId: 'b', key: 'k' })).toMatchObject(done({ text: 'small' }));
+  });
 });
 
 describe('failure of the store (R13, R20)', () => {

@@ -19,7 +19,7 @@ import type { BucketRows } from './bucket-rows.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
-import type { Overlay, OverlayBudget } from './overlay.ts';
+import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
 import {
   decodeOutcome,
   forgetRows,
@@ -95,7 +95,7 @@ export class Shard {
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
     if (running !== undefined) return running;
     if (this.#calls.size >= LIMITS.shardQueueMax) return Promise.resolve(BUSY);
-    if (this.#parts.budget.usedBytes >= LIMITS.overlayBytesMax) return Promise.resolve(BUSY);
+    if (!this.#hasRoom()) return Promise.resolve(BUSY);
     const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
     const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
     const call: Call = { envelope, spec, command: command as never, resolve };
@@ -234,6 +234,8 @@ export class Shard {
     const { log, counters } = this.#parts;
     for (;;) {
       if (this.#hasFailed()) return;
+      // Again: many may have been let in and have waited for locks and reads while the store stood still.
+      if (!this.#hasRoom()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
       const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs });
       const loading = decision.counters && counters.load(decision.counters);
@@ -259,6 +261,8 @@ export class Shard {
       assertMachineTable(table);
       return { column: table.column, key: rowKey(shard, table, key), value };
     });
+    // A store that refuses an entry has failed (R20): what it would refuse ends this command alone.
+    assert(entryBytes(rows) <= LIMITS.entryBytesMax, 'an entry is of a size that the store takes');
     if (decision.counters !== undefined) rows.push(...counters.append(decision.counters));
     const { requestId } = envelope;
     if (requestId !== undefined)
@@ -284,6 +288,10 @@ export class Shard {
 
   #noteDrained(): void {
     if (this.#calls.size === 0 && this.#ownEntries.size === 0) this.#onDrained?.();
+  }
+
+  #hasRoom(): boolean {
+    return this.#parts.budget.usedBytes < LIMITS.overlayBytesMax;
   }
 
   #hasFailed(): boolean {
