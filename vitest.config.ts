@@ -1,5 +1,6 @@
-// Three kinds of test files: those that may run beside one another, those that start servers, clients or threads in
-// earnest and would only slow one another down on a small machine, and those that look at what all others have shown.
+// Kinds of test files: those that may run beside one another; those that start servers, clients or threads in earnest
+// and would only slow one another down on a small machine; the api suite once more, with the shards behind a transport;
+// and those that look at what all others have shown.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +47,19 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { test: { name: 'last', include: LAST, env, sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          name: 'api over loopback',
+          include: ['tests/api/**/*.test.ts'],
+          // Every message to a shard is serialised, as between machines (tests/support/start-server.ts).
+          env: { ...env, TEST_FORCE_LOOPBACK: 'true' },
+          maxWorkers: 2,
+          testTimeout: 20_000,
+          hookTimeout: 30_000,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      { test: { name: 'last', include: LAST, env, sequence: { groupOrder: 3 } } },
     ],
   },
 });

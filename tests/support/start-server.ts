@@ -76,7 +76,7 @@ process.once('exit', () => {
 /** Resolves when the server takes requests; rejects with its log when it does not come up. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
-  const settings = { listen: '127.0.0.1:0', ...options.settings, dataDir };
+  const settings = { listen: '127.0.0.1:0', ...forcedSettings(), ...options.settings, dataDir };
   const removeFolder = async () => {
     if (options.dataDir === undefined) await rm(join(dataDir, '..'), { recursive: true, force: true });
   };
@@ -218,6 +218,11 @@ async function waitForStart(options: {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The api suite runs a second time with every shard behind a transport (vitest.config.ts). */
+function forcedSettings(): Record<string, string> {
+  return process.env.TEST_FORCE_LOOPBACK === 'true' ? { 'metadata.forceLoopback': 'true' } : {};
 }
 
 /** This environment without settings that some developer may have set. */
