@@ -56,7 +56,10 @@ export class BodyIntake {
     this.lastByteAtMs = clock.monotonicMs();
   }
 
-  /** The next piece, or undefined at the end. Throws what `fail` was given, IncompleteBody when the client leaves. */
+  /**
+   * The next piece, or undefined at the end. Throws what `fail` was given, IncompleteBody when the client leaves. Who
+   * reads while another waits takes over: the other one has been abandoned by a handler that failed meanwhile.
+   */
   async read(): Promise<Buffer | undefined> {
     if (this.isAtEnd) return undefined;
     this.#start();

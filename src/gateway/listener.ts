@@ -26,6 +26,8 @@ export interface ListenerEvents {
   onClientError(error: Error, socket: Socket): void;
 }
 
+const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
+
 export function createListener(settings: ListenerSettings, events: ListenerEvents): Server {
   const options = {
     maxHeaderSize: LIMITS.headerBytesMax,
@@ -41,7 +43,12 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   const server =
     settings.tls === undefined
       ? createServer(options)
-      : (createTlsServer({ ...options, ...settings.tls, minVersion: 'TLSv1.2' }) as unknown as Server);
+      : (createTlsServer({
+          ...options,
+          ...settings.tls,
+          ...TLS_OPTIONS,
+          handshakeTimeout: settings.headerTimeoutMs,
+        }) as unknown as Server);
   // By default Node drops headers beyond 2000 without a word; their bytes are bounded already.
   server.maxHeadersCount = 0;
   server.maxConnections = settings.connectionsMax;
@@ -59,5 +66,5 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
 
 /** New connections see the new certificate; nothing happens to those that exist. */
 export function exchangeCertificate(server: Server, certificate: Certificate): void {
-  (server as unknown as TlsServer).setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
+  (server as unknown as TlsServer).setSecureContext({ ...certificate, ...TLS_OPTIONS });
 }

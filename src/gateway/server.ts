@@ -121,6 +121,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     async start() {
       await app.ready();
       await listen(app.server, settings);
+      // Connections that could not be taken, for want of file descriptors say: the next ones may.
+      app.server.on('error', (error) => log.error({ err: error }, 'listener-failed'));
       void live.watch(stopped.signal);
       const { address, port } = app.server.address() as AddressInfo;
       return { host: address, port };
