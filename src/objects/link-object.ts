@@ -12,13 +12,21 @@ import type { FoundVersion } from '../ports/metadata-queries.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
 import type { DataPath } from './data-path.ts';
 import { locateBlobRuns } from './locate-runs.ts';
-import type { ByteRange, CopyObject, ObjectStore, PartTarget, Written, WrittenPart } from './object-store.ts';
+import type {
+  ByteRange,
+  CopyFrom,
+  CopyObject,
+  ObjectStore,
+  PartTarget,
+  Written,
+  WrittenPart,
+} from './object-store.ts';
 import { checksumOfRange } from './range-checksum.ts';
 import { isStillThere } from './read-object.ts';
 import { refusedCommit, refusedPart } from './write-object.ts';
 
 type CopyPart = Parameters<ObjectStore['copyPart']>[0];
-type Source = CopyObject['source'];
+type Source = CopyFrom;
 
 /** Throws AppError NoSuchKey when the source goes away meanwhile. */
 export async function copyObject(path: DataPath, input: CopyObject): Promise<Written> {
@@ -126,6 +134,7 @@ async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Prom
     },
   );
   if (value.kind !== 'found') throw new AppError('NoSuchKey', { fields: { Key: key } });
+  source.requireFit?.(value.version);
   return { ...source, found: value };
 }
 

@@ -78,9 +78,19 @@ export interface PutObject {
   signal: AbortSignal;
 }
 
+/** What a copy takes its data from. It is read again when it was replaced meanwhile. */
+export interface CopyFrom {
+  bucket: BucketTarget;
+  key: ObjectKey;
+  versionId?: VersionId;
+  found: FoundVersion;
+  /** Throws the answer where what is read again may not be copied. `found` has passed. */
+  requireFit?(version: VersionRecord): void;
+}
+
 export interface CopyObject {
   calls: MetadataCalls;
-  source: { bucket: BucketTarget; key: ObjectKey; versionId?: VersionId; found: FoundVersion };
+  source: CopyFrom;
   bucket: BucketTarget;
   key: ObjectKey;
   owner: AccountId;
@@ -135,7 +145,7 @@ export interface ObjectStore {
   /** A link; the range is of the source's bytes and has been checked against its size. */
   copyPart(
     input: PartTarget & {
-      source: { bucket: BucketTarget; key: ObjectKey; versionId?: VersionId; found: FoundVersion };
+      source: CopyFrom;
       range?: ByteRange;
     },
   ): Promise<WrittenPart>;

@@ -5,6 +5,7 @@ import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { AccountId } from '../../../../model/names.ts';
+import type { VersionRecord } from '../../../../model/version.ts';
 import type { ByteRange } from '../../../../objects/object-store.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
 import { invalidArgument, parsePartNumber, parseUploadId } from '../../arguments.ts';
@@ -70,8 +71,11 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   const { key, uploadId, partNumber, range } = input;
   const upload = await findUpload(context, { key, uploadId });
   const source = await openCopySource(context, input.source, input.expectedOwner);
-  requireMatch(source.found.version, input.ifMatch);
-  requireBytes(source.found.version.sizeBytes, range);
+  const requireFit = (version: VersionRecord) => {
+    requireMatch(version, input.ifMatch);
+    requireBytes(version.sizeBytes, range);
+  };
+  requireFit(source.found.version);
   const { versionId } = source;
   const part = await context.objects.copyPart({
     calls: context.metadata,
@@ -82,6 +86,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
       bucket: source.bucketRow,
       key: source.key,
       found: source.found,
+      requireFit,
       ...(versionId !== undefined && { versionId }),
     },
     ...(range && { range }),

@@ -1,0 +1,57 @@
+// Copies whose source is replaced while they are under way: what a request said of its source holds for what is read
+// again, too.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { send } from '../../../tests/support/raw-s3.ts';
+
+let world: GatewayWorld;
+let racing: GatewayWorld;
+/** Happens when the source has been read and judged, and nothing of it is linked yet. */
+let meanwhile = async () => {};
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  const { store, metadata, keyring } = world;
+  const objects: typeof store = {
+    ...store,
+    async copyPart(input) {
+      await meanwhile();
+      return store.copyPart(input);
+    },
+  };
+  racing = await openGatewayWorld({ deps: { metadata: metadata.shards, objects, keyring } });
+});
+afterAll(async () => {
+  await Promise.all([world.close(), racing.close()]);
+  expect([...world.faults(), ...racing.faults()]).toEqual([]);
+});
+
+test('a part of a copy by ETag is never taken from what replaced the source', async () => {
+  const owner = await world.makeAccount('owner');
+  const ask = (
+    endpoint: string,
+    line: string,
+    more: { body?: string; headers?: Record<string, string> } = {},
+  ) => {
+    const [method = '', path = ''] = line.split(' ');
+    const { body, headers } = more;
+    return send(
+      { ...owner, endpoint },
+      { method, path, ...(body !== undefined && { body: Buffer.from(body) }), ...(headers && { headers }) },
+    );
+  };
+  await ask(world.endpoint, 'PUT /copies');
+  const etag = String((await ask(world.endpoint, 'PUT /copies/k', { body: 'first' })).headers.etag);
+  const begun = await ask(world.endpoint, 'POST /copies/to?uploads');
+  const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
+  meanwhile = async () => {
+    await ask(world.endpoint, 'PUT /copies/k', { body: 'other' });
+    world.metadata.clock.advance(60_000);
+    for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+  };
+  const line = `PUT /copies/to?partNumber=1&uploadId=${uploadId}`;
+  const headers = { 'x-amz-copy-source': '/copies/k', 'x-amz-copy-source-if-match': etag };
+  const copied = await ask(racing.endpoint, line, { headers });
+  expect(copied.status, copied.body.toString()).toBe(412);
+  const anything = await ask(racing.endpoint, line, { headers: { 'x-amz-copy-source': '/copies/k' } });
+  expect(anything.status).toBe(200);
+});
