@@ -196,7 +196,7 @@ describe('bounds', () => {
     const doneCount = (await Promise.all(admitted)).filter(({ kind }) => kind === 'done').length;
     expect([doneCount, fatal.length]).toEqual([8, 0]);
   });
-  });
+
   test('an entry that the store would refuse ends its command, not the shard', async () => {
     const { execute } = await openNoteShards();
     const tooLarge = note('k', 'x'.repeat(LIMITS.entryBytesMax));
