@@ -1,14 +1,16 @@
 // The two databases of the embedded form, each with a committer thread of its own: metadata and chunks do not wait for
 // one another's syncs. Wiring only.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CommitGroup } from '../src/adapters/commit-queue.ts';
 import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
+import { Refusal } from '../src/lib/refusal.ts';
 import type { KvPort } from '../src/ports/kv.ts';
 import type { TelemetryPort } from '../src/ports/telemetry.ts';
 
 const MiB = 1024 * 1024;
 
-export const METADATA_FOLDER = 'metadata';
+const METADATA_FOLDER = 'metadata';
 const CHUNKS_FOLDER = 'chunks';
 
 const METADATA_COLUMNS = {
@@ -20,6 +22,27 @@ const CHUNK_COLUMNS = {
   data: { reads: 'async', content: 'ciphertext' },
   index: { reads: 'sync', content: 'rows' },
 } as const;
+
+/**
+ * Whether no database has been made yet, also where a first start was cut short. Throws {@link Refusal} when metadata is
+ * missing beside chunks: to an empty one all of them would be orphans, and be dropped (R32).
+ */
+export function isWithoutDatabase(folder: string): boolean {
+  const isWithout = !isMade(folder, METADATA_FOLDER);
+  if (isWithout && isMade(folder, CHUNKS_FOLDER)) throw missing(folder, METADATA_FOLDER);
+  return isWithout;
+}
+
+/** A file that RocksDB makes last. */
+function isMade(folder: string, name: string): boolean {
+  return existsSync(join(folder, name, 'CURRENT'));
+}
+
+function missing(folder: string, name: string): Refusal {
+  return new Refusal(
+    `The database ${join(folder, name)} is missing beside the other one: put it back (is its file system mounted?).`,
+  );
+}
 
 export async function openDatabases(options: {
   folder: string;
@@ -48,6 +71,10 @@ export async function openDatabases(options: {
     columns: METADATA_COLUMNS,
     onGroup: measure('metadata'),
   });
+  // Nothing is written there before both have been made.
+  const everything = { column: 'rows', gte: Uint8Array.of(0), lt: Uint8Array.of(0xff, 0xff, 0xff) };
+  const isUsed = (await metadataKv.range({ ...everything, limit: 1 })).length > 0;
+  if (isUsed && !isMade(folder, CHUNKS_FOLDER)) throw missing(folder, CHUNKS_FOLDER);
   const chunkKv = await open({
     folder: join(folder, CHUNKS_FOLDER),
     columns: CHUNK_COLUMNS,

@@ -1,6 +1,5 @@
 // Opens what is on the disk, in the order in which it depends on one another: data folder, credentials, master keys,
 // databases, the shards and the chunk store in them. Wiring only.
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDataDir } from '../src/adapters/data-dir-lock.ts';
 import { readDiskSpace } from '../src/adapters/disk-space.ts';
@@ -16,7 +15,7 @@ import type { Worker } from '../src/ports/worker.ts';
 import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
 import { createDiskReserve, type DiskReserve } from '../src/storage/disk-reserve.ts';
-import { METADATA_FOLDER, openDatabases } from './open-databases.ts';
+import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -44,8 +43,7 @@ export async function openStores(
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
   const root = await openRootCredentials({ folder, given: config.root, random });
-  // A first start that was cut short has left a folder, but no database in it.
-  const isNew = !existsSync(join(folder, METADATA_FOLDER));
+  const isNew = isWithoutDatabase(folder);
   const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew });
   const { metadataKv, chunkKv } = await openDatabases({ ...surroundings, ...events, folder });
   const shards = await createShards({

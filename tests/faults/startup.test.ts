@@ -1,7 +1,7 @@
 // First and later starts: what is made, what is printed, what is kept, and what a signal does.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
@@ -94,6 +94,23 @@ test('root credentials that no account may have are refused before anything is m
   );
   expect(await readdir(folder)).toEqual([]);
 });
+
+test.each(['metadata', 'chunks'])(
+  'a data folder that has lost its %s is refused, and works when they are back',
+  async (part) => {
+    const first = await start();
+    await send(first, { method: 'PUT', path: '/kept' });
+    await send(first, { method: 'PUT', path: '/kept/key', body: Buffer.alloc(300_000, 'x') });
+    expect(await first.stop()).toBe(0);
+    await rename(join(dataDir, part), join(folder, part));
+    await expect(start()).rejects.toThrow(/ended with 1:\n.*is missing/);
+    await rm(join(dataDir, part), { recursive: true, force: true });
+    await rename(join(folder, part), join(dataDir, part));
+    const again = await start();
+    expect((await send(again, { method: 'GET', path: '/kept/key' })).body).toHaveLength(300_000);
+    expect(await again.stop()).toBe(0);
+  },
+);
 
 test('the started event tells address, version and how long it took', async () => {
   const server = await start();
