@@ -65,21 +65,21 @@ export async function openDatabases(options: {
     kv.failed.then(onFatal);
     return kv;
   };
-  // One after the other: a second open that fails must not outrun the first one's closing.
-  const metadataKv = await open({
-    folder: join(folder, METADATA_FOLDER),
-    columns: METADATA_COLUMNS,
-    onGroup: measure('metadata'),
-  });
-  // Nothing is written there before both have been made.
-  const everything = { column: 'rows', gte: Uint8Array.of(0), lt: Uint8Array.of(0xff, 0xff, 0xff) };
-  const isUsed = (await metadataKv.range({ ...everything, limit: 1 })).length > 0;
-  if (isUsed && !isMade(folder, CHUNKS_FOLDER)) throw missing(folder, CHUNKS_FOLDER);
-  const chunkKv = await open({
-    folder: join(folder, CHUNKS_FOLDER),
-    columns: CHUNK_COLUMNS,
-    onGroup: measure('chunks'),
-    onReleased,
-  });
-  return { metadataKv, chunkKv };
+  const [metadata, chunks] = await Promise.allSettled([
+    open({
+      folder: join(folder, METADATA_FOLDER),
+      columns: METADATA_COLUMNS,
+      onGroup: measure('metadata'),
+    }),
+    open({
+      folder: join(folder, CHUNKS_FOLDER),
+      columns: CHUNK_COLUMNS,
+      onGroup: measure('chunks'),
+      onReleased,
+    }),
+  ]);
+  // Only now: what has been opened beside a failure is closed with the rest.
+  if (metadata.status === 'rejected') throw metadata.reason;
+  if (chunks.status === 'rejected') throw chunks.reason;
+  return { metadataKv: metadata.value, chunkKv: chunks.value };
 }
