@@ -103,8 +103,12 @@ async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void
   else response.write(body.bytes);
 }
 
-function discardBody(body: AnswerBody | undefined): void {
+/** Resolves when what makes the body has ended. */
+async function discardBody(body: AnswerBody | undefined): Promise<void> {
   if (body?.kind === 'stream') body.stream.destroy();
+  if (body?.kind !== 'pieces') return;
+  const pieces = body.pieces[Symbol.asyncIterator]();
+  while (!(await pieces.next()).done);
 }
 
 /**

@@ -102,8 +102,9 @@ async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<
       work,
       clock.sleep(WHITE_SPACE_EVERY_MS, AbortSignal.any([isDone.signal, exchange.signal])),
     ]);
-    // Nobody listens any more; the work goes on to its own end.
-    if (exchange.signal.aborted) return;
+    // Nobody listens any more; the work goes on to its own end, and the request with it: a rotation of master keys
+    // must see that somebody may still write.
+    if (exchange.signal.aborted) return work;
   }
   yield outcome.startsWith(XML_DECLARATION) ? outcome.slice(XML_DECLARATION.length) : outcome;
 }

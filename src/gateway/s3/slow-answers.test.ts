@@ -65,3 +65,14 @@ test('an error in time has its own status', async () => {
   const answer = await serve(() => Promise.reject(new AppError('InvalidPart')));
   expect(answer.status).toBe(400);
 });
+
+test('a request lasts as long as its work, also when its client has left', async () => {
+  const work = Promise.withResolvers<OperationResult>();
+  const answer = await serve(() => work.promise);
+  await answer.body?.cancel();
+  // Long enough for the server to see it, and for more white space than it would take.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(world?.gateway.oldestRequestMs()).toBeDefined();
+  work.resolve({ status: 200, body: { kind: 'xml', text: s3Document('Done') } });
+  await expect.poll(() => world?.gateway.oldestRequestMs()).toBeUndefined();
+});
