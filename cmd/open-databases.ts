@@ -65,21 +65,27 @@ export async function openDatabases(options: {
     kv.failed.then(onFatal);
     return kv;
   };
-  const [metadata, chunks] = await Promise.allSettled([
-    open({
-      folder: join(folder, METADATA_FOLDER),
-      columns: METADATA_COLUMNS,
-      onGroup: measure('metadata'),
-    }),
-    open({
-      folder: join(folder, CHUNKS_FOLDER),
-      columns: CHUNK_COLUMNS,
-      onGroup: measure('chunks'),
-      onReleased,
-    }),
-  ]);
-  // Only now: what has been opened beside a failure is closed with the rest.
-  if (metadata.status === 'rejected') throw metadata.reason;
-  if (chunks.status === 'rejected') throw chunks.reason;
-  return { metadataKv: metadata.value, chunkKv: chunks.value };
+  const openingMetadata = open({
+    folder: join(folder, METADATA_FOLDER),
+    columns: METADATA_COLUMNS,
+    onGroup: measure('metadata'),
+  });
+  if (!isMade(folder, CHUNKS_FOLDER) && (await isUsed(await openingMetadata))) {
+    throw missing(folder, CHUNKS_FOLDER);
+  }
+  const openingChunks = open({
+    folder: join(folder, CHUNKS_FOLDER),
+    columns: CHUNK_COLUMNS,
+    onGroup: measure('chunks'),
+    onReleased,
+  });
+  // What has been opened beside a failure must be there to be closed.
+  await Promise.allSettled([openingMetadata, openingChunks]);
+  return { metadataKv: await openingMetadata, chunkKv: await openingChunks };
+}
+
+/** Nothing is written to the metadata before both databases have been made. */
+async function isUsed(metadataKv: KvPort): Promise<boolean> {
+  const everything = { column: 'rows', gte: Uint8Array.of(0), lt: Uint8Array.of(0xff, 0xff, 0xff) };
+  return (await metadataKv.range({ ...everything, limit: 1 })).length > 0;
 }
