@@ -18,10 +18,17 @@ export function createShardWorker(options: {
     name,
     async work(signal) {
       let hasMore = false;
+      const failures: unknown[] = [];
       for (const shard of shards()) {
         if (signal.aborted) break;
-        if (await unit(shard, signal)) hasMore = true;
+        try {
+          if (await unit(shard, signal)) hasMore = true;
+        } catch (error) {
+          // The others have work, too: one shard that cannot go on must not leave theirs undone for ever.
+          failures.push(error);
+        }
       }
+      if (failures.length > 0) throw failures[0];
       return hasMore ? { state: 'busy' } : { state: 'idle', idleMs };
     },
   };
