@@ -2,7 +2,7 @@
 // chunk is its pieces in order, each followed by its tag; plaintext to be sealed already lies with these gaps, so that
 // sealing happens in place and needs no second buffer.
 // Nonces are counted, not random: a data key belongs to one blob and seals each position once (R24).
-import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
 import { TAG_BYTES } from './aead.ts';
 import { assert } from './assert.ts';
 
@@ -68,9 +68,10 @@ export function sealChunk(options: {
 }): void {
   const { dataKey, position, chunk, onPlaintext } = options;
   assert(chunk.length === sealedBytes(position), 'a chunk has room for its tags');
+  const key = createSecretKey(dataKey);
   for (let piece = 0; piece < pieceCount(position); piece++) {
     const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
-    const cipher = createCipheriv('aes-256-gcm', dataKey, nonceOf(position, piece));
+    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(position, piece));
     cipher.setAAD(associatedData(position, piece));
     const endBytes = offsetBytes + sizeBytes;
     for (let at = offsetBytes; at < endBytes; at += STEP_BYTES) {
@@ -94,7 +95,8 @@ export function openPiece(options: {
   if (chunk.length !== sealedBytes(position)) return undefined;
   const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
   const endBytes = offsetBytes + sizeBytes;
-  const decipher = createDecipheriv('aes-256-gcm', dataKey, nonceOf(position, piece), {
+  const key = createSecretKey(dataKey);
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(position, piece), {
     authTagLength: TAG_BYTES,
   });
   decipher.setAAD(associatedData(position, piece));
