@@ -28,6 +28,8 @@ export interface StartOptions {
   settings?: Readonly<Record<string, string>>;
   /** More environment; only for a child, which otherwise sees none of our variables. */
   env?: Readonly<Record<string, string>>;
+  /** Only for a child: no file may grow beyond it, in steps of 512 bytes, as if the disk failed there. */
+  fileBytesMax?: number;
   /** An existing or new folder that outlives the server; default a temporary one that `stop` removes. */
   dataDir?: string;
   /** Only in this process. */
@@ -81,7 +83,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
     if (options.dataDir === undefined) await rm(join(dataDir, '..'), { recursive: true, force: true });
   };
   return options.child === true
-    ? startChild({ settings, env: options.env ?? {}, dataDir, removeFolder })
+    ? startChild({ ...options, settings, dataDir, removeFolder })
     : startHere({ settings, dataDir, removeFolder, ...(options.clock && { clock: options.clock }) });
 }
 
@@ -122,11 +124,14 @@ async function startHere(options: {
 
 async function startChild(options: {
   settings: Readonly<Record<string, string>>;
-  env: Readonly<Record<string, string>>;
+  env?: Readonly<Record<string, string>>;
+  fileBytesMax?: number;
   dataDir: string;
   removeFolder: () => Promise<void>;
 }): Promise<TestServer> {
-  const child = spawn(process.execPath, [join(ROOT, 'cmd', 'main.ts'), 'server'], {
+  const limit = options.fileBytesMax === undefined ? '' : `ulimit -f ${options.fileBytesMax / 512}; `;
+  const program = [process.execPath, join(ROOT, 'cmd', 'main.ts'), 'server'];
+  const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...program], {
     cwd: ROOT,
     env: {
       ...cleanEnvironment(),
