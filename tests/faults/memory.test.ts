@@ -27,7 +27,10 @@ function peakMiB(server: TestServer): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / KiB;
 }
 
-/** Half of them write a mebibyte, half read an object, all by a kibibyte now and then; until `signal`. */
+/**
+ * Half of them write, half read an object, all by a kibibyte now and then, until `signal`. The writers begin in the
+ * middle of a chunk: what they occupy must not depend on how long the run takes.
+ */
 async function trickle(server: TestServer, signal: AbortSignal): Promise<void> {
   const writers: ClientRequest[] = [];
   const readers: IncomingMessage[] = [];
@@ -37,12 +40,12 @@ async function trickle(server: TestServer, signal: AbortSignal): Promise<void> {
     const request = openRequest(server, {
       method: isWriter ? 'PUT' : 'GET',
       path: isWriter ? `/memory/trickle-${index}` : '/memory/slow',
-      ...(isWriter && { headers: { 'content-length': String(4 * MiB) } }),
+      ...(isWriter && { headers: { 'content-length': String(64 * MiB) } }),
     });
     request.on('error', () => {});
     sent.push(request);
     if (isWriter) {
-      request.flushHeaders();
+      request.write(Buffer.alloc(1.5 * MiB));
       writers.push(request);
     } else {
       request.end();
