@@ -36,7 +36,7 @@ export interface CommitGroup {
 
 export interface CommitQueueOptions {
   handle: bigint;
-  columns: readonly { name: string; nativeName: string }[];
+  columns: readonly { name: string; nativeName: string; isPrefixFree: boolean }[];
   /** Given the buffers of large values after they are written. */
   onReleased?: (buffer: ArrayBuffer) => void;
   /** Told of every group that is written. */
@@ -54,7 +54,7 @@ interface PostedGroup {
 export async function startCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
   const start: CommitterStart = {
     handle: options.handle,
-    columns: options.columns.map(({ nativeName }) => nativeName),
+    columns: options.columns.map(({ nativeName, isPrefixFree }) => ({ nativeName, isPrefixFree })),
   };
   const worker = new Worker(new URL('./rocksdb-committer.ts', import.meta.url), {
     workerData: start,

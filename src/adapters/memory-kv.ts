@@ -78,6 +78,7 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
       });
     },
     usage: () => ({ liveBytes: [...columns.values()].reduce(totalBytes, 0), pendingReclaimBytes: 0 }),
+    turnOver: async () => false,
     async close() {
       failure ??= new Error('the store is closed');
     },

@@ -4,11 +4,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import { type CommitFrame, decodeFrame } from './commit-frame.ts';
+import { besideKeys } from './rocksdb-space.ts';
 
 export interface CommitterStart {
   handle: bigint;
   /** In the order of the frame's column indices. */
-  columns: readonly string[];
+  columns: readonly { nativeName: string; isPrefixFree: boolean }[];
 }
 
 /** The buffers go back with the answer, so that they are used again. */
@@ -21,7 +22,10 @@ const port = must(parentPort, 'runs as a worker thread');
 const start = workerData as CommitterStart;
 const db = new RocksLevel(start.handle);
 await db.open();
-const columns = start.columns.map((name) => ({ column: must(db.columns[name], `column ${name}`) }));
+const columns = start.columns.map(({ nativeName, isPrefixFree }) => ({
+  options: { column: must(db.columns[nativeName], `column ${nativeName}`) },
+  isPrefixFree,
+}));
 const batch = db._chainedBatch();
 let hasFailed = false;
 
@@ -29,9 +33,10 @@ port.on('message', (frame: CommitFrame) => {
   if (hasFailed) return;
   try {
     decodeFrame(frame, (columnIndex, key, value) => {
-      const column = must(columns[columnIndex], 'column index');
-      if (value === null) batch._del(key, column);
-      else batch._put(key, value, column);
+      const { options, isPrefixFree } = must(columns[columnIndex], 'column index');
+      if (value !== null) return batch._put(key, value, options);
+      batch._del(key, options);
+      if (isPrefixFree) for (const beside of besideKeys(key)) batch._del(beside, options);
     });
     batch._writeSync({ sync: true });
     batch._clear();

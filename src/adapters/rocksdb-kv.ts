@@ -6,16 +6,9 @@ import { must } from '../lib/assert.ts';
 import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
+import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
 import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
-
-export interface RocksdbColumnOptions {
-  /** `sync`: rows of some KiB that are read in small numbers. `async`: large values; they are never cached. */
-  reads: 'sync' | 'async';
-  /** `ciphertext` is never compressed. */
-  content: 'rows' | 'ciphertext';
-  /** Block cache of a `sync` column. */
-  cacheBytes?: number;
-}
+import { RocksdbSpace } from './rocksdb-space.ts';
 
 export interface RocksdbKvOptions {
   folder: string;
@@ -38,11 +31,6 @@ export class KvOpenError extends Error {
   }
 }
 
-/** RocksDB insists on a column of this name. */
-const FIRST_COLUMN = 'default';
-const CACHE_BYTES_DEFAULT = 32 * 1024 * 1024;
-/** A quarter of it is one memtable: small ones stay warm in the caches and keep the log to be replayed short. */
-const ROWS_MEMTABLE_BUDGET_BYTES = 32 * 1024 * 1024;
 const BACKGROUND_THREADS = 2;
 /** Above it a read of a `sync` column leaves the calling thread. */
 const SYNC_KEYS_MAX = 256;
@@ -60,13 +48,13 @@ interface OpenColumn {
 
 /** Opens or creates the folder. Throws {@link KvOpenError}. */
 export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
-  const { folder, columns, onReleased, onGroup } = options;
+  const { folder, onReleased, onGroup } = options;
+  const columns = planColumns(options.columns);
   const db = await openDatabase(folder, columns);
   openDatabases.add(db);
-  const names = Object.keys(columns).map((name, index) => ({ name, nativeName: nativeName(name, index) }));
   const starting = startCommitQueue({
     handle: db.handle,
-    columns: names,
+    columns,
     ...(onReleased === undefined ? {} : { onReleased }),
     ...(onGroup === undefined ? {} : { onGroup }),
   });
@@ -75,35 +63,21 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
     await db.close();
     throw error;
   });
-  const open = names.map(({ name, nativeName }): [string, OpenColumn] => {
-    const column = must(db.columns[nativeName], `column ${name}`);
-    return [name, { column, reads: must(columns[name], name).reads }];
+  const open = columns.map(({ name, nativeName, reads }): [string, OpenColumn] => {
+    return [name, { column: must(db.columns[nativeName], `column ${name}`), reads }];
   });
-  return new RocksdbKv({ db, queue, columns: new Map(open) });
+  const space = new RocksdbSpace({ db, columns, commit: (rows, how) => queue.commit(rows, how) });
+  return new RocksdbKv({ db, queue, space, columns: new Map(open) });
 }
 
-function nativeName(name: string, index: number): string {
-  return index === 0 ? FIRST_COLUMN : name;
-}
-
-async function openDatabase(folder: string, columns: RocksdbKvOptions['columns']): Promise<RocksLevel> {
-  const native = Object.entries(columns).map(([name, { reads, content, cacheBytes }], index) => [
-    nativeName(name, index),
-    {
-      compression: false,
-      cacheSize: reads === 'sync' ? (cacheBytes ?? CACHE_BYTES_DEFAULT) : 0,
-      ...(content === 'rows'
-        ? { compaction: 'level', memtableMemoryBudget: ROWS_MEMTABLE_BUDGET_BYTES }
-        : {}),
-    },
-  ]);
+async function openDatabase(folder: string, columns: readonly ColumnPlan[]): Promise<RocksLevel> {
   const db = new RocksLevel(folder);
   try {
     await db.open({
       createIfMissing: true,
       walCompression: false,
       parallelism: BACKGROUND_THREADS,
-      columns: Object.fromEntries(native),
+      columns: Object.fromEntries(columns.map(({ nativeName, native }) => [nativeName, native])),
     });
   } catch (error) {
     throw toOpenError(folder, error);
@@ -126,6 +100,7 @@ class RocksdbKv implements KvPort {
   readonly failed: Promise<Error>;
   readonly #db: RocksLevel;
   readonly #queue: CommitQueue;
+  readonly #space: RocksdbSpace;
   readonly #columns: ReadonlyMap<string, OpenColumn>;
   readonly #cursors = new Set<RocksCursor>();
   /** Reads on the library's threads: the database may not close beneath them. */
@@ -133,9 +108,15 @@ class RocksdbKv implements KvPort {
   #isClosed = false;
   #hasFailed = false;
 
-  constructor(parts: { db: RocksLevel; queue: CommitQueue; columns: ReadonlyMap<string, OpenColumn> }) {
+  constructor(parts: {
+    db: RocksLevel;
+    queue: CommitQueue;
+    space: RocksdbSpace;
+    columns: ReadonlyMap<string, OpenColumn>;
+  }) {
     this.#db = parts.db;
     this.#queue = parts.queue;
+    this.#space = parts.space;
     this.#columns = parts.columns;
     this.failed = parts.queue.failed;
     this.failed.then(() => {
@@ -174,22 +155,23 @@ class RocksdbKv implements KvPort {
   }
 
   commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void> {
+    this.#space.note(rows);
     return this.#queue.commit(rows, options);
   }
 
   usage(): { liveBytes: number; pendingReclaimBytes: number } {
-    const read = (property: string) => Number(this.#db.getProperty(`rocksdb.${property}`));
-    const tableBytes = read('total-sst-files-size');
-    const liveTableBytes = Math.min(tableBytes, read('estimate-live-data-size'));
-    return {
-      liveBytes: liveTableBytes + read('cur-size-all-mem-tables'),
-      pendingReclaimBytes: tableBytes - liveTableBytes,
-    };
+    if (this.#isClosed) throw new Error('the store is closed');
+    return this.#space.usage();
+  }
+
+  turnOver(signal: AbortSignal): Promise<boolean> {
+    return this.#space.turnOver(signal);
   }
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    await this.#space.stop();
     await this.#queue.stop();
     await Promise.allSettled(this.#asyncReads);
     await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));

@@ -1,6 +1,6 @@
 // The ordered key-value store under shards and chunks. Contract, held by tests/contract/kv.test.ts for every adapter:
-// - Keys have 1 to LIMITS.kvKeyBytesMax bytes and order by them, unsigned. Columns are separate key spaces, fixed at
-//   open.
+// - Keys have 1 to LIMITS.kvKeyBytesMax bytes and order by them, unsigned; the key of eight bytes 0xff is the store's
+//   own. Columns are separate key spaces, fixed at open.
 // - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
 //   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes: large
 //   values that cover their whole ArrayBuffer are moved away. With `keep` they stay readable, and unchanged, for it.
@@ -52,7 +52,12 @@ export interface KvPort {
   commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void>;
   /** Resolves with the error when the store has failed for good; never rejects. */
   readonly failed: Promise<Error>;
-  /** Approximate bytes on disk and bytes deleted but not yet compacted away, where the adapter knows. */
+  /** Approximate bytes stored, and bytes deleted that the disk still holds, where the adapter knows. */
   usage(): { liveBytes: number; pendingReclaimBytes: number };
+  /**
+   * Brings what was deleted so far to where the store can give its room back, which it then does by itself within
+   * seconds. May write some 100 MiB to do so, a little at a time. False when nothing was deleted since the last time.
+   */
+  turnOver(signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
