@@ -117,7 +117,7 @@ export interface ObjectHeaders {
   contentLanguage?: string;
   cacheControl?: string;
   expires?: string;
-  /** Names without "x-amz-meta-", lower case. */
+  /** Names without "x-amz-meta-", lower case; clients choose them, so it has no prototype. */
   userMetadata: Record<string, string>;
 }
 

@@ -30,7 +30,10 @@ export interface ObjectKeys {
 }
 
 const HEADERS_PURPOSE = 'holdfast object headers';
-const HEADERS_FORMAT = 1;
+const HEADERS_FORMAT = 2;
+
+/** User metadata as pairs: as the names of a map, MessagePack readers alter some of them ("__proto__"). */
+type PackedHeaders = Omit<ObjectHeaders, 'userMetadata'> & { userMetadata: [name: string, value: string][] };
 
 export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPort }): ObjectKeys {
   const { keyring, random } = deps;
@@ -74,7 +77,7 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     wrapDataKey,
     sealHeaders(kek, headers) {
       const key = deriveKey(kek, HEADERS_PURPOSE);
-      const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packPlain(headers)]);
+      const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packHeaders(headers)]);
       return sealBytes({ key, nonce: random.bytes(NONCE_BYTES), context: HEADERS_PURPOSE, plaintext });
     },
     openHeaders({ kek, sealedHeaders }) {
@@ -82,9 +85,21 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
       const key = deriveKey(openKek(kek), HEADERS_PURPOSE);
       const plaintext = openBytes({ key, context: HEADERS_PURPOSE, sealed: sealedHeaders });
       if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
-      return unpackPlain(plaintext.subarray(1)) as ObjectHeaders;
+      return unpackHeaders(plaintext.subarray(1));
     },
   };
+}
+
+function packHeaders({ userMetadata, ...headers }: ObjectHeaders): Uint8Array {
+  const packed: PackedHeaders = { ...headers, userMetadata: Object.entries(userMetadata) };
+  return packPlain(packed);
+}
+
+function unpackHeaders(bytes: Uint8Array): ObjectHeaders {
+  const { userMetadata: pairs, ...headers } = unpackPlain(bytes) as PackedHeaders;
+  const userMetadata: Record<string, string> = Object.create(null);
+  for (const [name, value] of pairs) userMetadata[name] = value;
+  return { ...headers, userMetadata };
 }
 
 /** A wrapped data key fits its blob alone: rows cannot be mixed up unnoticed. */

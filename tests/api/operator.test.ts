@@ -104,6 +104,14 @@ test('fields are checked, each with its message', async () => {
   });
 });
 
+test('a field called __proto__ is refused like any other unknown one', async () => {
+  const { json, status } = await call({
+    method: 'POST',
+    body: '{"name": "n", "email": "e@x", "__proto__": "p"}',
+  });
+  expect([status, json.error.message]).toEqual([400, '__proto__ is not a known field']);
+});
+
 test('a body beyond the limit is refused', async () => {
   const body = JSON.stringify({ name: 'x'.repeat(70_000) });
   expect(await call({ method: 'POST', body })).toMatchObject({

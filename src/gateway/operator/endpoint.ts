@@ -56,7 +56,8 @@ export function readFields<const Kinds extends Readonly<Record<string, FieldKind
   body: Readonly<Record<string, unknown>>,
   kinds: Kinds,
 ): FieldsOf<Kinds> {
-  const problems: Record<string, string> = {};
+  // No prototype: a field may be called "__proto__", and must be refused like any other.
+  const problems: Record<string, string> = Object.create(null);
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(kinds, name)) problems[name] = 'is not a known field';
   }

@@ -33,6 +33,12 @@ test('content headers and user metadata come back, other headers do not', () => 
   });
 });
 
+test.each(['__proto__', 'constructor', 'toString'])('user metadata may be called %s', (name) => {
+  const headers = Object.assign(Object.create(null), { [`x-amz-meta-${name}`]: 'kept' });
+  expect(shown(headers)).toMatchObject({ [`x-amz-meta-${name}`]: 'kept' });
+  expect(Object.entries(parseObjectHeaders(headers).userMetadata)).toEqual([[name, 'kept']]);
+});
+
 test('an object without a type is binary', () => {
   expect(shown({})).toEqual({ 'Content-Type': 'binary/octet-stream' });
 });

@@ -14,7 +14,8 @@ const CONTENT_TYPE_DEFAULT = 'binary/octet-stream';
 
 /** Reads the headers to keep. MetadataTooLarge above 2 KB of user metadata, names and values together. */
 export function parseObjectHeaders(headers: Headers): ObjectHeaders {
-  const kept: ObjectHeaders = { userMetadata: {} };
+  // No prototype: metadata may be called "__proto__".
+  const kept: ObjectHeaders = { userMetadata: Object.create(null) };
   let userMetadataBytes = 0;
   for (const name in headers) {
     if (!name.startsWith(METADATA_PREFIX)) continue;
