@@ -14,6 +14,7 @@ import type { DataPath } from './data-path.ts';
 import { locateBlobRuns } from './locate-runs.ts';
 import type {
   ByteRange,
+  Copied,
   CopyFrom,
   CopyObject,
   ObjectStore,
@@ -29,7 +30,7 @@ type CopyPart = Parameters<ObjectStore['copyPart']>[0];
 type Source = CopyFrom;
 
 /** Throws AppError NoSuchKey when the source goes away meanwhile. */
-export async function copyObject(path: DataPath, input: CopyObject): Promise<Written> {
+export async function copyObject(path: DataPath, input: CopyObject): Promise<Written & Copied> {
   let { source } = input;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const version = await versionOfCopy(path, input, source);
@@ -39,7 +40,10 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
     if (outcome.kind === 'committed') {
       const { versionId, versioning, modifiedAtMs } = outcome;
       const { etag, sizeBytes, checksum } = version;
-      return { versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) };
+      return {
+        ...{ versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) },
+        sourceVersionId: source.found.version.versionId,
+      };
     }
     if (outcome.kind !== 'gone' && outcome.kind !== 'late' && outcome.kind !== 'changed')
       throw refusedCommit(outcome, input.key);
@@ -139,7 +143,7 @@ async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Prom
 }
 
 /** A part that is a range of another object. */
-export async function copyPart(path: DataPath, input: CopyPart): Promise<WrittenPart> {
+export async function copyPart(path: DataPath, input: CopyPart): Promise<WrittenPart & Copied> {
   const { calls, bucket, upload, partNumber } = input;
   const shard = bucket.homeShard;
   let { source } = input;
@@ -177,7 +181,14 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
       const { value } = reply;
       if (value.kind === 'committed') {
         const { modifiedAtMs } = value;
-        return { etag, sizeBytes: range.sizeBytes, modifiedAtMs, ...(checksum && { checksum }) };
+        const sourceVersionId = version.versionId;
+        return {
+          etag,
+          sizeBytes: range.sizeBytes,
+          modifiedAtMs,
+          ...(checksum && { checksum }),
+          sourceVersionId,
+        };
       }
       if (value.kind === 'no-such-upload') throw refusedPart(value, upload);
     }

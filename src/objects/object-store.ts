@@ -67,6 +67,11 @@ export interface Written {
   checksum?: Checksum;
 }
 
+/** What a copy was taken from: another version than `found` where that was replaced meanwhile. */
+export interface Copied {
+  sourceVersionId: VersionId;
+}
+
 export interface PutObject {
   calls: MetadataCalls;
   bucket: BucketTarget;
@@ -131,7 +136,7 @@ export interface ByteRange {
 export interface ObjectStore {
   putObject(input: PutObject): Promise<Written>;
   /** A link, any size (service.txt 4.2). A source that goes away meanwhile is NoSuchKey. */
-  copyObject(input: CopyObject): Promise<Written>;
+  copyObject(input: CopyObject): Promise<Written & Copied>;
   createUpload(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;
@@ -148,7 +153,7 @@ export interface ObjectStore {
       source: CopyFrom;
       range?: ByteRange;
     },
-  ): Promise<WrittenPart>;
+  ): Promise<WrittenPart & Copied>;
   /** Unseals what the version keeps beside its bytes. */
   headersOf(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>): ObjectHeaders;
   /** Resolves when the first bytes are verified; the caller consumes or destroys the stream. */

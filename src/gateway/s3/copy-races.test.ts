@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
+import type { BucketName } from '../../model/names.ts';
 
 let world: GatewayWorld;
 let racing: GatewayWorld;
@@ -17,6 +18,10 @@ beforeAll(async () => {
       await meanwhile();
       return store.copyPart(input);
     },
+    async copyObject(input) {
+      await meanwhile();
+      return store.copyObject(input);
+    },
   };
   racing = await openGatewayWorld({ deps: { metadata: metadata.shards, objects, keyring } });
 });
@@ -25,13 +30,9 @@ afterAll(async () => {
   expect([...world.faults(), ...racing.faults()]).toEqual([]);
 });
 
-test('a part of a copy by ETag is never taken from what replaced the source', async () => {
-  const owner = await world.makeAccount('owner');
-  const ask = (
-    endpoint: string,
-    line: string,
-    more: { body?: string; headers?: Record<string, string> } = {},
-  ) => {
+async function openAccount(name: string) {
+  const owner = await world.makeAccount(name);
+  return (endpoint: string, line: string, more: { body?: string; headers?: Record<string, string> } = {}) => {
     const [method = '', path = ''] = line.split(' ');
     const { body, headers } = more;
     return send(
@@ -39,14 +40,22 @@ test('a part of a copy by ETag is never taken from what replaced the source', as
       { method, path, ...(body !== undefined && { body: Buffer.from(body) }), ...(headers && { headers }) },
     );
   };
+}
+
+async function condemnAll(): Promise<void> {
+  world.metadata.clock.advance(60_000);
+  for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+}
+
+test('a part of a copy by ETag is never taken from what replaced the source', async () => {
+  const ask = await openAccount('owner');
   await ask(world.endpoint, 'PUT /copies');
   const etag = String((await ask(world.endpoint, 'PUT /copies/k', { body: 'first' })).headers.etag);
   const begun = await ask(world.endpoint, 'POST /copies/to?uploads');
   const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
   meanwhile = async () => {
     await ask(world.endpoint, 'PUT /copies/k', { body: 'other' });
-    world.metadata.clock.advance(60_000);
-    for (const shard of [0, 1, 2]) await world.metadata.condemn(shard);
+    await condemnAll();
   };
   const line = `PUT /copies/to?partNumber=1&uploadId=${uploadId}`;
   const headers = { 'x-amz-copy-source': '/copies/k', 'x-amz-copy-source-if-match': etag };
@@ -54,4 +63,29 @@ test('a part of a copy by ETag is never taken from what replaced the source', as
   expect(copied.status, copied.body.toString()).toBe(412);
   const anything = await ask(racing.endpoint, line, { headers: { 'x-amz-copy-source': '/copies/k' } });
   expect(anything.status).toBe(200);
+});
+
+test('the answer names the version that was copied, also where it is another than was found', async () => {
+  const ask = await openAccount('versions');
+  await ask(world.endpoint, 'PUT /named');
+  const { record } = await world.metadata.query('find-name', { name: 'named' as BucketName });
+  if (record === null) throw new Error('no name');
+  const { bucketId, homeShard } = record;
+  await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+  const put = async (body: string) =>
+    String((await ask(world.endpoint, 'PUT /named/k', { body })).headers['x-amz-version-id']);
+  const begun = await ask(world.endpoint, 'POST /named/to?uploads');
+  const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
+  for (const line of ['PUT /named/copy', `PUT /named/to?partNumber=1&uploadId=${uploadId}`]) {
+    const first = await put('first');
+    let second = '';
+    meanwhile = async () => {
+      second = await put('second');
+      await ask(world.endpoint, `DELETE /named/k?versionId=${first}`);
+      await condemnAll();
+    };
+    const copied = await ask(racing.endpoint, line, { headers: { 'x-amz-copy-source': '/named/k' } });
+    expect(copied.status, copied.body.toString()).toBe(200);
+    expect(copied.headers['x-amz-copy-source-version-id']).toBe(second);
+  }
 });

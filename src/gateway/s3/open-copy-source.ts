@@ -2,17 +2,17 @@
 
 import { AppError } from '../../model/errors.ts';
 import type { AccountId } from '../../model/names.ts';
+import type { Copied } from '../../objects/object-store.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import type { CopySource } from './copy-source.ts';
 import { findCopySource } from './find-version.ts';
+import type { AnswerHeaders } from './object-headers.ts';
 import { objectArn } from './operation.ts';
 
 export interface OpenCopySource extends CopySource {
   bucketRow: ResolvedBucket;
   found: FoundVersion;
-  /** For x-amz-copy-source-version-id; undefined where the source's bucket never had versions. */
-  shownVersionId: string | undefined;
 }
 
 /**
@@ -33,6 +33,11 @@ export async function openCopySource(
     throw new AppError('AccessDenied');
   }
   const found = await findCopySource(context, bucketRow, source);
-  const shownVersionId = record.versioning === 'unversioned' ? undefined : found.version.versionId;
-  return { ...source, bucketRow, found, shownVersionId };
+  return { ...source, bucketRow, found };
+}
+
+/** Names the version that was copied, which may be a later one than was found first (R27); not where there are none. */
+export function copiedVersionHeader(source: OpenCopySource, { sourceVersionId }: Copied): AnswerHeaders {
+  if (source.bucketRow.record.versioning === 'unversioned') return {};
+  return { 'x-amz-copy-source-version-id': sourceVersionId };
 }

@@ -13,7 +13,7 @@ import { checksumXml } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseCopySource } from '../../copy-source.ts';
 import { findUpload } from '../../find-upload.ts';
-import { openCopySource } from '../../open-copy-source.ts';
+import { copiedVersionHeader, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { parseCopyRange } from '../../ranges.ts';
 import { judgeRead, type Validators } from '../../read-conditions.ts';
@@ -100,7 +100,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   );
   return {
     status: 200,
-    headers: { 'x-amz-copy-source-version-id': source.shownVersionId },
+    headers: copiedVersionHeader(source, part),
     body: { kind: 'xml', text },
   };
 }

@@ -11,7 +11,7 @@ import { checksumXml, parseChecksumAlgorithm } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseCopySource } from '../../copy-source.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
-import { type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
+import { copiedVersionHeader, type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
 
@@ -87,7 +87,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     status: 200,
     headers: {
       'x-amz-version-id': written.versioning === 'unversioned' ? undefined : written.versionId,
-      'x-amz-copy-source-version-id': source.shownVersionId,
+      ...copiedVersionHeader(source, written),
     },
     body: { kind: 'xml', text },
   };
