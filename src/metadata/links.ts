@@ -35,6 +35,14 @@ export function lookAtGrant({ births, links }: DataGrant, view: View): void {
   for (const { blobId, claim } of links) view.row(claim === undefined ? blobRow(blobId) : foreignRow(blobId));
 }
 
+/**
+ * R24: a blob of the grant is there already. Asked before everything else that may be refused: to any other refusal
+ * writers answer by dropping the chunks that they have stored.
+ */
+export function isBornAlready({ births }: DataGrant, view: View): boolean {
+  return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
+}
+
 /** The rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
 export function admitGrant(options: {
   grant: DataGrant;
@@ -48,7 +56,7 @@ export function admitGrant(options: {
     granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
     'every link of a manifest is granted once',
   );
-  if (grant.births.some((birth) => isRefusedBirth(birth, view, context))) return { kind: 'late' };
+  if (grant.births.some((birth) => isLateBirth(birth, context))) return { kind: 'late' };
   if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
   const gone = grant.links.filter((link) => link.claim === undefined && !isLive(link.blobId, view));
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
@@ -67,12 +75,11 @@ function textOf({ blobId, linkId }: LinkName): string {
   return `${blobId} ${linkId}`;
 }
 
-/** R25. An id that is there already (R24) asks for the same: begin again, with a new one. */
-function isRefusedBirth({ use }: BlobBirth, view: View, { nowMs, shard }: DecideContext): boolean {
+/** R25 */
+function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boolean {
   assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
   const ageMs = nowMs - idTimeMs(use.blobId);
-  if (ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs) return true;
-  return view.row(blobRow(use.blobId)) !== undefined;
+  return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;
 }
 
 /** R28: from here on the home may be told that this claim will never be used (R30). */

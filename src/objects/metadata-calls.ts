@@ -8,6 +8,18 @@ import type { MetadataCalls } from './object-store.ts';
 /** A bucket whose row changes faster than a request can be authorised. */
 const STALE_REPLIES_MAX = 3;
 
+const unevaluated = new WeakSet<object>();
+
+/** Whether this error of a call says for sure that no shard has evaluated its command, and none will. */
+export function wasNotEvaluated(error: unknown): boolean {
+  return error instanceof Error && unevaluated.has(error);
+}
+
+function notEvaluated(error: unknown): unknown {
+  if (error instanceof Error) unevaluated.add(error);
+  return error;
+}
+
 export function createMetadataCalls(deps: {
   metadata: MetadataPort;
   /**
@@ -26,11 +38,15 @@ export function createMetadataCalls(deps: {
     for (let staleCount = 0; staleCount < STALE_REPLIES_MAX; staleCount++) {
       const reply = await send(envelope);
       if (reply.kind === 'done') return reply;
-      if (reply.kind === 'busy') throw new AppError('SlowDown');
+      if (reply.kind === 'busy') throw notEvaluated(new AppError('SlowDown'));
       if (reply.kind === 'unknown' || envelope.bucket === undefined) throw new AppError('ServiceUnavailable');
-      envelope = { ...envelope, bucket: await deps.reauthorise(envelope.bucket, reply.bucket) };
+      try {
+        envelope = { ...envelope, bucket: await deps.reauthorise(envelope.bucket, reply.bucket) };
+      } catch (error) {
+        throw notEvaluated(error);
+      }
     }
-    throw new AppError('OperationAborted');
+    throw notEvaluated(new AppError('OperationAborted'));
   }
 
   return {

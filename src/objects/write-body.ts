@@ -35,7 +35,7 @@ export interface WrittenBody extends BodyDigests {
   sizeBytes: number;
   births: BlobBirth[];
   data: ManifestBody;
-  /** Drops what was stored, as well as it can: what it misses, the sweep finds (R32). Never after a commit was sent. */
+  /** Drops what was stored, as well as it can: what it misses, the sweep finds (R32). Never when a commit may have used it. */
   abandon(): Promise<void>;
 }
 

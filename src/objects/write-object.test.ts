@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { beginUpload } from '../../tests/support/object-uploads.ts';
 import {
   CHUNK_BYTES,
   codeOf,
@@ -13,8 +14,7 @@ import { toBase64 } from '../lib/bytes.ts';
 import { crcOf } from '../lib/crc.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { Reply } from '../ports/metadata.ts';
-import { createChunkSweep } from '../storage/sweep-chunks.ts';
+import type { MetadataPort, Reply } from '../ports/metadata.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 const md5 = (body: Buffer) => createHash('md5').update(body).digest('hex');
@@ -68,6 +68,16 @@ test('nothing of a body or of user metadata is readable in what is stored', asyn
   expect(stored.length).toBeGreaterThan(2 * CHUNK_BYTES);
   expect(stored.includes('inline')).toBe(true);
   for (const text of ['readable', 'plainly', 'colour']) expect(stored.includes(text)).toBe(false);
+});
+
+test('user metadata of any name is sealed and comes back', async () => {
+  const world = await openObjectWorld();
+  const names = ['__proto__', 'constructor', 'length', '1'];
+  const userMetadata: Record<string, string> = Object.create(null);
+  for (const name of names) userMetadata[name] = `value of ${name}`;
+  await world.put('k', Buffer.from('x'), { headers: { userMetadata } });
+  const kept = world.store.headersOf((await world.find('k')).version).userMetadata;
+  expect(new Map(Object.entries(kept))).toEqual(new Map(names.map((name) => [name, `value of ${name}`])));
 });
 
 test('two versions of the same bytes have nothing in common', async () => {
@@ -193,17 +203,50 @@ test('a refused commit leaves nothing', async () => {
   expect((await world.get('k')).toString()).toBe('first');
 });
 
-test('an unknown outcome keeps the data: the commit may have happened', async () => {
-  const world = await openObjectWorld({
-    intercept: (metadata) => ({
-      shardCount: metadata.shardCount,
-      query: (...args) => metadata.query(...args),
-      async execute(envelope, name, command) {
-        const reply = await metadata.execute(envelope, name, command);
-        return name === 'commit-version' ? ({ kind: 'unknown' } as Reply<never>) : reply;
-      },
-    }),
+/** Answers commits as `answer` says, if it says anything. */
+function answering(answer: (evaluate: () => Promise<Reply<unknown>>) => Promise<Reply<unknown>>) {
+  return (metadata: MetadataPort): MetadataPort => ({
+    shardCount: metadata.shardCount,
+    query: (...args) => metadata.query(...args),
+    execute(envelope, name, command) {
+      const evaluate = () => metadata.execute(envelope, name, command);
+      return (name.startsWith('commit-') ? answer(evaluate) : evaluate()) as never;
+    },
   });
+}
+
+test.each([
+  ['busy', { kind: 'busy' }, 'SlowDown'],
+  ['the bucket is another', { kind: 'stale-bucket', bucket: null, timeMs: 0 }, 'no bucket changes here'],
+] as [string, Reply<never>, string][])(
+  '%s: nothing was evaluated, nothing stays',
+  async (_name, reply, said) => {
+    const world = await openObjectWorld({ intercept: answering(async () => reply) });
+    const body = randomBytes(2 * CHUNK_BYTES);
+    expect(await codeOf(world.put('k', body))).toContain(said);
+    const part = await beginUpload(world, 'k');
+    expect(await codeOf(world.store.putPart({ ...part(1), body: sourceOf(body) }))).toContain(said);
+    expect(await world.chunkCount()).toBe(0);
+  },
+);
+
+test('an answer that says that the blob is there already leaves its chunks alone', async () => {
+  const twice = answering(async (evaluate) => {
+    await evaluate();
+    return evaluate();
+  });
+  const world = await openObjectWorld({ intercept: twice });
+  const body = randomBytes(2 * CHUNK_BYTES);
+  expect(await codeOf(world.put('k', body, { conditions: { ifNoneMatch: '*' } }))).toBe('ServiceUnavailable');
+  expect((await world.get('k')).equals(body)).toBe(true);
+});
+
+test('an unknown outcome keeps the data: the commit may have happened', async () => {
+  const intercept = answering(async (evaluate) => {
+    await evaluate();
+    return { kind: 'unknown' };
+  });
+  const world = await openObjectWorld({ intercept });
   const body = randomBytes(CHUNK_BYTES);
   expect(await codeOf(world.put('k', body))).toBe('ServiceUnavailable');
   expect((await world.get('k')).equals(body)).toBe(true);
@@ -229,7 +272,7 @@ test('a full disk is InsufficientStorage, for inline bodies and chunks alike', a
   expect(world.heldBytes()).toBe(0);
 });
 
-test('an id that is too old for its shard is refused; what was stored is left to the sweep', async () => {
+test('an id that is too old for its shard is refused; what was stored goes', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(2 * CHUNK_BYTES);
   async function* slow() {
@@ -239,16 +282,6 @@ test('an id that is too old for its shard is refused; what was stored is left to
   }
   expect(await codeOf(world.put('k', body, { said: { stream: slow() } }))).toBe('RequestTimeout');
   await expect(world.find('k')).rejects.toThrow('no-such-key');
-  const { chunks, metadata } = world;
-  metadata.clock.advance(LIMITS.sweepAfterMs + 1000);
-  const sweep = createChunkSweep({
-    chunks,
-    metadata: metadata.shards,
-    clock: metadata.clock,
-    log: { debug() {}, info() {}, warn() {}, error() {} },
-    fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
-  });
-  await sweep.work(new AbortController().signal);
   expect(await world.chunkCount()).toBe(0);
 });
 

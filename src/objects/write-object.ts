@@ -7,6 +7,7 @@ import type { OutcomeOf } from '../ports/metadata.ts';
 import type { GrantRefusal } from '../ports/metadata-commands.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, claimedAlgorithm, md5Hex, verifyDigests, wantedDigests } from './digests.ts';
+import { wasNotEvaluated } from './metadata-calls.ts';
 import type { BodySource, ObjectStore, PartTarget, PutObject, Written, WrittenPart } from './object-store.ts';
 import { type WrittenBody, writeBody } from './write-body.ts';
 
@@ -25,23 +26,23 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     type: 'FULL_OBJECT' as const,
     value: checksumOf(written, algorithm),
   };
-  // From here on a lost answer may hide a commit: what was stored stays, unless the shard says that it refused.
-  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
-    bucketId: bucket.claim.bucketId,
-    key,
-    version: {
-      sizeBytes,
-      etag,
-      owner,
-      kek: wrapped,
-      sealedHeaders: path.keys.sealHeaders(kek, headers),
-      originals: [{ sizeBytes, md5: etag }],
-      manifest: { kind: 'direct', parts: [], ...written.data },
-      ...(checksum && { checksum }),
-    },
-    data: { births: written.births, links: [] },
-    ...(conditions && { conditions }),
-  });
+  const version = {
+    sizeBytes,
+    etag,
+    owner,
+    kek: wrapped,
+    sealedHeaders: path.keys.sealHeaders(kek, headers),
+    originals: [{ sizeBytes, md5: etag }],
+    manifest: { kind: 'direct' as const, parts: [], ...written.data },
+    ...(checksum && { checksum }),
+  };
+  const reply = await sendCommit(written, () =>
+    calls.execute({ shard, bucket: bucket.claim }, 'commit-version', {
+      ...{ bucketId: bucket.claim.bucketId, key, version },
+      data: { births: written.births, links: [] },
+      ...(conditions && { conditions }),
+    }),
+  );
   path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
     await abandonRefused(written, reply.value);
@@ -64,19 +65,17 @@ export async function putPart(
 
   const etag = md5Hex(written);
   const checksum = algorithm && { algorithm, value: checksumOf(written, algorithm) };
-  const reply = await calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
-    bucketId: upload.bucketId,
-    key: upload.key,
-    uploadId: upload.uploadId,
-    part: {
-      partNumber,
-      sizeBytes: written.sizeBytes,
-      etag,
-      ...written.data,
-      ...(checksum && { checksum }),
-    },
-    data: { births: written.births, links: [] },
-  });
+  const { bucketId, key, uploadId } = upload;
+  const part = {
+    ...{ partNumber, sizeBytes: written.sizeBytes, etag, ...written.data },
+    ...(checksum && { checksum }),
+  };
+  const reply = await sendCommit(written, () =>
+    calls.execute({ shard, bucket: bucket.claim }, 'commit-part', {
+      ...{ bucketId, key, uploadId, part },
+      data: { births: written.births, links: [] },
+    }),
+  );
   path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
     await abandonRefused(written, reply.value);
@@ -134,9 +133,22 @@ async function takeIn(
   }
 }
 
-/** `late` is also said of a blob that is there already: only the sweep, which asks for it, may then drop anything. */
+/**
+ * From here on a lost answer may hide a commit: what was stored stays then, for the sweep to judge (R32). It goes at once
+ * where no shard has evaluated anything.
+ */
+async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (wasNotEvaluated(error)) await written.abandon();
+    throw error;
+  }
+}
+
+/** `exists` is said of a blob that is there already: only the sweep, which asks for it, may then drop anything. */
 async function abandonRefused(written: WrittenBody, refusal: { kind: string }): Promise<void> {
-  if (refusal.kind !== 'late') await written.abandon();
+  if (refusal.kind !== 'exists') await written.abandon();
 }
 
 type CommitRefusal = Exclude<OutcomeOf<'commit-version'>, { kind: 'committed' }>;
@@ -164,7 +176,7 @@ export function refusedPart(
   return refusedData(refusal);
 }
 
-/** `late`: the request took longer than a blob id lives (R25). */
+/** `late`: the request took longer than a blob id lives (R25). `exists`: what became of an earlier try is not known. */
 function refusedData(refusal: GrantRefusal): AppError {
   if (refusal.kind === 'late') return new AppError('RequestTimeout');
   return new AppError('ServiceUnavailable', { cause: new Error('data of the request is gone') });

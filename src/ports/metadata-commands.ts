@@ -53,7 +53,9 @@ export type GrantRefusal =
   /** These blobs are condemned or unknown: re-read the source (R26, R27). */
   | { kind: 'gone'; blobIds: BlobId[] }
   /** An id is too old or too new for this shard's time (R25, R28): begin again. */
-  | { kind: 'late' };
+  | { kind: 'late' }
+  /** A blob of this id was born already (R24): its chunks may be in use, so nobody may drop them for this refusal. */
+  | { kind: 'exists' };
 
 /** A version to be, without what the commit gives it. */
 export type NewVersion = Omit<VersionRecord, 'versionId' | 'order' | 'modifiedAtMs' | 'isDeleteMarker'>;
@@ -165,7 +167,8 @@ export interface CommandTable {
     outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
   };
   'set-versioning': {
-    command: { bucketId: BucketId; versioning: 'enabled' | 'suspended' };
+    /** What is absent stays as it is. */
+    command: { bucketId: BucketId; versioning?: 'enabled' | 'suspended'; mfaDelete?: 'disabled' };
     outcome: { kind: 'changed'; bucket: BucketRecord } | { kind: 'no-such-bucket' };
   };
   'commit-version': {

@@ -3,7 +3,7 @@ import { type PartRecord, partCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { partRow, put } from '../keyspace.ts';
-import { admitGrant, endLinks, grantLocks, linksOnlyIn, lookAtGrant } from '../links.ts';
+import { admitGrant, endLinks, grantLocks, isBornAlready, linksOnlyIn, lookAtGrant } from '../links.ts';
 import { findUpload } from '../uploads.ts';
 import { refuse } from '../write-version.ts';
 
@@ -23,6 +23,7 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
 
   decide(command, view, context) {
     const { nowMs } = context;
+    if (isBornAlready(command.data, view)) return refuse({ kind: 'exists' });
     if (findUpload(view, command) === undefined) return refuse({ kind: 'no-such-upload' });
     const admitted = admitGrant({ grant: command.data, names: command.part.uses, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);

@@ -156,8 +156,11 @@ describe('data', () => {
   test('R24: an id that is there already is refused', async () => {
     const data = world.newData();
     await world.put('a', { data });
-    expect(await world.put('b', { data })).toEqual({ kind: 'late' });
-    expect(await world.put('a', { data })).toEqual({ kind: 'late' });
+    expect(await world.put('b', { data })).toEqual({ kind: 'exists' });
+    expect(await world.put('a', { data })).toEqual({ kind: 'exists' });
+    expect(await world.put('a', { data, conditions: { ifNoneMatch: '*' } })).toEqual({ kind: 'exists' });
+    world.clock.advance(LIMITS.blobIdAgeMaxMs + 1);
+    expect(await world.put('a', { data })).toEqual({ kind: 'exists' });
   });
 
   test('a version without bytes has no blob', async () => {

@@ -5,7 +5,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
-import { admitGrant, grantLocks, lookAtGrant } from '../links.ts';
+import { admitGrant, grantLocks, isBornAlready, lookAtGrant } from '../links.ts';
 import { settleHistories } from '../settle-histories.ts';
 import { refuse, writeScope, writeVersion } from '../write-version.ts';
 
@@ -23,6 +23,7 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
   },
 
   decide({ bucketId, key, version, data, conditions }, view, context) {
+    if (isBornAlready(data, view)) return refuse({ kind: 'exists' });
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);

@@ -63,6 +63,13 @@ test('parts become one object; parts that are not listed go', async () => {
   expect(await world.stateOf(...data.map(blobOf))).toEqual(Array(4).fill('condemned'));
 });
 
+test('R24: a part whose blob is in the object already is told so, not that its upload has ended', async () => {
+  const data = big();
+  await putPart(world, { key, uploadId }, { partNumber: 1, data });
+  await complete(listed(1));
+  expect(await putPart(world, { key, uploadId }, { partNumber: 1, data })).toEqual({ kind: 'exists' });
+});
+
 test('a part sent again replaces the one before it, whose link ends', async () => {
   const [first, second] = [big(), big()];
   await putPart(world, { key, uploadId }, { partNumber: 1, data: first });
