@@ -44,6 +44,10 @@ export const ERRORS = {
     status: 400,
     message: 'The specified location constraint is not valid.',
   },
+  IllegalVersioningConfigurationException: {
+    status: 400,
+    message: 'The versioning configuration specified in the request is invalid.',
+  },
   IncompleteBody: {
     status: 400,
     message: 'You did not provide the number of bytes specified by the Content-Length HTTP header.',

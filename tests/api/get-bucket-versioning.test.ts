@@ -1,4 +1,4 @@
-// GetBucketVersioning: of buckets that never had versions; setting it is not there yet.
+// GetBucketVersioning of a bucket that never had versions; what was set is in put-bucket-versioning.test.ts.
 import { GetBucketVersioningCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
@@ -15,12 +15,6 @@ test('an empty document', async () => {
   expect(xmlOf(answer)).toMatchObject({ name: 'VersioningConfiguration', children: [] });
   const viaSdk = await api.s3.send(new GetBucketVersioningCommand({ Bucket: bucket }));
   expect(viaSdk.Status).toBeUndefined();
-});
-
-test('it cannot be set yet', async () => {
-  const body = Buffer.from('<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>');
-  const answer = await api.send({ method: 'PUT', path: `/${bucket}?versioning`, body });
-  expectError(answer, { status: 501, code: 'NotImplemented' });
 });
 
 test('only the owner asks', async () => {

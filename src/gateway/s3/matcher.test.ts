@@ -73,7 +73,7 @@ describe('what no row claims is refused', () => {
   test.each([
     ['PUT /b/k?torrent', '405 MethodNotAllowed GET'],
     ['GET /b/k?torrent', 'GetObjectTorrent'],
-    ['DELETE /b?versioning', '405 MethodNotAllowed PUT'],
+    ['DELETE /b?acl', '405 MethodNotAllowed GET, PUT'],
     ['GET /b/k?lifecycle', '400 InvalidArgument'],
     ['GET /?acl', '400 InvalidArgument'],
     ['PUT /b/k?versionId=v', '400 InvalidArgument'],

@@ -6,6 +6,7 @@ import { getBucketVersioning } from './operations/bucket/get-bucket-versioning.t
 import { headBucket } from './operations/bucket/head-bucket.ts';
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
+import { putBucketVersioning } from './operations/bucket/put-bucket-versioning.ts';
 import { abortMultipartUpload } from './operations/multipart/abort-multipart-upload.ts';
 import { completeMultipartUpload } from './operations/multipart/complete-multipart-upload.ts';
 import { createMultipartUpload } from './operations/multipart/create-multipart-upload.ts';
@@ -29,6 +30,7 @@ export const OPERATIONS = [
   deleteBucket,
   getBucketLocation,
   getBucketVersioning,
+  putBucketVersioning,
   listObjects,
   listObjectsV2,
   getObject,

@@ -146,7 +146,6 @@ const LATER: readonly UnsupportedOperation[] = [
     PUT: 'PutObjectTagging',
     DELETE: 'DeleteObjectTagging',
   }),
-  ...subResource('bucket', 'versioning', { PUT: 'PutBucketVersioning' }),
   ...subResource('bucket', 'versions', { GET: 'ListObjectVersions' }),
 ];
 

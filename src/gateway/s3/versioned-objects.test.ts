@@ -1,5 +1,5 @@
-// Objects in buckets with versions, over HTTP: what answers say of versions and markers. The requests that set versioning
-// and list versions are not there yet, so the shard is told directly.
+// Objects in buckets with versions, over HTTP: what answers say of versions and markers. The shard is
+// told directly to keep versions.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';

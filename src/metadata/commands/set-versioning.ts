@@ -13,11 +13,15 @@ export const setVersioning = defineCommand<CommandOf<'set-versioning'>, OutcomeO
     findBucket(view, bucketId);
   },
 
-  decide({ bucketId, versioning }, view) {
+  decide({ bucketId, ...changes }, view) {
     const before = findBucket(view, bucketId);
     if (before?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
-    if (before.versioning === versioning) return refuse({ kind: 'changed', bucket: before });
-    const bucket: BucketRecord = { ...before, versioning, cfgVersion: before.cfgVersion + 1 };
+    const { versioning = before.versioning, mfaDelete = before.mfaDelete } = changes;
+    if (before.versioning === versioning && before.mfaDelete === mfaDelete) {
+      return refuse({ kind: 'changed', bucket: before });
+    }
+    const cfgVersion = before.cfgVersion + 1;
+    const bucket: BucketRecord = { ...before, versioning, ...(mfaDelete && { mfaDelete }), cfgVersion };
     return {
       outcome: { kind: 'changed', bucket },
       puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket))],

@@ -15,6 +15,7 @@ export const POLICY_ACTIONS = [
   's3:ListBucket',
   's3:ListBucketMultipartUploads',
   's3:ListMultipartUploadParts',
+  's3:PutBucketVersioning',
   's3:PutObject',
 ] as const;
 

@@ -62,6 +62,8 @@ export interface BucketRecord {
   /** Counts changes of settings; commands carry the one their gateway authorised by (R45). */
   cfgVersion: number;
   versioning: 'unversioned' | 'enabled' | 'suspended';
+  /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
+  mfaDelete?: 'disabled';
 }
 export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
 

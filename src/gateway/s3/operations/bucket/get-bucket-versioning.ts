@@ -1,4 +1,4 @@
-// GetBucketVersioning: an empty document until versioning was ever set.
+// GetBucketVersioning: an empty document until versioning was ever set; MfaDelete likewise only once it was.
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { bucketArn, defineOperation } from '../../operation.ts';
 import { presentBucket } from '../../present-bucket.ts';
@@ -15,8 +15,12 @@ export const getBucketVersioning = defineOperation({
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:GetBucketVersioning', resource]],
   async run(context) {
-    const { versioning } = await presentBucket(context);
-    const text = s3Document('VersioningConfiguration', xmlText('Status', STATUS[versioning]));
+    const { versioning, mfaDelete } = await presentBucket(context);
+    const text = s3Document(
+      'VersioningConfiguration',
+      xmlText('Status', STATUS[versioning]),
+      xmlText('MfaDelete', mfaDelete && 'Disabled'),
+    );
     return { status: 200, body: { kind: 'xml', text } };
   },
 });
