@@ -117,6 +117,36 @@ test('a body whose client stands still or trickles gives way, but only when othe
   await admitted;
 });
 
+test('as many give way as others wait, so that a crowd of stalled clients keeps nobody out', async () => {
+  const { open, pass, evicted } = setUp();
+  const share = MiB / 16;
+  for (let count = 0; count < 16; count++) {
+    const stalled = open('stalled');
+    stalled.hold(share);
+    stalled.idle();
+  }
+  await pass(LIMITS.bodyStalledMs);
+  const waiting = Array.from({ length: 5 }, (_, at) => open(String(at)).admit());
+  await pass(600);
+  expect(evicted).toHaveLength(waiting.length);
+});
+
+test('the time that a body waited for room does not count as its client’s', async () => {
+  const { open, pass, evicted } = setUp();
+  const holder = open('holder');
+  holder.hold(MiB);
+  const late = open('let in late');
+  const admitted = late.admit();
+  await pass(LIMITS.bodyStalledMs + 1000);
+  holder.release(LIMITS.chunkBytesMin);
+  await admitted;
+  late.hold(LIMITS.chunkBytesMin);
+  late.idle();
+  open('next').admit();
+  await pass(1000);
+  expect(evicted).toEqual([]);
+});
+
 test('a body that gives memory back, or has its client’s answer, stays', async () => {
   const { open, pass, evicted } = setUp();
   const slow = open('slow');

@@ -37,7 +37,7 @@ interface Share {
   heldBytes: number;
   /** Set aside for one that was let in and has not taken it yet, so that not all who wait rush in at once. */
   reservedBytes: number;
-  /** When it last gave memory back. A client that trickles makes no progress by it. */
+  /** When it last gave memory back, or was let in. A client that trickles makes no progress by it. */
   progressAtMs: number;
   isIdle: boolean;
   isClosed: boolean;
@@ -79,6 +79,8 @@ export function createBodyBudget(deps: {
       const waiter = waiters.shift();
       if (waiter === undefined) return;
       waiter.share.reservedBytes = LIMITS.chunkBytesMin;
+      // It waited for us, not for its client: that is no standing still.
+      waiter.share.progressAtMs = clock.monotonicMs();
       usedBytes += LIMITS.chunkBytesMin;
       waiter.resolve();
     }
@@ -115,16 +117,14 @@ export function createBodyBudget(deps: {
     for (const { reject } of late) reject(new AppError('SlowDown'));
   }
 
-  /** One at a time: the one that has given nothing back for longest. */
+  /** As many as there are others waiting, those first that have given nothing back for longest. */
   function evictStalled(): void {
-    const nowMs = clock.monotonicMs();
-    let stalest: Share | undefined;
-    for (const share of shares) {
-      const isIdle = share.heldBytes > 0 && share.isIdle;
-      if (!isIdle || nowMs - share.progressAtMs < LIMITS.bodyStalledMs) continue;
-      if (stalest === undefined || share.progressAtMs < stalest.progressAtMs) stalest = share;
-    }
-    stalest?.onEvicted(new AppError('SlowDown'));
+    const stalledSinceMs = clock.monotonicMs() - LIMITS.bodyStalledMs;
+    const stalled = [...shares]
+      .filter((share) => share.heldBytes > 0 && share.isIdle && share.progressAtMs <= stalledSinceMs)
+      .sort((a, b) => a.progressAtMs - b.progressAtMs);
+    // Counted before the first one goes: it may let others in at once.
+    for (const share of stalled.slice(0, waiters.length)) share.onEvicted(new AppError('SlowDown'));
   }
 
   return {
