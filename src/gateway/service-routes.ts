@@ -37,7 +37,14 @@ interface SmallAnswer {
   headers?: Readonly<Record<string, string>>;
 }
 
-type Door = (deps: ServiceDependencies, exchange: Exchange) => Promise<SmallAnswer>;
+/** What the log says of a request beside what its answer shows. */
+interface DoorRecord {
+  readonly requestId: string;
+  accountId?: string;
+  errorCode?: string;
+}
+
+type Door = (deps: ServiceDependencies, exchange: Exchange, record: DoorRecord) => Promise<SmallAnswer>;
 
 const JSON_TYPE = 'application/json';
 const OPERATOR_SERVICE = 'holdfast';
@@ -45,7 +52,7 @@ const OPERATOR_ROOM = '/holdfast-admin';
 
 /** The door that a path leads to; undefined: it is S3's. */
 export function findDoor(uri: string): Door | undefined {
-  const path = uri.split('?', 1)[0] ?? '';
+  const path = pathOf(uri);
   if (path === '/health/live') return readOnly(answerHealth(() => true));
   if (path === '/health/ready') return readOnly(answerHealth((deps) => deps.isReady()));
   if (path === '/metrics') return readOnly(answerMetrics);
@@ -54,29 +61,62 @@ export function findDoor(uri: string): Door | undefined {
 }
 
 export async function serveDoor(deps: ServiceDependencies, exchange: Exchange, door: Door): Promise<void> {
-  const { requestId } = deps.ids.next();
-  const answer = await door(deps, exchange).catch((error: unknown) => refusal(deps, error, requestId));
-  const headers = ['x-amz-request-id', requestId, 'Content-Type', answer.contentType];
+  const record: DoorRecord = { requestId: deps.ids.next().requestId };
+  const answer = await door(deps, exchange, record).catch((error: unknown) => refusal(deps, error, record));
+  const headers = ['x-amz-request-id', record.requestId, 'Content-Type', answer.contentType];
   headers.push(...Object.entries(answer.headers ?? {}).flat());
   const isBare = exchange.request.method === 'HEAD' || answer.status === 204;
   const body = isBare ? undefined : ({ kind: 'bytes', bytes: answer.text } as const);
   await sendAnswer(exchange, { status: answer.status, headers, body }, deps.clock);
+  logRequest(deps, exchange, { record, status: answer.status });
+}
+
+/** What operators do is logged like every S3 request; what probes and scrapers ask every few seconds only for debugging. */
+function logRequest(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  { record, status }: { record: DoorRecord; status: number },
+): void {
+  const { request, uri, client, body, sentBytes, signal, headers, startedAtMs } = exchange;
+  const path = pathOf(uri);
+  const fields = {
+    requestId: record.requestId,
+    account: record.accountId,
+    path,
+    status,
+    errorCode: record.errorCode,
+    isAborted: signal.aborted || undefined,
+    receivedBytes: body.receivedBytes,
+    sentBytes,
+    totalMs: Math.round((deps.clock.monotonicMs() - startedAtMs) * 1000) / 1000,
+    method: request.method,
+    remoteAddress: client.remoteAddress,
+    userAgent: headers.values['user-agent'],
+  };
+  if (isWithin(path, OPERATOR_ROOM)) deps.log.info(fields, 'request');
+  else deps.log.debug(fields, 'request');
+}
+
+function pathOf(uri: string): string {
+  return uri.split('?', 1)[0] ?? '';
 }
 
 function isWithin(path: string, room: string): boolean {
   return path === room || path.startsWith(`${room}/`);
 }
 
-function refusal(deps: ServiceDependencies, error: unknown, requestId: string): SmallAnswer {
+function refusal(deps: ServiceDependencies, error: unknown, record: DoorRecord): SmallAnswer {
+  const { requestId } = record;
   if (!(error instanceof AppError)) deps.log.error({ requestId, err: error }, 'request-failed');
   const appError = error instanceof AppError ? error : new AppError('InternalError', { cause: error });
+  record.errorCode = appError.code;
   return { ...errorAnswer(appError, requestId), contentType: JSON_TYPE, headers: appError.headers };
 }
 
 function readOnly(door: Door): Door {
-  return (deps, exchange) => {
+  return (deps, exchange, record) => {
     const { method } = exchange.request;
-    if (method === 'GET' || method === 'HEAD') return door(deps, exchange);
+    if (method === 'GET' || method === 'HEAD') return door(deps, exchange, record);
     return Promise.reject(new AppError('MethodNotAllowed', { headers: { Allow: 'GET, HEAD' } }));
   };
 }
@@ -97,7 +137,11 @@ async function answerNotFound(): Promise<SmallAnswer> {
   throw new AppError('NoSuchEntity');
 }
 
-async function answerOperator(deps: ServiceDependencies, exchange: Exchange): Promise<SmallAnswer> {
+async function answerOperator(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  record: DoorRecord,
+): Promise<SmallAnswer> {
   const { uri, request } = exchange;
   const method = request.method ?? '';
   if (!uri.startsWith(`${OPERATOR_PREFIX}/`)) {
@@ -120,6 +164,7 @@ async function answerOperator(deps: ServiceDependencies, exchange: Exchange): Pr
     },
   );
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+  record.accountId = caller.account.accountId;
   if ((values['x-amz-content-sha256'] ?? digest).toLowerCase() !== digest) {
     throw new AppError('XAmzContentSHA256Mismatch');
   }
