@@ -82,7 +82,7 @@ export function signedHeaders(
 export function openRequest(access: Access, wanted: Omit<RawRequest, 'body'>): ClientRequest {
   const { hostname, port } = new URL(access.endpoint);
   return request({
-    host: hostname,
+    host: hostname.replace(/^\[|\]$/g, ''),
     port,
     method: wanted.method,
     path: wanted.path,
