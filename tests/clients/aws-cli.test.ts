@@ -19,6 +19,8 @@ interface Run {
   sizeMiB: number;
   /** That `s3 cp --checksum-algorithm` knows; Debian's has the flag only in s3api. */
   cpAlgorithms: string[];
+  /** For copies above the multipart threshold: Debian's would ask for the tags of the source, which come later. */
+  copyFlags: string[];
   /** Its exit code after an error of the service. */
   errorCode: number;
 }
@@ -43,9 +45,13 @@ const RUNS: Run[] = [
   },
 ];
 
+function expectSameBytes(actual: string, expected: string): void {
+  expect(readFileSync(actual).equals(readFileSync(expected))).toBe(true);
+}
+
 describe.each(RUNS)(
   'AWS CLI $name over $transport',
-  ({ program, transport, sizeMiB, cpAlgorithms, errorCode }) => {
+  ({ program, transport, sizeMiB, cpAlgorithms, copyFlags, errorCode }) => {
     let world: ClientWorld;
     const tree = () => world.path('tree');
     const aws = async (args: string[], options: RunOptions = {}) => {
@@ -95,10 +101,10 @@ describe.each(RUNS)(
       ]);
       await aws(['s3', 'mv', 's3://aws-other/sizes/65536.bin', 's3://aws-other/moved + é']);
       await aws(['s3', 'cp', 's3://aws-other/moved + é', world.path('moved')]);
-      expect(readFileSync(world.path('moved'))).toEqual(readFileSync(join(tree(), 'sizes/65536.bin')));
+      expectSameBytes(world.path('moved'), join(tree(), 'sizes/65536.bin'));
       // Above the threshold the copy is made of parts of its source.
       await aws(['s3', 'cp', 's3://aws-other/sizes/1.bin', world.path('grown')]);
-      expect(readFileSync(world.path('grown'))).toEqual(readFileSync(join(tree(), 'sizes/1.bin')));
+      expectSameBytes(world.path('grown'), join(tree(), 'sizes/1.bin'));
       await aws(['s3', 'rm', '--only-show-errors', '--recursive', 's3://aws-other']);
       await aws(['s3', 'rb', 's3://aws-other']);
       expect(await aws(['s3', 'ls'])).not.toContain('aws-other');
@@ -123,7 +129,7 @@ describe.each(RUNS)(
           place,
           world.path(algorithm),
         ]);
-        expect(readFileSync(world.path(algorithm)).equals(readFileSync(large))).toBe(true);
+        expectSameBytes(world.path(algorithm), large);
         const place2 = ['--bucket', 'aws-sync', '--key', `checksums/${algorithm}`];
         const head = await api('head-object', ...place2, '--checksum-mode', 'ENABLED');
         expect(head[`Checksum${algorithm}`]).toEqual(expect.any(String));
