@@ -15,7 +15,7 @@ import type { Surroundings } from './surroundings.ts';
 /** The jobs, not yet started. `oldestRequestMs` as KeyRotation's. */
 export function createBackground(
   { config, log, telemetry, clock }: Surroundings,
-  { metadata, chunks, keyring, fenceOf, engineWorkers }: Stores,
+  { metadata, chunks, keyring, fenceOf, engineWorkers, timeJumps }: Stores,
   oldestRequestMs: () => number | undefined,
 ): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
@@ -26,8 +26,8 @@ export function createBackground(
     createBlobRelease({ metadata, chunks, shards, fenceOf, readingGraceMs: config.storage.readingGraceMs }),
     createClaimResolver({ metadata, shards }),
     createOutboxDelivery({ metadata, shards, log }),
-    createUploadExpiry({ metadata, shards, uploadKeptMs: config.uploads.expiryMs }),
-    createCompletedUploadForgetter({ metadata, shards }),
+    createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: config.uploads.expiryMs }),
+    createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...engineWorkers,

@@ -11,6 +11,7 @@ import { metadataMachine } from '../src/metadata/table.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
+import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
 import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
@@ -18,6 +19,7 @@ import { createDiskReserve, type DiskReserve } from '../src/storage/disk-reserve
 import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
 import type { Surroundings } from './surroundings.ts';
+import { warnOfTimeJump } from './warn-of-time-jump.ts';
 
 export interface Stores {
   /** Absolute path of the data folder. */
@@ -32,6 +34,7 @@ export interface Stores {
   reserve: DiskReserve;
   /** In whose name chunks of a shard are dropped (R21). */
   fenceOf(shard: number): Fence;
+  timeJumps: TimeJumps;
 }
 
 export async function openStores(
@@ -56,6 +59,7 @@ export async function openStores(
     onFatal: events.onFatal,
   });
   closing.defer(() => shards.close());
+  warnOfTimeJump(log, shards.timeJumps);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const fences = shards.status().shards;
   return {
@@ -68,5 +72,6 @@ export async function openStores(
     chunks: await openChunkStore({ kv: chunkKv, reserve, clock, log }),
     reserve,
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),
+    timeJumps: shards.timeJumps,
   };
 }

@@ -13,12 +13,12 @@ export interface Reports {
 
 export function createReports(
   { telemetry, log, clock }: Surroundings,
-  parts: Pick<Stores, 'metadata' | 'chunks'> & {
+  parts: Pick<Stores, 'metadata' | 'chunks' | 'timeJumps'> & {
     rotation: Pick<KeyRotation, 'progress'>;
     accounts: Pick<Accounts, 'list'>;
   },
 ): Reports {
-  const { metadata, chunks, rotation, accounts } = parts;
+  const { metadata, chunks, rotation, accounts, timeJumps } = parts;
   const startedAtMs = clock.wallMs();
   const startedAt = new Date(startedAtMs).toISOString();
 
@@ -53,6 +53,7 @@ export function createReports(
         pendingReclaimBytes: stored.pendingReclaimBytes,
         diskFreeBytes: stored.diskFreeBytes,
         diskTotalBytes: stored.diskTotalBytes,
+        clockJumpMs: timeJumps.unacceptedMs(),
         keys: rotation.progress(),
         lastErrors: log.recent(),
       };

@@ -29,7 +29,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
       failure.resolve(error);
     },
   });
-  const { folder, keyring, metadata, root, isFirstStart } = stores;
+  const { folder, keyring, metadata, root, isFirstStart, timeJumps } = stores;
   const objects = openObjects(surroundings, stores, buffers);
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
@@ -46,7 +46,8 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
     settings: gatewaySettings(config, tls?.current()),
     isReady: () => state.isReady,
     readMetrics: () => telemetry.scrape(),
-    answerOperator: (request) => answerOperator({ accounts, rotation, wakeRotation, readStatus }, request),
+    answerOperator: (request) =>
+      answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus }, request),
   });
   runner.start();
   closing.defer(() => runner.stop());

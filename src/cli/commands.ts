@@ -5,6 +5,14 @@ import type { CliContext, ConnectOptions } from './connect.ts';
 export function addClientCommands(program: Command, context: CliContext): void {
   addAccountCommands(program, context);
   addKeysCommands(program, context);
+  const clock = program.command('clock').description('the time by which data grows old');
+  withConnection(
+    clock
+      .command('accept')
+      .description('after a jump of the clock: it is right, remove what is too old again'),
+  ).action(async (options: ConnectOptions) =>
+    (await import('./clock-command.ts')).acceptClock(context, options),
+  );
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
   );

@@ -1,4 +1,5 @@
 // holdfast status: how the server is doing, on one screen.
+import { describeClock } from './clock-command.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatBytes, formatCount, formatDuration, formatTable } from './format.ts';
 import { describeKeys, type Keys } from './keys-commands.ts';
@@ -18,6 +19,7 @@ interface Status {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  clockJumpMs: number;
   keys: Keys;
   lastErrors: { at: string; event: string; message: string }[];
 }
@@ -43,6 +45,7 @@ function formatStatus(status: Status): string {
       'disk free',
       `${formatBytes(status.diskFreeBytes)} of ${formatBytes(status.diskTotalBytes)} (${freePercent} %)`,
     ],
+    ['clock', describeClock(status.clockJumpMs)],
     ['master keys', describeKeys(status.keys)],
     ['last errors', status.lastErrors.length === 0 ? 'none' : ''],
   ];

@@ -13,6 +13,9 @@ export interface SelfRecord {
 }
 export const selfCodec = defineRecord<SelfRecord>({ name: 'self', version: 1 });
 
+/** R19: how far time has jumped at restarts, until the operator accepts it. Gone then. */
+export const timeJumpCodec = defineRecord<{ jumpMs: number }>({ name: 'time-jump', version: 1 });
+
 /** The last entry: its number, its epoch, its shard time in ms. */
 export interface Applied {
   seq: number;

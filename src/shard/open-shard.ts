@@ -7,7 +7,7 @@ import type { KvPort } from '../ports/kv.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import { BucketRows } from './bucket-rows.ts';
 import { Counters } from './counters.ts';
-import { decodeApplied, type SelfRecord, selfCodec } from './entry-rows.ts';
+import { decodeApplied, type SelfRecord, selfCodec, timeJumpCodec } from './entry-rows.ts';
 import { Overlay, type OverlayBudget } from './overlay.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 import { Shard } from './shard.ts';
@@ -44,11 +44,14 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
   const { shard: number, shardCount, kv, machine, random } = options;
   const selfKey = rowKey(number, ENGINE_TABLES.self, NO_KEY);
   const appliedKey = rowKey(number, ENGINE_TABLES.applied, NO_KEY);
-  const [selfRow, appliedRow] = await kv.getMany('rows', [selfKey, appliedKey]);
+  const jumpKey = rowKey(number, ENGINE_TABLES.timeJump, NO_KEY);
+  const [selfRow, appliedRow, jumpRow] = await kv.getMany('rows', [selfKey, appliedKey, jumpKey]);
   const grant = await options.coordinator.acquire(number);
   const self = nextSelf(selfRow === undefined ? undefined : selfCodec.decode(selfRow), grant, random);
   const last = appliedRow === undefined ? undefined : decodeApplied(appliedRow);
   const time = createShardTime(options.clock, last?.timeMs);
+  const earlierJumpMs = jumpRow === undefined ? 0 : timeJumpCodec.decode(jumpRow).jumpMs;
+  const timeJumpMs = earlierJumpMs + time.jumpMs;
 
   const overlay = new Overlay(options.budget);
   const bucketRows = new BucketRows(number, { kv, guard: machine.bucketGuard });
@@ -77,8 +80,12 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
     counters: new Counters(number, { kv, overlay }),
     bucketRows,
     state: createStateReader(number, kv),
+    timeJumpMs,
   });
   const rows = [{ column: 'rows', key: selfKey, value: selfCodec.encode(self) }];
+  // With the entry that makes the new time the shard's: at the next start nothing would show the jump any more.
+  if (time.jumpMs > 0)
+    rows.push({ column: 'rows', key: jumpKey, value: timeJumpCodec.encode({ jumpMs: timeJumpMs }) });
   const begun = new Promise<void>((done) => log.append({ rows, timeMs: log.nowMs(), done }));
   await Promise.race([begun, kv.failed.then((error) => Promise.reject(error))]);
   return { shard, log, time, ...grant };

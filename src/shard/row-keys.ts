@@ -21,6 +21,8 @@ export const ENGINE_TABLES = {
   requestTimes: { id: 0xf4, column: 'rows' },
   /** name of a queue -> the key up to which it is empty (B11) */
   cursors: { id: 0xf5, column: 'rows' },
+  /** (no key) -> a jump of the clock that the operator has not accepted (R19) */
+  timeJump: { id: 0xf6, column: 'rows' },
 } as const satisfies Record<string, TableRef>;
 
 /** The store's key of a row. Throws when the table is not the state machine's (or, for the engine, not one). */

@@ -1,6 +1,6 @@
 // Shard time for one voter (R19): follows the wall clock, but only as fast as time passes. A wall clock that is set
 // forward or back while we run is not followed; one that is ahead at a restart is, and one that is behind is waited for
-// at our own pace. What a jump at the restart means for retention is for others to decide.
+// at our own pace. What a jump at the restart means for what goes by age: ports/time-jumps.ts.
 import type { ClockPort } from '../ports/clock.ts';
 
 /** A wall clock within this of shard time is believed, and approached. */

@@ -2,6 +2,7 @@
 // appends their rows as entries, and answers when what they saw is committed. What commands mean is the state
 // machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
 import { assert, must } from '../lib/assert.ts';
+import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
@@ -52,6 +53,8 @@ export interface ShardParts {
   counters: Counters;
   bucketRows: BucketRows;
   state: StateReader;
+  /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
+  timeJumpMs: number;
 }
 
 /** A command that is admitted and not yet answered. */
@@ -76,16 +79,23 @@ export class Shard {
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
   #forgottenTo: Uint8Array | undefined;
+  #timeJumpMs: number;
 
   constructor(parts: ShardParts) {
     const { shard, shardCount, random } = parts;
     this.#parts = parts;
+    this.#timeJumpMs = parts.timeJumpMs;
     this.#context = { shard, shardCount, random: (sizeBytes) => random.bytes(sizeBytes) };
   }
 
   /** Commands admitted and not yet answered. */
   get callCount(): number {
     return this.#calls.size;
+  }
+
+  /** As in ShardParts, now. */
+  get timeJumpMs(): number {
+    return this.#timeJumpMs;
   }
 
   /** Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended. */
@@ -167,6 +177,16 @@ export class Shard {
     const { log } = this.#parts;
     if (this.#status !== 'open' || log.nowMs() - log.committed.timeMs < IDLE_TIME_KEPT_MS) return;
     await this.#appendOwn([]);
+  }
+
+  /** The operator's word that time is right (R19). Throws AppError ServiceUnavailable when it may not have been kept. */
+  async acceptTimeJump(): Promise<void> {
+    if (this.#timeJumpMs === 0) return;
+    if (this.#status !== 'open') throw new AppError('ServiceUnavailable');
+    const key = rowKey(this.#parts.shard, ENGINE_TABLES.timeJump, new Uint8Array(0));
+    await this.#appendOwn([{ column: 'rows', key, value: null }]);
+    if (this.#hasFailed()) throw new AppError('ServiceUnavailable');
+    this.#timeJumpMs = 0;
   }
 
   /** An entry of the engine itself. Resolves when it is committed, or never will be. */

@@ -8,6 +8,7 @@ import type { CoordinatorPort } from '../ports/coordinator.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
+import type { TimeJumps } from '../ports/time-jumps.ts';
 import type { Worker } from '../ports/worker.ts';
 import { createShard, type OpenShard } from './open-shard.ts';
 import type { OverlayBudget } from './overlay.ts';
@@ -42,7 +43,7 @@ export interface ShardStatus {
   committedSeq: number;
   committedTimeMs: number;
   callCount: number;
-  /** R19: how far the wall clock had run ahead at the start, when by more than 7 days; else 0. */
+  /** R19: how far the clock has jumped at starts, by more than 7 days each, without the operator's word; else 0. */
   timeJumpMs: number;
   /** Wall clock less shard time. */
   timeGapMs: number;
@@ -51,6 +52,7 @@ export interface ShardStatus {
 export interface Shards extends MetadataPort {
   /** Background work of the engine: run it with the others. */
   readonly workers: readonly Worker[];
+  readonly timeJumps: TimeJumps;
   status(): { overlayBytes: number; shards: ShardStatus[] };
   /** Answers what was admitted, `unknown` to the rest. The store stays open. */
   close(): Promise<void>;
@@ -84,6 +86,7 @@ export async function createShards(options: ShardsOptions): Promise<Shards> {
       > as never,
     query: async (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
     workers: engineWorkers(shards),
+    timeJumps: timeJumpsOf(shards),
     status: () => ({ overlayBytes: budget.usedBytes, shards: shards.map(shardStatus) }),
     async close() {
       await Promise.all(shards.map(({ shard }) => shard.close()));
@@ -125,6 +128,16 @@ function engineWorkers(shards: readonly OpenShard[]): Worker[] {
   ];
 }
 
+function timeJumpsOf(shards: readonly OpenShard[]): TimeJumps {
+  return {
+    mayRemoveByAge: (shard) => must(shards[shard], `no shard ${shard}`).shard.timeJumpMs === 0,
+    unacceptedMs: () => Math.max(...shards.map(({ shard }) => shard.timeJumpMs)),
+    async accept() {
+      await Promise.all(shards.map(({ shard }) => shard.acceptTimeJump()));
+    },
+  };
+}
+
 function shardStatus({ shard, log, time, incarnation, epoch }: OpenShard, index: number): ShardStatus {
   return {
     shard: index,
@@ -133,7 +146,7 @@ function shardStatus({ shard, log, time, incarnation, epoch }: OpenShard, index:
     committedSeq: log.committed.seq,
     committedTimeMs: log.committed.timeMs,
     callCount: shard.callCount,
-    timeJumpMs: time.jumpMs,
+    timeJumpMs: shard.timeJumpMs,
     timeGapMs: time.gapMs(),
   };
 }

@@ -40,6 +40,7 @@ test('status --json tells what is stored, and on what', async () => {
     objectCount: 2,
     objectBytes: 3_000_005,
     chunkCount: 3,
+    clockJumpMs: 0,
     keys: { olderKeyIds: [] },
     lastErrors: [],
   });
@@ -61,6 +62,7 @@ test('status for people is a table', async () => {
     'chunks',
     'pending reclaim',
     'disk free',
+    'clock',
     'master keys',
     'last errors',
   ]);

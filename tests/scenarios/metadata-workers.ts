@@ -15,6 +15,7 @@ const DAY = 24 * 60 * MINUTE;
 
 export function metadataWorkers(deps: { shards: Shards; note(event: string): void }): Worker[] {
   const { shards: metadata, note } = deps;
+  const { timeJumps } = metadata;
   const shards = () => Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const nothing = () => {};
   const log = {
@@ -39,7 +40,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     createBlobRelease({ metadata, shards, chunks, fenceOf, readingGraceMs: 10 * MINUTE }),
     createClaimResolver({ metadata, shards }),
     createOutboxDelivery({ metadata, shards, log }),
-    createUploadExpiry({ metadata, shards, uploadKeptMs: 31 * DAY }),
-    createCompletedUploadForgetter({ metadata, shards }),
+    createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
+    createCompletedUploadForgetter({ metadata, shards, timeJumps }),
   ];
 }

@@ -186,6 +186,10 @@ export function createWorld({ machine, tables, show = {}, workers: makeWorkers }
       const jump = status.timeJumpMs > 0 ? `, jumped by ${status.timeJumpMs} ms` : '';
       return [`${new Date(status.committedTimeMs).toISOString()}, entry ${status.committedSeq}${jump}`];
     },
+    'accept-clock': async () => {
+      await (await shards()).timeJumps.accept();
+      return [];
+    },
     work: ([name = '']) => work(name),
     let: ([name = '', path = '']) => silent(() => variables.set(name, String(valueAt(lastValue, path)))),
   };

@@ -49,6 +49,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
 
   function openWorkers(): Record<WorkerName, Worker> {
     const metadata = world.shards;
+    const { timeJumps } = metadata;
     const shards = () => Array.from({ length: shardCount }, (_, shard) => shard);
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
@@ -56,8 +57,8 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
       resolve: createClaimResolver({ metadata, shards }),
       deliver: createOutboxDelivery({ metadata, shards, log }),
-      expire: createUploadExpiry({ metadata, shards, uploadKeptMs: 31 * DAY }),
-      forget: createCompletedUploadForgetter({ metadata, shards }),
+      expire: createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
+      forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     };
   }
 

@@ -3,6 +3,7 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';
 import { AppError } from '../../model/errors.ts';
+import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { StatusReport } from './status-report.ts';
 
 export interface EndpointRequest {
@@ -17,6 +18,7 @@ export interface EndpointContext {
   readonly rotation: Pick<KeyRotation, 'begin' | 'progress'>;
   /** Begins the work of a rotation at once instead of at its next turn. */
   readonly wakeRotation: () => void;
+  readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
 }
 

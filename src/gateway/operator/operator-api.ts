@@ -10,6 +10,7 @@ import {
   getAccount,
   listAccounts,
 } from './endpoints/accounts.ts';
+import { acceptClock } from './endpoints/clock.ts';
 import { getKeys, rotateKeys } from './endpoints/keys.ts';
 import { getStatus } from './endpoints/status.ts';
 
@@ -26,6 +27,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   deleteAccount,
   getKeys,
   rotateKeys,
+  acceptClock,
   getStatus,
 ];
 

@@ -19,6 +19,8 @@ export interface StatusReport {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  /** How far the clock has jumped at a start, waiting for `holdfast clock accept`; else 0 (protocol R19). */
+  clockJumpMs: number;
   keys: RotationProgress;
   /** Newest first. */
   lastErrors: readonly { at: string; event: string; message: string }[];

@@ -8,6 +8,8 @@ import {
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, openBackground } from '../../../tests/support/metadata-workers.ts';
 import type { ObjectKey } from '../../model/names.ts';
+import { createUploadExpiry } from './expire-uploads.ts';
+import { createCompletedUploadForgetter } from './forget-completed-uploads.ts';
 
 let world: MetadataShards;
 let background: Background;
@@ -40,6 +42,34 @@ describe('uploads', () => {
     await run('expire');
     const query = { olderThanMs: 0, limit: 9 };
     expect(await world.query('list-stale-uploads', query)).toEqual({ uploads: [], emptiedBucketIds: [] });
+  });
+
+  test('R19: after a jump of the clock none goes by age until the operator accepts it', async () => {
+    const complete = { bucketId: BUCKET, key, parts: [{ partNumber: 1, etag: etagOf('part 1') }] };
+    const uploadId = await beginUpload(world, key);
+    await putPart(world, { key, uploadId }, { partNumber: 1 });
+    await world.execute('complete-upload', { ...complete, uploadId });
+    await beginUpload(world, 'left');
+    world.clock.advance(31 * DAY + 1);
+    let isAccepted = false;
+    const deps = {
+      metadata: world.shards,
+      shards: () => [0],
+      timeJumps: { mayRemoveByAge: () => isAccepted },
+    };
+    const workers = [
+      createUploadExpiry({ ...deps, uploadKeptMs: 31 * DAY }),
+      createCompletedUploadForgetter(deps),
+    ];
+    const work = async () => {
+      for (const worker of workers)
+        while ((await worker.work(new AbortController().signal)).state === 'busy');
+      const again = await world.execute('complete-upload', { ...complete, uploadId });
+      return [await openCount(), again.kind];
+    };
+    expect(await work()).toEqual([1, 'committed']);
+    isAccepted = true;
+    expect(await work()).toEqual([0, 'no-such-upload']);
   });
 
   test('what a Complete answered is forgotten after seven days', async () => {

@@ -1,25 +1,31 @@
 // Ends uploads that their clients have left: above an age, or of a deleted bucket.
 import type { MetadataPort } from '../../ports/metadata.ts';
+import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
 /** An entry ends few uploads at once, because each may have 10,000 parts. */
 const BATCH = 4;
 const IDLE_MS = 60_000;
+/** Above every age. */
+const NO_AGE_MS = Number.MAX_SAFE_INTEGER;
 
 export function createUploadExpiry(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
   /** Age at which an upload is ended. */
   uploadKeptMs: number;
+  timeJumps: Pick<TimeJumps, 'mayRemoveByAge'>;
 }): Worker {
-  const { metadata, shards, uploadKeptMs: olderThanMs } = deps;
+  const { metadata, shards, uploadKeptMs, timeJumps } = deps;
   const cursors = createQueueCursors();
   return createShardWorker({
     name: 'expire-uploads',
     shards,
     idleMs: IDLE_MS,
     async unit(shard) {
+      // Those of deleted buckets go all the same: it is not their age that ends them.
+      const olderThanMs = timeJumps.mayRemoveByAge(shard) ? uploadKeptMs : NO_AGE_MS;
       const query = { ...cursors.from(shard), olderThanMs, limit: BATCH };
       const reply = await metadata.query({ shard }, 'list-stale-uploads', query);
       const { uploads, emptiedBucketIds } = doneValue(reply);

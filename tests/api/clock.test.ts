@@ -1,0 +1,57 @@
+// A clock that is more than 7 days ahead at a restart: the server says so until the operator accepts it (R19). That
+// nothing goes by age meanwhile: src/metadata/background/expire-uploads.test.ts.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/adapters/system-clock.ts';
+import { acceptClock } from '../../src/cli/clock-command.ts';
+import type { CliContext } from '../../src/cli/connect.ts';
+import { showStatus } from '../../src/cli/status-command.ts';
+import { startServer } from '../support/start-server.ts';
+
+const DAY = 24 * 3600_000;
+
+test('a jump is told at every start and in the status until it is accepted, once', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-clock-'));
+  let aheadMs = 0;
+  const nowMs = () => Date.now() + aheadMs;
+  let printed: string[] = [];
+  const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs, sleep };
+  const run = async (command: typeof acceptClock, options: { json?: boolean } = {}) => {
+    printed = [];
+    await command(context, { dataDir, ...options });
+    return printed.join('\n');
+  };
+  const statusMs = async () => JSON.parse(await run(showStatus, { json: true })).clockJumpMs as number;
+  const start = async () => {
+    const server = await startServer({ dataDir, clock: { ...systemClock, wallMs: nowMs } });
+    const warned = server.logs().filter(({ event }) => event === 'clock-jumped');
+    return { server, warned };
+  };
+
+  let { server, warned } = await start();
+  expect([warned, await statusMs()]).toEqual([[], 0]);
+  expect(await run(acceptClock)).toContain('nothing to accept');
+  await server.stop();
+
+  aheadMs = 8 * DAY;
+  for (let round = 0; round < 2; round++) {
+    ({ server, warned } = await start());
+    expect(warned).toMatchObject([
+      { level: 'warn', meaning: expect.stringContaining('holdfast clock accept') },
+    ]);
+    expect(await statusMs()).toBeGreaterThan(7 * DAY);
+    expect(await run(showStatus)).toContain('jumped 8 d');
+    if (round === 0) await server.stop();
+  }
+  expect(await run(acceptClock)).toContain('is accepted');
+  expect(await statusMs()).toBe(0);
+  await server.stop();
+
+  ({ server, warned } = await start());
+  expect([warned, await statusMs()]).toEqual([[], 0]);
+  await server.stop();
+  await rm(dataDir, { recursive: true });
+});
