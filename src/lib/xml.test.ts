@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { utf8 } from './bytes.ts';
-import { childOf, childrenOf, parseXml, textOf, XmlError } from './xml.ts';
+import { childOf, childrenOf, parseXml, textOf, type XmlElement, XmlError } from './xml.ts';
 import { escapeXml, XML_DECLARATION, xmlElement, xmlText } from './xml-writer.ts';
 
 const parse = (text: string) => parseXml(utf8(text), { depthMax: 8 });
@@ -25,6 +25,19 @@ describe('what is well-formed is read as it stands', () => {
       ['b', '"'],
     ]);
     expect(childrenOf(root, 'b').map((child) => child.text)).toEqual(['', '2']);
+  });
+
+  test('on each level: CDATA, comments, instructions, quotes in them, names that JavaScript has for itself', () => {
+    const held =
+      "1<!-- it's -->2<?skip it's?>3<![CDATA[<&amp;']]>4<toString hasOwnProperty='5'>&gt;</toString>";
+    let element = parse(`<a>${held}<a>${held}<a>${held}<a>${held}<a>${held}</a></a></a></a></a>`);
+    for (let level = 1; level <= 5; level += 1) {
+      expect(element.text).toBe("123<&amp;'4");
+      expect(childOf(element, 'toString')?.text).toBe('>');
+      expect(childOf(element, 'toString')?.attributes.get('hasOwnProperty')).toBe('5');
+      element = childOf(element, 'a') ?? element;
+    }
+    expect(parse('<a><b/><c/><b/></a>').children.map(({ name }) => name)).toEqual(['b', 'c', 'b']);
   });
 
   test('children are asked for by name; a repeated one, or text with elements inside, is refused', () => {
@@ -53,6 +66,10 @@ test.each([
   '<s:a></a>',
   '<a><b></b',
   '< a/>',
+  '<a\u00a0b/>',
+  '<a b="1"\u00a0c="2"/>',
+  '<constructor/>',
+  '<a __proto__="b"/>',
   '</ a>',
   '<1a/>',
   '<:a/>',
@@ -69,6 +86,8 @@ test.each([
   '<a>&bogus;</a>',
   '<a>&__proto__;</a>',
   '<a>&amp</a>',
+  '<a>&am<!-- -->p;</a>',
+  '<a>&am<?skip it?>p;</a>',
   '<a>x & y</a>',
   '<a>&#0;</a>',
   '<a>&#xd800;</a>',
@@ -94,6 +113,13 @@ test.each([
   '<a>'.repeat(9) + '</a>'.repeat(9),
 ])('%j is refused', (text) => {
   expect(() => parse(text)).toThrow(XmlError);
+});
+
+test('more tags, attributes and comments than any request needs are refused', () => {
+  expect(parse(`<a>${'<b c="d"/>'.repeat(50_000)}</a>`).children).toHaveLength(50_000);
+  for (const markup of ['<b></b>', '<b/>', '<!---->', '<?b?>', '<![CDATA[]]>']) {
+    expect(() => parse(`<a>${markup.repeat(200_000)}</a>`)).toThrow(XmlError);
+  }
 });
 
 test('bytes that are no UTF-8 are refused', () => {
@@ -161,6 +187,65 @@ test('what the writer writes, the reader reads: every character but NUL', () => 
         ['f', '7'],
         ['g', 'true'],
       ]);
+    }),
+  );
+});
+
+/** Text, or an element: its name, attributes, text and children. */
+type Read = string | [name: string, attributes: [string, string][], text: string, children: Read[]];
+
+interface Sample {
+  written: string;
+  read: Read;
+}
+
+const asRead = (element: XmlElement): Read => [
+  element.name,
+  [...element.attributes],
+  element.text,
+  element.children.map(asRead),
+];
+
+function sampleElement(prefix: string, name: string, value: string, inside: Sample[]): Sample {
+  const tag = prefix + name;
+  const reads = inside.map(({ read }) => read);
+  const text = reads.filter((read) => typeof read === 'string').join('');
+  const children = reads.filter((read) => typeof read !== 'string');
+  return {
+    written: `<${tag} ${prefix}c='${value}'\n>${inside.map(({ written }) => written).join('')}</${tag} >`,
+    read: [name, [['c', value]], text, children],
+  };
+}
+
+test('a document of any shape is read as it was written', () => {
+  const { element } = fc.letrec<{ element: Sample }>((tie) => ({
+    element: fc
+      .tuple(
+        fc.constantFrom('', 's:'),
+        fc.constantFrom('a', 'b'),
+        fc.constantFrom('', '/', '>', '"', ']]>'),
+        fc.array(
+          fc.oneof(
+            { maxDepth: 6, withCrossShrink: true },
+            fc.constantFrom<Sample>(
+              { written: ' 7 ', read: ' 7 ' },
+              { written: '&lt;/a>', read: '</a>' },
+              { written: "<![CDATA[</a>&lt;']]>", read: "</a>&lt;'" },
+              { written: "<!-- </a> it's -->", read: '' },
+              { written: "<?a </a> it's?>", read: '' },
+              { written: '<a/>', read: ['a', [], '', []] },
+              { written: '<s:b />', read: ['b', [], '', []] },
+            ),
+            tie('element'),
+          ),
+          { maxLength: 8, size: 'max' },
+        ),
+      )
+      .map(([prefix, name, value, inside]) => sampleElement(prefix, name, value, inside)),
+  }));
+  fc.assert(
+    fc.property(element, ({ written, read }) => {
+      expect(asRead(parseXml(utf8(written), { depthMax: 64 }))).toEqual(read);
     }),
   );
 });

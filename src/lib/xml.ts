@@ -1,8 +1,10 @@
 // Reads small XML documents strictly: what is not well-formed is refused, and nothing is altered on the way. Text is
 // text (no numbers, no trimming), line ends are normalised and references decoded as XML 1.0 says; references to
 // control characters are taken as XML 1.1 does, because keys may hold them. DOCTYPE is refused, so nothing expands.
-// Namespace prefixes are cut off and not resolved. A parser of our own: fast-xml-parser takes 640 ms for 1.5 MB of
-// DeleteObjects on the event loop (this one about 40), and needs a second pass to refuse what it lets through.
+// Namespace prefixes are cut off and not resolved. fast-xml-parser builds the tree; since it lets through much that is
+// no XML, a check of our own goes before it, and our own decoding of references after it.
+import { XMLParser } from 'fast-xml-parser';
+import { assert } from './assert.ts';
 import { fromUtf8 } from './bytes.ts';
 
 /** The document is not well-formed, or not what the reader asked for: 400 MalformedXML at the edge. */
@@ -20,18 +22,56 @@ export interface XmlElement {
   readonly children: XmlElement[];
 }
 
-interface OpenElement {
-  element: XmlElement;
-  /** With its prefix: the end tag must repeat it. */
-  tagName: string;
+/** A node as the library gives it: one property bears its name, and holds the nodes inside in their order. */
+interface ParsedNode {
+  readonly '#text'?: string;
+  readonly '#cdata'?: readonly ParsedNode[];
+  readonly ':@'?: Readonly<Record<string, string>>;
+  readonly [name: string]: unknown;
 }
 
+/** Tags, attributes, comments and the like: they make the library slow (0.2 s). The longest part list has 80,000. */
+const MARKUP_COUNT_MAX = 200_000;
+
+const library = new XMLParser({
+  // Node by node: without it siblings are regrouped by name, and it takes a third longer.
+  preserveOrder: true,
+  // On the third level, where the long lists have their texts, what an element holds is cut out whole, markup and all.
+  // Elsewhere the library gathers text character by character, which takes fifteen times as long.
+  stopNodes: ['*.*.*'],
+  // Apart from text, because a `&` in it is only that.
+  cdataPropName: '#cdata',
+  // Ends the text before it, so that no reference reaches across a comment.
+  commentPropName: '#comment',
+  removeNSPrefix: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  processEntities: false,
+  parseTagValue: false,
+  trimValues: false,
+  // Undefined means: as it is, without a look at it.
+  tagValueProcessor: () => undefined,
+  // Names are kept. It refuses three, `__proto__`, `constructor` and `prototype`, which no document here has.
+  onDangerousProperty: (name) => name,
+  maxNestedTags: Number.POSITIVE_INFINITY,
+  // Otherwise the path of every node is written out.
+  jPath: false,
+});
+
 const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
-const TAG_NAME =
-  /[A-Za-z_\u0080-\uffff][\w.\-\u0080-\uffff]*(?::[A-Za-z_\u0080-\uffff][\w.\-\u0080-\uffff]*)?/y;
-const WHITE_SPACE = /[ \t\n]*/y;
-const ATTRIBUTE_VALUE = /[ \t\n]*=[ \t\n]*(?:"([^"<]*)"|'([^'<]*)')/y;
-const REFERENCE = /&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));/y;
+const SPACE = '[ \\t\\n]';
+// A name ends at white space, JavaScript's as in the library, and at any ASCII mark but `-`, `.` and `_`.
+const NAME_PART = '[^\\s!-@[-^`{-\\x7f][^\\s!-,/:-@[-^`{-\\x7f]*';
+const NAME = `${NAME_PART}(?::${NAME_PART})?`;
+const VALUE = `${SPACE}*=${SPACE}*(?:"[^"<]*"|'[^'<]*')`;
+const START_TAG = new RegExp(`<(${NAME})((?:${SPACE}+${NAME}${VALUE})*)${SPACE}*(/?)>`, 'y');
+const ATTRIBUTE = new RegExp(`(${NAME})${VALUE}`, 'g');
+const END_TAG = new RegExp(`</(${NAME})${SPACE}*>`, 'y');
+const INSTRUCTION = new RegExp(`<\\?(?!xml[ \\t\\n?])${NAME}(?:${SPACE}.*?)?\\?>`, 'isy');
+const COMMENT = /<!--.*?--(>?)/sy;
+const CHARACTER_DATA = /<!\[CDATA\[.*?\]\]>/sy;
+/** With nothing captured: a `&` that begins none. */
+const REFERENCE = /&(?:#(\d{1,7});|#x([0-9a-fA-F]{1,6});|(\w+);)?/g;
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what XML 1.0 does not allow as themselves
 const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/;
@@ -40,7 +80,10 @@ const DECLARATION =
 
 /** The root element. Throws {@link XmlError} for anything but one well-formed document in UTF-8. */
 export function parseXml(bytes: Uint8Array, options: { depthMax: number }): XmlElement {
-  return new Reader(decode(bytes), options.depthMax).readDocument();
+  const nodes = parseChecked(new Check(decode(bytes), options.depthMax).run());
+  const root = nodes.find((node) => !nameOf(node).startsWith('#'));
+  assert(root !== undefined, 'a checked document has a root element');
+  return toElement(root);
 }
 
 /** The only child of that name; undefined when there is none. Throws {@link XmlError} when it is repeated. */
@@ -77,169 +120,162 @@ function decode(bytes: Uint8Array): string {
   return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 }
 
-/** A cursor over one document. The open elements are a list, not the call stack, so depth costs nothing. */
-class Reader {
+/** One pass over a document, which refuses what is not well-formed. References are checked where they are decoded. */
+class Check {
   readonly #text: string;
   readonly #depthMax: number;
-  readonly #open: OpenElement[] = [];
-  #root: XmlElement | undefined;
+  /** The names of the open tags, with their prefixes: end tags must repeat them. */
+  readonly #open: string[] = [];
+  #hasRoot = false;
+  #markupCount = 0;
   #at = 0;
+  /** What the library is to read, up to `#keptFrom`. */
+  #kept = '';
+  #keptFrom = 0;
 
   constructor(text: string, depthMax: number) {
     this.#text = text;
     this.#depthMax = depthMax;
   }
 
-  readDocument(): XmlElement {
-    this.#readDeclaration();
+  /** The document for the library: without the declaration, and with empty comments in place of instructions. */
+  run(): string {
+    this.#cutDeclaration();
     while (this.#at < this.#text.length) {
       const next = this.#text.indexOf('<', this.#at);
-      const end = next === -1 ? this.#text.length : next;
-      if (end > this.#at) this.#addText(this.#text.slice(this.#at, end));
-      this.#at = end;
-      if (next !== -1) this.#readMarkup();
+      this.#checkText(next === -1 ? this.#text.length : next);
+      if (next !== -1) this.#checkMarkup();
     }
-    if (this.#root === undefined || this.#open.length > 0) throw new XmlError('the document is not complete');
-    return this.#root;
+    if (!this.#hasRoot || this.#open.length > 0) throw new XmlError('the document is not complete');
+    return this.#kept + this.#text.slice(this.#keptFrom);
   }
 
-  #readDeclaration(): void {
+  #cutDeclaration(): void {
     if (!/^<\?xml[ \t\n?]/.test(this.#text)) return;
     const found = DECLARATION.exec(this.#text);
     if (found === null) throw new XmlError('a malformed XML declaration');
     const encoding = found.groups?.double ?? found.groups?.single ?? 'UTF-8';
     if (!/^(?:utf-?8|us-ascii)$/i.test(encoding)) throw new XmlError('not declared as UTF-8');
     this.#at = found[0].length;
+    this.#keptFrom = this.#at;
   }
 
-  #readMarkup(): void {
-    const kind = this.#text.charCodeAt(this.#at + 1);
-    if (kind === SLASH) this.#readEndTag();
-    else if (kind === QUESTION) this.#readInstruction();
-    else if (kind === EXCLAMATION) this.#readCommentOrCharacterData();
-    else this.#readStartTag();
+  #checkText(end: number): void {
+    if (end === this.#at) return;
+    const text = this.#text.slice(this.#at, end);
+    this.#at = end;
+    const isAllowed = this.#open.length === 0 ? !/[^ \t\n]/.test(text) : !text.includes(']]>');
+    if (!isAllowed) throw new XmlError('text outside of the root element, or "]]>" in text');
   }
 
-  #readStartTag(): void {
-    const tagName = this.#match(TAG_NAME, this.#at + 1);
-    if (tagName === '') throw new XmlError('a malformed tag');
-    const attributes = this.#readAttributes();
-    const element: XmlElement = { name: withoutPrefix(tagName), attributes, text: '', children: [] };
-    const parent = this.#open.at(-1);
-    if (parent !== undefined) parent.element.children.push(element);
-    else if (this.#root === undefined) this.#root = element;
-    else throw new XmlError('more than one root element');
-    if (this.#text.startsWith('/>', this.#at)) {
-      this.#at += 2;
-    } else if (this.#text.startsWith('>', this.#at)) {
-      this.#at += 1;
-      this.#open.push({ element, tagName });
-      if (this.#open.length > this.#depthMax) throw new XmlError('too deep');
-    } else {
-      throw new XmlError('a malformed tag');
-    }
+  #checkMarkup(): void {
+    this.#countMarkup();
+    const second = this.#text[this.#at + 1];
+    if (second === '/') this.#checkEndTag();
+    else if (second === '?') this.#cutInstruction();
+    else if (second !== '!') this.#checkStartTag();
+    else if (this.#text.startsWith('<!--', this.#at)) this.#checkComment();
+    else if (this.#open.length > 0) this.#match(CHARACTER_DATA);
+    else throw new XmlError('a declaration');
   }
 
-  /** Stops behind the last attribute and the white space after it. */
-  #readAttributes(): ReadonlyMap<string, string> {
-    let attributes: Map<string, string> | undefined;
+  #checkStartTag(): void {
+    const [, name = '', attributes = '', slash] = this.#match(START_TAG);
+    if (this.#open.length === 0 && this.#hasRoot) throw new XmlError('more than one root element');
+    this.#hasRoot = true;
+    if (attributes !== '') this.#checkAttributes(attributes);
+    if (slash === '/') return;
+    this.#open.push(name);
+    if (this.#open.length > this.#depthMax) throw new XmlError('too deep');
+  }
+
+  #checkAttributes(attributes: string): void {
     const names = new Set<string>();
-    for (;;) {
-      const space = this.#match(WHITE_SPACE, this.#at);
-      const name = this.#match(TAG_NAME, this.#at);
-      if (name === '') return attributes ?? NO_ATTRIBUTES;
-      if (space === '') throw new XmlError('no space before an attribute');
-      ATTRIBUTE_VALUE.lastIndex = this.#at;
-      const found = ATTRIBUTE_VALUE.exec(this.#text);
-      if (found === null || names.has(name)) throw new XmlError(`a malformed attribute ${name}`);
-      this.#at = ATTRIBUTE_VALUE.lastIndex;
+    for (const [, name = ''] of attributes.matchAll(ATTRIBUTE)) {
+      if (names.has(name)) throw new XmlError(`more than one attribute ${name}`);
       names.add(name);
-      if (name === 'xmlns' || name.startsWith('xmlns:')) continue;
-      attributes ??= new Map();
-      const value = (found[1] ?? found[2] ?? '').replace(/[\t\n]/g, ' ');
-      attributes.set(withoutPrefix(name), decodeReferences(value));
+      this.#countMarkup();
     }
   }
 
-  #readEndTag(): void {
-    const tagName = this.#match(TAG_NAME, this.#at + 2);
-    this.#match(WHITE_SPACE, this.#at);
-    const open = this.#open.pop();
-    if (open?.tagName !== tagName || this.#text[this.#at] !== '>') throw new XmlError('a wrong end tag');
-    this.#at += 1;
+  #checkEndTag(): void {
+    const [, name] = this.#match(END_TAG);
+    if (name !== this.#open.pop()) throw new XmlError('a wrong end tag');
   }
 
-  #readInstruction(): void {
-    const target = this.#match(TAG_NAME, this.#at + 2);
-    if (target === '' || target.toLowerCase() === 'xml') throw new XmlError('a misplaced instruction');
-    this.#skipBehind('?>', this.#at);
+  #checkComment(): void {
+    const [, end] = this.#match(COMMENT);
+    if (end !== '>') throw new XmlError('"--" in a comment');
   }
 
-  #readCommentOrCharacterData(): void {
-    if (this.#text.startsWith('<!--', this.#at)) {
-      this.#skipBehind('--', this.#at + 4);
-      if (this.#text[this.#at] !== '>') throw new XmlError('"--" in a comment');
-      this.#at += 1;
-    } else if (this.#text.startsWith('<![CDATA[', this.#at) && this.#open.length > 0) {
-      const start = this.#at + 9;
-      this.#skipBehind(']]>', start);
-      this.#append(this.#text.slice(start, this.#at - 3));
-    } else {
-      throw new XmlError('a declaration');
-    }
+  /** The library takes an apostrophe in an instruction for the begin of a value. */
+  #cutInstruction(): void {
+    const start = this.#at;
+    this.#match(INSTRUCTION);
+    this.#kept += `${this.#text.slice(this.#keptFrom, start)}<!---->`;
+    this.#keptFrom = this.#at;
   }
 
-  #addText(text: string): void {
-    if (this.#open.length === 0) {
-      if (/[^ \t\n]/.test(text)) throw new XmlError('text outside of the root element');
-      return;
-    }
-    if (text.includes(']]>')) throw new XmlError('"]]>" in text');
-    this.#append(decodeReferences(text));
-  }
-
-  #append(text: string): void {
-    const open = this.#open.at(-1);
-    if (open !== undefined) open.element.text += text;
-  }
-
-  #match(pattern: RegExp, from: number): string {
-    pattern.lastIndex = from;
-    const found = pattern.exec(this.#text)?.[0] ?? '';
-    this.#at = from + found.length;
+  #match(pattern: RegExp): RegExpExecArray {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (found === null) throw new XmlError('malformed markup');
+    this.#at = pattern.lastIndex;
     return found;
   }
 
-  #skipBehind(mark: string, from: number): void {
-    const found = this.#text.indexOf(mark, from);
-    if (found === -1) throw new XmlError('the document is not complete');
-    this.#at = found + mark.length;
+  #countMarkup(): void {
+    this.#markupCount += 1;
+    if (this.#markupCount > MARKUP_COUNT_MAX) throw new XmlError('too much markup');
   }
 }
 
-const SLASH = 0x2f;
-const QUESTION = 0x3f;
-const EXCLAMATION = 0x21;
+function parseChecked(text: string): readonly ParsedNode[] {
+  try {
+    return library.parse(text);
+  } catch (cause) {
+    throw new XmlError('the library refuses it', { cause });
+  }
+}
 
-function withoutPrefix(name: string): string {
-  return name.slice(name.indexOf(':') + 1);
+function toElement(node: ParsedNode): XmlElement {
+  const name = nameOf(node);
+  const element: XmlElement = { name, attributes: toAttributes(node[':@']), text: '', children: [] };
+  fill(element, node[name] as readonly ParsedNode[]);
+  return element;
+}
+
+function fill(element: XmlElement, nodes: readonly ParsedNode[]): void {
+  for (const node of nodes) {
+    const kind = nameOf(node);
+    if (kind === '#cdata') element.text += node['#cdata']?.[0]?.['#text'] ?? '';
+    else if (kind === '#text') fillWithText(element, node['#text'] ?? '');
+    else if (kind !== '#comment') element.children.push(toElement(node));
+  }
+}
+
+/** Text, or what an element of the third level holds: only there can a `<` be in it. */
+function fillWithText(element: XmlElement, text: string): void {
+  if (!text.includes('<')) element.text += decodeReferences(text);
+  else fill(element, parseChecked(`<a>${text}</a>`)[0]?.a as readonly ParsedNode[]);
+}
+
+function nameOf(node: ParsedNode): string {
+  return Object.keys(node)[0] ?? '';
+}
+
+function toAttributes(values: ParsedNode[':@']): ReadonlyMap<string, string> {
+  if (values === undefined) return NO_ATTRIBUTES;
+  return new Map(
+    Object.entries(values).map(([name, value]) => [name, decodeReferences(value.replace(/[\t\n]/g, ' '))]),
+  );
 }
 
 function decodeReferences(text: string): string {
-  let at = text.indexOf('&');
-  if (at === -1) return text;
-  let decoded = '';
-  let done = 0;
-  while (at !== -1) {
-    REFERENCE.lastIndex = at;
-    const found = REFERENCE.exec(text);
-    if (found === null) throw new XmlError('a malformed reference');
-    const [, decimal, hex, entity] = found;
-    decoded += text.slice(done, at) + (entity === undefined ? byCode(decimal, hex) : byName(entity));
-    done = REFERENCE.lastIndex;
-    at = text.indexOf('&', done);
-  }
-  return decoded + text.slice(done);
+  if (!text.includes('&')) return text;
+  return text.replace(REFERENCE, (_, decimal?: string, hex?: string, entity?: string) =>
+    entity === undefined ? byCode(decimal, hex) : byName(entity),
+  );
 }
 
 function byCode(decimal: string | undefined, hex: string | undefined): string {
