@@ -24,6 +24,8 @@ export interface ListenerEvents {
   onRequest(request: IncomingMessage, response: ServerResponse): void;
   onConnection(socket: Socket): void;
   onClientError(error: Error, socket: Socket): void;
+  /** CONNECT: the connection is no longer the parser's. */
+  onTunnel(socket: Socket): void;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2' } as const;
@@ -58,9 +60,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   server.on('checkExpectation', events.onRequest);
   server.on(settings.tls === undefined ? 'connection' : 'secureConnection', events.onConnection);
   server.on('clientError', events.onClientError);
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    socket.end('HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-  });
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => events.onTunnel(socket));
   return server;
 }
 

@@ -29,16 +29,17 @@ export function protocolError(error: ParserError): AppError | undefined {
   }
 }
 
-/** Says why, if anybody is there to hear it, and closes. */
-export function refuseConnection(socket: Socket, error: AppError, ids: RequestIds): void {
+/** Says why, if anybody is there to hear it, and closes. Gives the request id that it told. */
+export function refuseConnection(socket: Socket, error: AppError, ids: RequestIds): string {
+  const { requestId, hostId } = ids.next();
   if (!socket.writable) {
     socket.destroy();
-    return;
+    return requestId;
   }
-  const { requestId, hostId } = ids.next();
   const body = errorXml(error, { resource: '', requestId, hostId });
   socket.end(
     `HTTP/1.1 ${error.status} ${error.code}\r\nx-amz-request-id: ${requestId}\r\nx-amz-id-2: ${hostId}\r\nContent-Type: application/xml\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   );
+  return requestId;
 }

@@ -210,6 +210,7 @@ describe('what is no HTTP request', () => {
     ['half a head', 'GET / HTTP/1.1\r\nHo', 400, 'IncompleteBody'],
     ['a bad path', 'GET /bucket/%zz HTTP/1.1\r\nHost: h\r\n\r\n', 400, 'InvalidURI'],
     ['a method of other protocols', 'PROPFIND /bucket HTTP/1.1\r\nHost: h\r\n\r\n', 405, 'MethodNotAllowed'],
+    ['a tunnel', 'CONNECT elsewhere:443 HTTP/1.1\r\nHost: h\r\n\r\n', 405, 'MethodNotAllowed'],
     ['no host', 'GET /bucket HTTP/1.1\r\n\r\n', 400, 'BadRequest'],
     ['two hosts', 'GET /bucket HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'BadRequest'],
   ])('%s', async (_name, bytes, status, code) => {
@@ -219,7 +220,12 @@ describe('what is no HTTP request', () => {
     const answer = await socket.answer();
     expect([answer?.status, codeIn(answer?.body)]).toEqual([status, code]);
     expect(answer?.headers.get('content-type')).toBe('application/xml');
-    expect(answer?.headers.get('x-amz-request-id')).toMatch(/^[0-9A-F]{16}$/);
+    const requestId = answer?.headers.get('x-amz-request-id');
+    expect(requestId).toMatch(/^[0-9A-F]{16}$/);
+    const lines = () => world.requests().filter((line) => line.requestId === requestId);
+    await expect
+      .poll(lines)
+      .toEqual([expect.objectContaining({ status, errorCode: code, remoteAddress: '127.0.0.1' })]);
     socket.destroy();
   });
 

@@ -1,9 +1,10 @@
 // The gateway: takes connections, decides which door each request goes through, and ends in good order. Fastify carries
 // the requests; it parses no body, knows one route, and all that it would answer by itself is answered by us.
 import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert } from '../lib/assert.ts';
+import { AppError } from '../model/errors.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
@@ -106,7 +107,14 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     }
   }
 
-  const app = carrier({ settings, live, ids, serve });
+  /** Says on the bare connection, and in the log, what became of bytes that never were a request. */
+  function refuse(socket: Socket, error: AppError): void {
+    const { remoteAddress } = socket;
+    const requestId = refuseConnection(socket, error, ids);
+    log.info({ requestId, status: error.status, errorCode: error.code, remoteAddress }, 'request');
+  }
+
+  const app = carrier({ settings, live, refuse, serve });
   const stopped = new AbortController();
   let draining: Promise<void> | undefined;
 
@@ -143,10 +151,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
 function carrier(options: {
   settings: ListenerSettings;
   live: LiveExchanges;
-  ids: ReturnType<typeof createRequestIds>;
+  refuse(socket: Socket, error: AppError): void;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }): FastifyInstance {
-  const { settings, live, ids, serve } = options;
+  const { settings, live, refuse, serve } = options;
   const carry = ({ raw: request }: FastifyRequest, reply: FastifyReply) => {
     reply.hijack();
     const response = reply.raw;
@@ -169,8 +177,9 @@ function carrier(options: {
         onClientError(error, socket) {
           const appError = protocolError(error);
           if (appError === undefined) socket.destroy();
-          else if (!live.breakOff(socket, appError)) refuseConnection(socket, appError, ids);
+          else if (!live.breakOff(socket, appError)) refuse(socket, appError);
         },
+        onTunnel: (socket) => refuse(socket, new AppError('MethodNotAllowed')),
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.
