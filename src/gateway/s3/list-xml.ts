@@ -5,6 +5,7 @@ import { isoSeconds } from '../../lib/http-dates.ts';
 import { percentEncodePath, textToBytes } from '../../lib/uri.ts';
 import { escapeXml } from '../../lib/xml-writer.ts';
 import type { AccountId } from '../../model/names.ts';
+import type { VersionSummary } from '../../model/version.ts';
 import type { ListedObject } from '../../ports/metadata-queries.ts';
 import { invalidArgument } from './arguments.ts';
 import type { OperationContext } from './context.ts';
@@ -35,16 +36,20 @@ export function contentsXml(
   const { writeName, owners } = options;
   let xml = '';
   for (const { key, summary } of objects) {
-    const { checksum } = summary;
-    xml += `<Contents><Key>${writeName(key)}</Key><LastModified>${isoSeconds(summary.modifiedAtMs)}</LastModified><ETag>&quot;${summary.etag}&quot;</ETag>`;
-    if (checksum !== undefined) {
-      xml += `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`;
-    }
-    xml += `<Size>${summary.sizeBytes}</Size>`;
+    xml += `<Contents><Key>${writeName(key)}</Key>${summaryXml(summary)}`;
     if (owners !== undefined) xml += owners.get(summary.owner) ?? '';
     xml += '<StorageClass>STANDARD</StorageClass></Contents>';
   }
   return xml;
+}
+
+/** What a listing says of an object beside its names and owner. */
+export function summaryXml({ modifiedAtMs, etag, sizeBytes, checksum }: VersionSummary): string {
+  let xml = `<LastModified>${isoSeconds(modifiedAtMs)}</LastModified><ETag>&quot;${etag}&quot;</ETag>`;
+  if (checksum !== undefined) {
+    xml += `<ChecksumAlgorithm>${checksum.algorithm}</ChecksumAlgorithm><ChecksumType>${checksum.type}</ChecksumType>`;
+  }
+  return `${xml}<Size>${sizeBytes}</Size>`;
 }
 
 export function commonPrefixesXml(prefixes: readonly string[], writeName: WriteName): string {
@@ -63,7 +68,7 @@ export async function identityXml(context: OperationContext, accountId: AccountI
 /** The `<Owner>` elements of a page, each account looked up once. */
 export async function ownersXml(
   context: OperationContext,
-  objects: readonly ListedObject[],
+  objects: readonly Pick<ListedObject, 'summary'>[],
 ): Promise<ReadonlyMap<AccountId, string>> {
   const owners = new Map<AccountId, string>();
   for (const { summary } of objects) {

@@ -4,6 +4,7 @@ import { deleteBucket } from './operations/bucket/delete-bucket.ts';
 import { getBucketLocation } from './operations/bucket/get-bucket-location.ts';
 import { getBucketVersioning } from './operations/bucket/get-bucket-versioning.ts';
 import { headBucket } from './operations/bucket/head-bucket.ts';
+import { listObjectVersions } from './operations/bucket/list-object-versions.ts';
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
 import { putBucketVersioning } from './operations/bucket/put-bucket-versioning.ts';
@@ -33,6 +34,7 @@ export const OPERATIONS = [
   putBucketVersioning,
   listObjects,
   listObjectsV2,
+  listObjectVersions,
   getObject,
   headObject,
   putObject,

@@ -146,7 +146,6 @@ const LATER: readonly UnsupportedOperation[] = [
     PUT: 'PutObjectTagging',
     DELETE: 'DeleteObjectTagging',
   }),
-  ...subResource('bucket', 'versions', { GET: 'ListObjectVersions' }),
 ];
 
 export const UNSUPPORTED: readonly UnsupportedOperation[] = [...NEVER, ...LATER];

@@ -14,6 +14,7 @@ export const POLICY_ACTIONS = [
   's3:ListAllMyBuckets',
   's3:ListBucket',
   's3:ListBucketMultipartUploads',
+  's3:ListBucketVersions',
   's3:ListMultipartUploadParts',
   's3:PutBucketVersioning',
   's3:PutObject',
