@@ -13,6 +13,8 @@ const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Resolves with the exit code: 0 when it was asked to stop, 1 when a store has failed. Rejects when it cannot start. */
 export async function runServer(config: Config): Promise<number> {
+  // All that the server writes is its owner's alone, the databases' files too, in a folder made by somebody else as well.
+  process.umask(0o077);
   const log = createJsonLog({ level: config.log.level });
   const stopWish = Promise.withResolvers<'signal'>();
   let server: EmbeddedServer | undefined;

@@ -1,7 +1,7 @@
 // First and later starts: what is made, what is printed, what is kept, and what a signal does.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
@@ -50,6 +50,15 @@ test('everything in the data folder is its owner’s alone, and keys are files o
   for (const { name } of files) {
     if (/credentials|keys|server/.test(name))
       expect([name, await modeOf(join(dataDir, name))]).toEqual([name, 0o600]);
+  }
+  expect(await server.stop()).toBe(0);
+});
+
+test('in a folder that others can open nothing is readable by them', async () => {
+  await mkdir(dataDir, { mode: 0o755 });
+  const server = await start({ settings: { 'tls.mode': 'self-signed' } });
+  for (const entry of await readdir(dataDir, { recursive: true })) {
+    expect([entry, (await modeOf(join(dataDir, entry))) & 0o077]).toEqual([entry, 0]);
   }
   expect(await server.stop()).toBe(0);
 });
