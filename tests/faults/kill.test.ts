@@ -7,7 +7,6 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { createOperatorClient } from '../../src/cli/operator-client.ts';
 import { createLoad } from '../support/load.ts';
@@ -20,7 +19,7 @@ const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const LOAD_MS_MAX = 1200;
 /** Longer than anything unlinked may stay: late commits are refused after a day (protocol R25, R32). */
 const AHEAD_MS = 25 * 3600 * 1000;
-const LATER_CLOCK = pathToFileURL(join(import.meta.dirname, '..', 'support', 'later-clock.ts')).href;
+const LATER_CLOCK = new URL('../support/later-clock.ts', import.meta.url).href;
 /** An object that stays, whose data lives by a copy in another bucket alone. */
 const KEPT_CHUNKS = 5;
 const KEPT = seededBytes('kept', KEPT_CHUNKS * 1024 * 1024);
