@@ -15,7 +15,7 @@ import type { Surroundings } from './surroundings.ts';
 /** The jobs, not yet started. `oldestRequestMs` as KeyRotation's. */
 export function createBackground(
   { config, log, telemetry, clock }: Surroundings,
-  { metadata, chunks, keyring, fenceOf, engineWorkers, timeJumps }: Stores,
+  { metadata, chunks, keyring, fenceOf, storeWorkers, timeJumps }: Stores,
   oldestRequestMs: () => number | undefined,
 ): { rotation: KeyRotation; wakeRotation(): void; runner: WorkerRunner } {
   const allShards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
@@ -30,7 +30,7 @@ export function createBackground(
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
-    ...engineWorkers,
+    ...storeWorkers,
   ];
   const runner = createWorkerRunner({ workers, clock, log, telemetry });
   return { rotation, runner, wakeRotation: () => runner.wake(rotation.name) };

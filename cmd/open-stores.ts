@@ -16,6 +16,7 @@ import type { Worker } from '../src/ports/worker.ts';
 import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
 import { createDiskReserve, type DiskReserve } from '../src/storage/disk-reserve.ts';
+import { createReclaim } from '../src/storage/reclaim.ts';
 import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -28,10 +29,12 @@ export interface Stores {
   root: RootCredentials;
   keyring: KeyringPort;
   metadata: MetadataPort;
-  /** Background work of the shard engine. */
-  engineWorkers: readonly Worker[];
+  /** Background work of the stores themselves. */
+  storeWorkers: readonly Worker[];
   chunks: ChunkPort;
   reserve: DiskReserve;
+  /** Deleted, but still on the disk. */
+  pendingReclaimBytes(): Promise<number>;
   /** In whose name chunks of a shard are dropped (R21). */
   fenceOf(shard: number): Fence;
   timeJumps: TimeJumps;
@@ -61,6 +64,14 @@ export async function openStores(
   closing.defer(() => shards.close());
   warnOfTimeJump(log, shards.timeJumps);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
+  const pendingChunkBytes = async () => (await chunks.usage()).pendingReclaimBytes;
+  const pendingBodyBytes = async () => metadataKv.usage().pendingReclaimBytes;
+  const how = {
+    ...{ reserve, clock, log },
+    afterBytes: config.storage.reclaimAfterBytes,
+    delayMs: config.storage.reclaimDelayMs,
+  };
   const fences = shards.status().shards;
   return {
     folder,
@@ -68,9 +79,14 @@ export async function openStores(
     root,
     keyring,
     metadata: config.metadata.forceLoopback ? createLoopbackMetadata({ metadata: shards, random }) : shards,
-    engineWorkers: shards.workers,
-    chunks: await openChunkStore({ kv: chunkKv, reserve, clock, log }),
+    storeWorkers: [
+      ...shards.workers,
+      createReclaim({ ...how, name: 'reclaim-chunks', kv: chunkKv, pendingBytes: pendingChunkBytes }),
+      createReclaim({ ...how, name: 'reclaim-metadata', kv: metadataKv, pendingBytes: pendingBodyBytes }),
+    ],
+    chunks,
     reserve,
+    pendingReclaimBytes: async () => (await pendingChunkBytes()) + (await pendingBodyBytes()),
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),
     timeJumps: shards.timeJumps,
   };

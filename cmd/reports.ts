@@ -13,32 +13,37 @@ export interface Reports {
 
 export function createReports(
   { telemetry, log, clock }: Surroundings,
-  parts: Pick<Stores, 'metadata' | 'chunks' | 'timeJumps'> & {
+  parts: Pick<Stores, 'metadata' | 'chunks' | 'pendingReclaimBytes' | 'timeJumps'> & {
     rotation: Pick<KeyRotation, 'progress'>;
     accounts: Pick<Accounts, 'list'>;
   },
 ): Reports {
-  const { metadata, chunks, rotation, accounts, timeJumps } = parts;
+  const { metadata, chunks, rotation, accounts, pendingReclaimBytes, timeJumps } = parts;
   const startedAtMs = clock.wallMs();
   const startedAt = new Date(startedAtMs).toISOString();
 
   telemetry.onScrape(async () => {
-    const [usage, stored] = await Promise.all([countUsage(metadata), chunks.usage()]);
+    const [usage, stored, pendingBytes] = await Promise.all([
+      countUsage(metadata),
+      chunks.usage(),
+      pendingReclaimBytes(),
+    ]);
     telemetry.gauge('holdfast_objects', usage.objectCount);
     telemetry.gauge('holdfast_object_bytes', usage.objectBytes);
     telemetry.gauge('holdfast_buckets', usage.bucketCount);
     telemetry.gauge('holdfast_chunks', stored.chunkCount);
     telemetry.gauge('holdfast_chunk_bytes', stored.liveBytes);
-    telemetry.gauge('holdfast_pending_reclaim_bytes', stored.pendingReclaimBytes);
+    telemetry.gauge('holdfast_pending_reclaim_bytes', pendingBytes);
     telemetry.gauge('holdfast_disk_free_bytes', stored.diskFreeBytes);
     telemetry.gauge('holdfast_disk_bytes', stored.diskTotalBytes);
   });
 
   return {
     async readStatus(endpoint) {
-      const [usage, stored, allAccounts] = await Promise.all([
+      const [usage, stored, pendingBytes, allAccounts] = await Promise.all([
         countUsage(metadata),
         chunks.usage(),
+        pendingReclaimBytes(),
         accounts.list(),
       ]);
       return {
@@ -50,7 +55,7 @@ export function createReports(
         ...usage,
         chunkCount: stored.chunkCount,
         chunkBytes: stored.liveBytes,
-        pendingReclaimBytes: stored.pendingReclaimBytes,
+        pendingReclaimBytes: pendingBytes,
         diskFreeBytes: stored.diskFreeBytes,
         diskTotalBytes: stored.diskTotalBytes,
         clockJumpMs: timeJumps.unacceptedMs(),

@@ -189,6 +189,23 @@ export const SETTINGS = [
     help: 'How long the data of a deleted object is kept for those who are reading it.',
   },
   {
+    key: 'storage.reclaimAfter',
+    kind: 'bytes',
+    default: '64MiB',
+    min: MiB,
+    max: 1024 * GiB,
+    help: 'Bytes of deleted data from which the disk is made to give them back at once.',
+  },
+  {
+    key: 'storage.reclaimDelay',
+    kind: 'duration',
+    default: '5min',
+    min: SECOND,
+    max: DAY,
+    hidden: true,
+    help: 'How long half as much deleted data may wait.',
+  },
+  {
     key: 'shards',
     kind: 'integer',
     default: String(LIMITS.shardCountDefault),

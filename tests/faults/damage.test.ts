@@ -27,7 +27,7 @@ const CHUNKED = seededBytes('damaged', 3 * MiB + 1000);
 const INLINE = seededBytes('inline', 5000);
 const COLUMNS = {
   chunks: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
-  metadata: { rows: { reads: 'sync', content: 'rows' }, bodies: { reads: 'sync', content: 'ciphertext' } },
+  metadata: { bodies: { reads: 'sync', content: 'ciphertext' }, rows: { reads: 'sync', content: 'rows' } },
 } as const;
 
 type Row = { key: Uint8Array; value: Uint8Array };
