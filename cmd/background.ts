@@ -5,6 +5,7 @@ import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.
 import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../src/metadata/background/forget-completed-uploads.ts';
 import { createBlobRelease } from '../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../src/metadata/background/resolve-claims.ts';
 import { createKeyRotation, type KeyRotation } from '../src/metadata/background/rotate-keys.ts';
 import type { Worker } from '../src/ports/worker.ts';
@@ -22,6 +23,7 @@ export function createBackground(
   const shards = () => allShards;
   const rotation = createKeyRotation({ metadata, keyring, clock, log, oldestRequestMs });
   const workers: Worker[] = [
+    createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, chunks, shards, fenceOf, readingGraceMs: config.storage.readingGraceMs }),
     createClaimResolver({ metadata, shards }),

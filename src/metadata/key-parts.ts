@@ -10,6 +10,10 @@ export function u16(value: number): Uint8Array {
   return bytes;
 }
 
+export function readU16(bytes: Uint8Array, at: number): number {
+  return asBuffer(bytes).readUInt16BE(at);
+}
+
 /** Times, orders and account ids: whole numbers below 2^48. */
 export function u48(value: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(6);

@@ -22,6 +22,7 @@ import {
   escapedKey,
   invertedOrder,
   ORDER_MAX,
+  readU16,
   readU48,
   u16,
   u48,
@@ -48,6 +49,8 @@ export const TABLES = {
   completedUploads: rows(13),
   /** completion time | upload */
   completedTimes: rows(14),
+  /** end time | upload: parts are left, whose links are still to end */
+  endedUploads: rows(15),
 
   /** blob -> BlobRecord, in its home */
   blobs: rows(20),
@@ -256,6 +259,14 @@ export function partRange(options: { uploadId: UploadId; after: number; limit: n
   // Markers come from clients and may be beyond every part.
   const gte = concatBytes(id, u16(Math.min(options.after + 1, 0xffff)));
   return { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit: options.limit };
+}
+
+export function partNumberOf(rowKey: Uint8Array): number {
+  return readU16(rowKey, UPLOAD_ID_BYTES);
+}
+
+export function endedUploadRow(endedAtMs: number, uploadId: UploadId): RowAddress {
+  return { table: TABLES.endedUploads, key: concatBytes(u48(endedAtMs), uploadIdBytes(uploadId)) };
 }
 
 export function completedUploadRow(uploadId: UploadId): RowAddress {

@@ -23,6 +23,7 @@ import { forgetName } from './commands/forget-name.ts';
 import { recommitVersion } from './commands/recommit-version.ts';
 import { releaseLinks } from './commands/release-links.ts';
 import { releaseManifestPage } from './commands/release-manifest-page.ts';
+import { releaseParts } from './commands/release-parts.ts';
 import { reserveName } from './commands/reserve-name.ts';
 import { rewrapKeys } from './commands/rewrap-keys.ts';
 import { setAccount } from './commands/set-account.ts';
@@ -40,6 +41,7 @@ import {
   listCompletedUploads,
   listCondemned,
   listEndedLinks,
+  listEndedUploads,
   listOutbox,
   listPendingClaims,
   resolveClaims,
@@ -73,6 +75,7 @@ const commands: Commands = {
 
   'claim-links': claimLinks,
   'release-links': releaseLinks,
+  'release-parts': releaseParts,
   'settle-claims': settleClaims,
   'condemn-blobs': condemnBlobs,
   'release-manifest-page': releaseManifestPage,
@@ -105,6 +108,7 @@ const queries: Queries = {
 
   'list-outbox': listOutbox,
   'list-ended-links': listEndedLinks,
+  'list-ended-uploads': listEndedUploads,
   'list-condemned': listCondemned,
   'list-pending-claims': listPendingClaims,
   'resolve-claims': resolveClaims,

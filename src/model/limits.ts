@@ -46,6 +46,8 @@ export const LIMITS = {
   // Data path.
   manifestSegmentsInlineMax: 64,
   manifestPageSegments: 256,
+  partSegmentsMax: 1100,
+  uploadPartsBytesMax: 24 * MiB,
   chunkBytesMin: 64 * KiB,
   chunkBytesMax: 4 * MiB,
   sealPieceBytes: 256 * KiB,
@@ -112,3 +114,9 @@ assert(
   LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax,
   'sizes nest',
 );
+assert(
+  LIMITS.partSegmentsMax >= LIMITS.partBytesMax / LIMITS.partBytesMin + 2,
+  'the largest range of an object of the smallest parts is one part',
+);
+// What a Complete reads of its parts it writes again as a manifest, and a little more.
+assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');

@@ -79,6 +79,24 @@ test('an object of many parts is copied by one link', async () => {
   expect((await world.get('copy', { bucket, range })).equals(await world.get('k', { range }))).toBe(true);
 });
 
+test('a part of a copy is of a bounded number of pieces: a larger range is refused, a smaller one taken', async () => {
+  const world = await openObjectWorld();
+  await world.put('source', randomBytes(LIMITS.partBytesMin));
+  const piece = { offsetBytes: 0, sizeBytes: LIMITS.partBytesMin };
+  const count = LIMITS.partSegmentsMax + 1;
+  await uploadCopies(world, { from: 'source', to: 'k', ranges: Array(count).fill(piece) });
+  const part = await beginUpload(world, 'copy');
+  const source = { bucket: world.bucket(), key: 'k' as ObjectKey, found: await world.find('k') };
+  const copy = (pieces: number) =>
+    world.store.copyPart({
+      ...part(1),
+      source,
+      range: { offsetBytes: 0, sizeBytes: pieces * LIMITS.partBytesMin },
+    });
+  expect(await codeOf(copy(count))).toBe('InvalidRequest');
+  expect((await copy(count - 1)).sizeBytes).toBe((count - 1) * LIMITS.partBytesMin);
+});
+
 test('a copy onto itself with other headers keeps the data', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(2 * CHUNK_BYTES);

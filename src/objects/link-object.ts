@@ -216,9 +216,17 @@ async function dataOfRange(
         data.uses.push({ ...use, wrappedDataKey: path.keys.wrapDataKey(to, use.blobId, dataKey) });
       }
       data.segments.push({ use: data.uses.length - 1, offsetBytes, sizeBytes });
+      if (data.segments.length > LIMITS.partSegmentsMax) throw tooManySegments();
     }
   }
   return data;
+}
+
+/** A part is one row, and a Complete one entry: what they hold has a bound. */
+function tooManySegments(): AppError {
+  return new AppError('InvalidRequest', {
+    message: `The range of the copy source consists of more than ${LIMITS.partSegmentsMax} pieces that were stored one by one. Copy it in smaller ranges.`,
+  });
 }
 
 /** Architecture 3: the MD5 where it is known, else 32 digits that only this data gives. */

@@ -109,6 +109,8 @@ export type CompleteRefusal =
   | { kind: 'invalid-part-order' }
   | { kind: 'part-too-small'; partNumber: number; sizeBytes: number; etag: ETag }
   | { kind: 'too-large' }
+  /** The parts are links to more pieces of other objects than one entry may hold (LIMITS.uploadPartsBytesMax). */
+  | { kind: 'too-many-segments' }
   | { kind: 'size-mismatch' }
   | { kind: 'bad-checksum'; algorithm: ChecksumAlgorithm }
   | { kind: 'checksum-missing'; partNumber: number };
@@ -237,6 +239,7 @@ export interface CommandTable {
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker };
   };
+  /** The upload is gone; its parts' links end in the background. */
   'abort-upload': {
     command: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId };
     outcome: { kind: 'aborted' } | { kind: 'no-such-upload' };
@@ -247,6 +250,11 @@ export interface CommandTable {
   'claim-links': {
     command: { shard: number; linkId: LinkId; blobIds: BlobId[] };
     outcome: { kind: 'claimed'; layouts: ForeignRecord[] } | { kind: 'gone'; blobIds: BlobId[] };
+  };
+  /** Ends some parts of an upload that was aborted or has expired, and their links; `isLast`: none is left. */
+  'release-parts': {
+    command: { endedAtMs: number; uploadId: UploadId };
+    outcome: { kind: 'released'; isLast: boolean };
   };
   /** R29: absent ones are done. */
   'release-links': {

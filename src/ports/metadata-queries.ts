@@ -21,7 +21,13 @@ import type {
   PartRecord,
   UploadRecord,
 } from '../model/records/rows.ts';
-import type { ManifestPage, VersionRecord, VersionSummary, WrappedKek } from '../model/version.ts';
+import type {
+  ManifestBody,
+  ManifestPage,
+  VersionRecord,
+  VersionSummary,
+  WrappedKek,
+} from '../model/version.ts';
 import type { EndedLink } from './metadata-commands.ts';
 
 export interface ListObjectsQuery {
@@ -85,6 +91,9 @@ export interface FoundVersion {
   inlineBody?: Uint8Array;
 }
 
+/** A part without where its bytes are. */
+export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
+
 export interface QueryTable {
   'get-access-key': {
     query: { accessKey: string };
@@ -140,7 +149,7 @@ export interface QueryTable {
   'list-parts': {
     query: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId; after: number; max: number };
     result:
-      | { kind: 'parts'; upload: UploadRecord; parts: PartRecord[]; isTruncated: boolean }
+      | { kind: 'parts'; upload: UploadRecord; parts: ListedPart[]; isTruncated: boolean }
       | { kind: 'no-such-upload' };
   };
   'get-manifest-pages': {
@@ -158,6 +167,11 @@ export interface QueryTable {
     result: { items: { id: OutboxId; createdAtMs: number; record: OutboxRecord }[] };
   };
   'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
+  /** Uploads that were aborted or have expired, with parts to release. */
+  'list-ended-uploads': {
+    query: { fromMs?: number; limit: number };
+    result: { ended: { endedAtMs: number; uploadId: UploadId }[] };
+  };
   'list-condemned': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */

@@ -4,6 +4,7 @@ import { createOutboxDelivery } from '../../src/metadata/background/deliver-outb
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { Worker } from '../../src/ports/worker.ts';
@@ -36,6 +37,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
   };
   const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
   return [
+    createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, chunks, fenceOf, readingGraceMs: 10 * MINUTE }),
     createClaimResolver({ metadata, shards }),

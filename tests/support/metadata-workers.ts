@@ -5,6 +5,7 @@ import { createOutboxDelivery } from '../../src/metadata/background/deliver-outb
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import { chunkCount } from '../../src/model/version.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
@@ -17,7 +18,7 @@ import { type MetadataShards, type NewData, openMetadata } from './metadata-shar
 export const MINUTE = 60_000;
 export const DAY = 24 * 60 * MINUTE;
 
-type WorkerName = 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
+type WorkerName = 'parts' | 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
 
 export interface Background {
   world: MetadataShards;
@@ -54,6 +55,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
       condemn: createBlobCondemner({ metadata, shards }),
+      parts: createPartRelease({ metadata, shards }),
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
       resolve: createClaimResolver({ metadata, shards }),
       deliver: createOutboxDelivery({ metadata, shards, log }),

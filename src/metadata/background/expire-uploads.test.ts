@@ -34,6 +34,31 @@ describe('uploads', () => {
     expect(await openCount()).toBe(1);
   });
 
+  test('a large upload that has ended does not hold up the others', async () => {
+    const blobs = [];
+    for (const [name, partCount] of [
+      ['large', 200],
+      ['small', 1],
+    ] as const) {
+      const uploadId = await beginUpload(world, name);
+      for (let partNumber = 1; partNumber <= partCount; partNumber++) {
+        const data = world.newData();
+        await putPart(world, { key: name as ObjectKey, uploadId }, { partNumber, data });
+        blobs.push(...data.uses.map(({ blobId }) => blobId));
+      }
+    }
+    world.clock.advance(31 * DAY + 1);
+    await run('expire');
+    expect(await openCount()).toBe(0);
+    const [small] = blobs.slice(-1);
+    if (small === undefined) throw new Error('no blob');
+    await background.workers.parts.work(new AbortController().signal);
+    await run('condemn');
+    expect(await world.stateOf(small)).toEqual(['condemned']);
+    await run('parts', 'condemn');
+    expect(new Set(await world.stateOf(...blobs))).toEqual(new Set(['condemned']));
+  });
+
   test('of a deleted bucket are ended', async () => {
     for (let at = 0; at < 10; at++) await beginUpload(world, `k${at}`);
     await world.execute('delete-bucket', { bucketId: BUCKET });

@@ -4,8 +4,7 @@ import type { TimeJumps } from '../../ports/time-jumps.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
-/** An entry ends few uploads at once, because each may have 10,000 parts. */
-const BATCH = 4;
+const BATCH = 100;
 const IDLE_MS = 60_000;
 /** Above every age. */
 const NO_AGE_MS = Number.MAX_SAFE_INTEGER;

@@ -1,4 +1,6 @@
 // UploadPart and UploadPartCopy: a part and the links of its data. A part of the same number is replaced (R25).
+import { assert } from '../../lib/assert.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { type PartRecord, partCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
@@ -23,6 +25,10 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
 
   decide(command, view, context) {
     const { nowMs } = context;
+    assert(
+      command.part.segments.length <= LIMITS.partSegmentsMax,
+      'a part is of a bounded number of segments',
+    );
     if (isBornAlready(command.data, view)) return refuse({ kind: 'exists' });
     if (findUpload(view, command) === undefined) return refuse({ kind: 'no-such-upload' });
     const admitted = admitGrant({ grant: command.data, names: command.part.uses, view, context });

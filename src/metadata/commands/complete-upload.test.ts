@@ -4,6 +4,7 @@ import {
   BUCKET,
   beginUpload,
   copyOf,
+  dataOf,
   etagOf,
   type MetadataShards,
   openMetadata,
@@ -68,6 +69,24 @@ test('R24: a part whose blob is in the object already is told so, not that its u
   await putPart(world, { key, uploadId }, { partNumber: 1, data });
   await complete(listed(1));
   expect(await putPart(world, { key, uploadId }, { partNumber: 1, data })).toEqual({ kind: 'exists' });
+});
+
+test('parts of too many pieces are refused, nothing is lost, and the upload can be aborted', async () => {
+  const blobIds: BlobId[] = [];
+  for (let partNumber = 1; partNumber <= 4; partNumber++) {
+    // As large as very many uses are.
+    const { uses } = world.newData({ sizeBytes: 5 * MiB });
+    const wrappedDataKey = new Uint8Array(LIMITS.uploadPartsBytesMax / 3);
+    const large = uses.map((use) => ({ ...use, wrappedDataKey }));
+    const data = dataOf(large, { births: large.map((use) => ({ use })), links: [] });
+    await putPart(world, { key, uploadId }, { partNumber, data });
+    blobIds.push(...uses.map(({ blobId }) => blobId));
+  }
+  expect(await complete(listed(1, 2))).toEqual({ kind: 'too-many-segments' });
+  expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).not.toEqual({ upload: null });
+  expect(await world.stateOf(...blobIds)).toEqual(Array(4).fill('live'));
+  const aborted = await world.execute('abort-upload', { bucketId: BUCKET, key, uploadId });
+  expect(aborted).toEqual({ kind: 'aborted' });
 });
 
 test('a part sent again replaces the one before it, whose link ends', async () => {

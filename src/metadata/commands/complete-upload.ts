@@ -47,6 +47,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
     const upload = findUpload(view, command);
     if (upload === undefined) return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
     const stored = loadParts(view, uploadId);
+    if (stored === undefined) return refuse({ kind: 'too-many-segments' });
     const { parts: listed, expected } = command;
     const fit = checkPartList({ upload, stored, listed, expected });
     if (fit.kind !== 'fit') return refuse(fit);

@@ -6,8 +6,7 @@ import type { View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { bucketUploads, deletedBucketRow, remove } from '../keyspace.ts';
-import { endLinks } from '../links.ts';
-import { endUpload, findUpload, loadParts, lookAtParts, type UploadName } from '../uploads.ts';
+import { endUploadWithParts, findUpload, type UploadName } from '../uploads.ts';
 
 type Command = CommandOf<'expire-uploads'>;
 
@@ -18,7 +17,6 @@ export const expireUploads = defineCommand<Command, OutcomeOf<'expire-uploads'>>
     for (const upload of uploads) {
       findUpload(view, upload);
       findBucket(view, upload.bucketId);
-      lookAtParts(view, upload.uploadId);
     }
     for (const bucketId of emptiedBucketIds) isEmptied(view, bucketId);
   },
@@ -26,11 +24,7 @@ export const expireUploads = defineCommand<Command, OutcomeOf<'expire-uploads'>>
   decide({ uploads, olderThanMs, emptiedBucketIds = [] }, view, { nowMs }) {
     const initiatedBeforeMs = nowMs - olderThanMs;
     const expired = uploads.filter((upload) => isExpired(view, upload, initiatedBeforeMs));
-    const puts = expired.flatMap((upload) => {
-      const parts = loadParts(view, upload.uploadId);
-      const links = parts.flatMap(({ uses }) => uses);
-      return [...endUpload(upload, parts), ...endLinks(links, nowMs)];
-    });
+    const puts = expired.flatMap((upload) => endUploadWithParts(upload, nowMs));
     const emptied = emptiedBucketIds.filter((bucketId) => isEmptied(view, bucketId));
     return {
       outcome: { kind: 'expired', count: expired.length },

@@ -1,6 +1,7 @@
 // An open upload and its parts (ListParts).
-import { type PartRecord, partCodec, type UploadRecord, uploadCodec } from '../../model/records/rows.ts';
+import { partCodec, type UploadRecord, uploadCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { ListedPart } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { partRange, uploadRow } from '../keyspace.ts';
 import type { UploadName } from '../uploads.ts';
@@ -11,15 +12,27 @@ export const getUpload: QuerySpec<QueryOf<'get-upload'>, ResultOf<'get-upload'>>
   },
 };
 
+/** Rows of parts that are read at once: each may have LIMITS.partSegmentsMax segments. */
+const ROWS_MAX = 100;
+
 /** Parts by number, behind `after`. */
 export const listParts: QuerySpec<QueryOf<'list-parts'>, ResultOf<'list-parts'>> = {
   async run(query, state) {
     const { uploadId, after, max } = query;
     const upload = await readUpload(query, state);
     if (upload === null) return { kind: 'no-such-upload' };
-    const rows = await state.range(partRange({ uploadId, after, limit: max + 1 }));
-    const parts = rows.slice(0, max).map((row): PartRecord => partCodec.decode(row.value));
-    return { kind: 'parts', upload, parts, isTruncated: max > 0 && rows.length > max };
+    const parts: ListedPart[] = [];
+    for (let last = after; parts.length <= max; ) {
+      const limit = Math.min(ROWS_MAX, max + 1 - parts.length);
+      const rows = await state.range(partRange({ uploadId, after: last, limit }));
+      for (const { value } of rows) {
+        const { uses: _uses, segments: _segments, ...part } = partCodec.decode(value);
+        parts.push(part);
+        last = part.partNumber;
+      }
+      if (rows.length < limit) break;
+    }
+    return { kind: 'parts', upload, parts: parts.slice(0, max), isTruncated: max > 0 && parts.length > max };
   },
 };
 

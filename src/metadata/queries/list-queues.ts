@@ -42,6 +42,17 @@ export const listEndedLinks: QuerySpec<QueryOf<'list-ended-links'>, ResultOf<'li
   },
 };
 
+export const listEndedUploads: QuerySpec<QueryOf<'list-ended-uploads'>, ResultOf<'list-ended-uploads'>> = {
+  async run({ fromMs, limit }, state) {
+    const range = timeRange({ table: TABLES.endedUploads, fromMs, toMs: END_OF_TIME_MS, limit });
+    const ended = (await state.range(range)).map(({ key }) => ({
+      endedAtMs: readU48(key),
+      uploadId: toHex(key.subarray(6)) as UploadId,
+    }));
+    return { ended };
+  },
+};
+
 export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
   async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
     const toMs = Math.max(0, nowMs - olderThanMs);

@@ -145,6 +145,11 @@ function refusalOf(
       });
     case 'too-large':
       return new AppError('EntityTooLarge', { fields: { MaxSizeAllowed: LIMITS.objectBytesMax } });
+    case 'too-many-segments': {
+      const message =
+        'The parts of the upload are copies of more pieces of other objects than one object may be made of. Upload some of them with their bytes, or abort the upload.';
+      return new AppError('InvalidRequest', { message });
+    }
     case 'size-mismatch': {
       const message = `The provided 'x-amz-mp-object-size' header value ${input.expected.sizeBytes} does not match what was computed`;
       return new AppError('InvalidRequest', { message });

@@ -3,7 +3,7 @@ import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { escapeXml } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
-import type { PartRecord } from '../../../../model/records/rows.ts';
+import type { ListedPart } from '../../../../ports/metadata-queries.ts';
 import { parseCount, parseNumberMarker, parseUploadId } from '../../arguments.ts';
 import { checksumXml } from '../../checksum-headers.ts';
 import { identityXml } from '../../list-xml.ts';
@@ -55,6 +55,6 @@ export const listParts = defineOperation({
   },
 });
 
-function partXml(part: PartRecord): string {
+function partXml(part: ListedPart): string {
   return `<Part><PartNumber>${part.partNumber}</PartNumber><LastModified>${isoSeconds(part.modifiedAtMs)}</LastModified><ETag>&quot;${part.etag}&quot;</ETag><Size>${part.sizeBytes}</Size>${checksumXml(part.checksum)}</Part>`;
 }
