@@ -239,6 +239,12 @@ describe.each([
     expect(kv.usage().liveBytes).toBeGreaterThan(9_000);
     expect(kv.usage().pendingReclaimBytes).toBeGreaterThanOrEqual(0);
   });
+
+  test('where nothing was deleted there is nothing to turn over', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1')]);
+    expect(await kv.turnOver(new AbortController().signal)).toBe(false);
+  });
 });
 
 describe('memory, as a failing disk', () => {
