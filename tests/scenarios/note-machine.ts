@@ -122,10 +122,13 @@ const breakDown: CommandSpec<Record<never, never>, never> = {
 
 const readNote: QuerySpec<{ bucketId: string; key: string }, { text: string | null }> = {
   async run({ bucketId, key }, state) {
-    const note = decode<Note>((await state.rows([noteRow(bucketId, key)]))[0]);
-    if (note === undefined) return { text: null };
-    const [text] = await state.rows([textRow(note.textId)]);
-    return { text: text === undefined ? null : fromUtf8(text) };
+    for (;;) {
+      const note = decode<Note>((await state.rows([noteRow(bucketId, key)]))[0]);
+      if (note === undefined) return { text: null };
+      const [text] = await state.rows([textRow(note.textId)]);
+      // The note may have been replaced between the two reads, and its text be gone: look again.
+      if (text !== undefined) return { text: fromUtf8(text) };
+    }
   },
 };
 
