@@ -30,7 +30,7 @@ export interface ObjectKeys {
 }
 
 const HEADERS_PURPOSE = 'holdfast object headers';
-const HEADERS_FORMAT = 2;
+const HEADERS_FORMAT = 1;
 
 /** User metadata as pairs: as the names of a map, MessagePack readers alter some of them ("__proto__"). */
 type PackedHeaders = Omit<ObjectHeaders, 'userMetadata'> & { userMetadata: [name: string, value: string][] };
