@@ -337,8 +337,8 @@ describe('targets and features', () => {
   });
 
   test.each([
-    { 'if-none-match': '*' },
-    { 'if-match': '"x"' },
+    { 'if-unmodified-since': 'Sun, 06 Nov 1994 08:49:37 GMT' },
+    { 'x-amz-copy-source-if-match': '"x"' },
     { 'x-amz-acl': 'public-read' },
     { 'x-amz-tagging': 'a=b' },
     { 'x-amz-server-side-encryption': 'aws:kms' },

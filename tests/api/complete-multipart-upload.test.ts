@@ -255,9 +255,9 @@ const REFUSED: Refused[] = [
   ['no XML', (upload) => sendBody(upload, 'parts: 1, 2'), { status: 400, code: 'MalformedXML' }],
   ['another root', (upload) => sendBody(upload, '<Delete/>'), { status: 400, code: 'MalformedXML' }],
   [
-    'a condition',
-    (upload, parts) => sendComplete(api, upload, parts, { 'if-none-match': '*' }),
-    { status: 501, code: 'NotImplemented' },
+    'a condition that does not hold',
+    (upload, parts) => sendComplete(api, upload, parts, { 'if-match': '*' }),
+    { status: 404, code: 'NoSuchKey' },
   ],
 ];
 

@@ -171,10 +171,10 @@ test.each<[string, () => string, Record<string, string>, Parameters<typeof expec
     { status: 400, code: 'MetadataTooLarge' },
   ],
   [
-    'a condition on the source',
+    'a condition on the source that does not hold',
     () => `${bucket}/source`,
     { 'x-amz-copy-source-if-match': `"0"` },
-    { status: 501, code: 'NotImplemented' },
+    { status: 412, code: 'PreconditionFailed', Condition: 'x-amz-copy-source-If-Match' },
   ],
   [
     'another owner of the source expected',

@@ -46,13 +46,17 @@ test.each([
   await remove('stays');
 });
 
-test('conditions are not ignored', async () => {
+test('conditions that cannot be read are refused, and others than its own', async () => {
   await api.put(bucket, 'stays', 'x');
-  const path = `/${bucket}/stays`;
+  const send = (headers: Record<string, string>) =>
+    api.send({ method: 'DELETE', path: `/${bucket}/stays`, headers });
   for (const name of ['if-match', 'x-amz-if-match-size', 'x-amz-if-match-last-modified-time']) {
-    const answer = await api.send({ method: 'DELETE', path, headers: { [name]: '1' } });
-    expectError(answer, { status: 501, code: 'NotImplemented' });
+    const refused = { status: 400, code: 'InvalidArgument', ArgumentName: name } as const;
+    expectError(await send({ [name]: 'not one' }), refused);
   }
+  const missing = { status: 501, code: 'NotImplemented' } as const;
+  expectError(await send({ 'if-none-match': '"x"' }), missing);
+  expectError(await send({ 'if-match': '"x", "y"' }), missing);
   expect(await api.keysOf(bucket)).toEqual(['stays']);
   await remove('stays');
 });

@@ -121,7 +121,8 @@ test.each<[string, string, Record<string, string> | undefined, Parameters<typeof
   ['no object', list(''), undefined, { status: 400, code: 'MalformedXML' }],
   ['1001 objects', list(object('a').repeat(1001)), undefined, { status: 400, code: 'MalformedXML' }],
   ['an empty key', list(object('') + object('a')), undefined, { status: 400, code: 'MalformedXML' }],
-  ['a condition', list(object('a', '<ETag>"0"</ETag>')), undefined, { status: 501, code: 'NotImplemented' }],
+  ['an ETag that is none', list(object('a', '<ETag/>')), undefined, { status: 400, code: 'MalformedXML' }],
+  ['a negative size', list(object('a', '<Size>-1</Size>')), undefined, { status: 400, code: 'MalformedXML' }],
 ])('%s is refused, and nothing goes', async (_name, body, headers, expected) => {
   await api.put(bucket, 'a', 'x');
   expectError(await remove(body, headers), expected);

@@ -121,9 +121,9 @@ test.each<[string, Parameters<typeof copyPart>[1], Parameters<typeof expectError
   ['no source', { source: '' }, { status: 400, code: 'InvalidArgument', ArgumentName: 'x-amz-copy-source' }],
   ['a missing source bucket', { source: 'no-such-bucket-here/x' }, { status: 404, code: 'NoSuchBucket' }],
   [
-    'a condition on the source',
-    { headers: { 'x-amz-copy-source-if-none-match': '"0"' } },
-    { status: 501, code: 'NotImplemented' },
+    'a source that is still the one known',
+    { headers: { 'x-amz-copy-source-if-none-match': '*' } },
+    { status: 412, code: 'PreconditionFailed', Condition: 'x-amz-copy-source-If-None-Match' },
   ],
   [
     'a source that is no longer the one meant',

@@ -371,7 +371,9 @@ def check_typed_errors():
                          aws_access_key_id=os.environ["AWS_ACCESS_KEY_ID"])
     equal(error_of(wrong.list_buckets), ("SignatureDoesNotMatch", 403))
     equal(error_of(s3.get_bucket_tagging, Bucket=bucket), ("NotImplemented", 501))
-    equal(error_of(s3.put_object, Bucket=bucket, Key="k", Body=b"x", IfNoneMatch="*"), ("NotImplemented", 501))
+    s3.put_object(Bucket=bucket, Key="once", Body=b"x", IfNoneMatch="*")
+    equal(error_of(s3.put_object, Bucket=bucket, Key="once", Body=b"x", IfNoneMatch="*"), ("PreconditionFailed", 412))
+    s3.delete_object(Bucket=bucket, Key="once")
     equal(error_of(s3.put_object, Bucket=bucket, Key="k", Body=b"x", ACL="public-read"), ("NotImplemented", 501))
     equal(error_of(s3.head_object, Bucket=bucket, Key="k"), ("404", 404))
     stranger = {"Bucket": bucket, "ExpectedBucketOwner": "123456789012"}

@@ -46,9 +46,25 @@ test('1000 objects are taken', () => {
   expect(parseDeleteBody(document(object('a').repeat(1000))).entries).toHaveLength(1000);
 });
 
-test.each(['ETag', 'LastModifiedTime', 'Size'])('a condition by %s is not ignored', (name) => {
-  expect(() => parseDeleteBody(document(object('a', `<${name}>1</${name}>`)))).toThrowError(
-    refusal('NotImplemented'),
+test('conditions per key, in the forms that SDKs write', () => {
+  const at = Date.UTC(1994, 10, 6, 8, 49, 37);
+  const more = (time: string) => `<ETag>"x"</ETag><LastModifiedTime>${time}</LastModifiedTime><Size>5</Size>`;
+  const times = ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z', '1994-11-06T08:49:37Z'];
+  const { entries } = parseDeleteBody(document(times.map((time) => object('a', more(time))).join('')));
+  const conditions = { ifMatch: 'x', ifMatchLastModifiedMs: at, ifMatchSizeBytes: 5 };
+  expect(entries).toEqual(times.map(() => ({ kind: 'item', key: 'a', conditions })));
+});
+
+test.each([
+  ['ETag', 'a b'],
+  ['ETag', ''],
+  ['LastModifiedTime', 'soon'],
+  ['LastModifiedTime', '1994-13-06T08:49:37Z'],
+  ['Size', '-1'],
+  ['Size', '1.5'],
+])('%s of %j: MalformedXML', (name, text) => {
+  expect(() => parseDeleteBody(document(object('a', `<${name}>${text}</${name}>`)))).toThrowError(
+    refusal('MalformedXML'),
   );
 });
 

@@ -2,8 +2,11 @@
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { type ObjectKey, parseObjectKey, type VersionId } from '../../model/names.ts';
+import { parseObjectKey } from '../../model/names.ts';
+import type { WriteConditions } from '../../model/preconditions.ts';
+import type { DeleteItem } from '../../ports/metadata-commands.ts';
 import { isVersionId } from './arguments.ts';
+import { readConditions } from './write-conditions.ts';
 import { readXmlBody, requiredText } from './xml-body.ts';
 
 export interface DeleteRequest {
@@ -12,14 +15,11 @@ export interface DeleteRequest {
 }
 
 export type DeleteEntry =
-  | { kind: 'item'; key: ObjectKey; versionId?: VersionId }
+  | ({ kind: 'item' } & DeleteItem)
   /** What cannot name anything that is stored: refused in the answer, beside the others' results. */
   | { kind: 'refused'; key: string; versionId?: string; code: 'KeyTooLongError' | 'NoSuchVersion' };
 
-/** Conditions per key: to come with conditional writes, and never ignored until then. */
-const CONDITIONS = ['ETag', 'LastModifiedTime', 'Size'];
-
-/** 1 to 1000 entries. MissingRequestBodyError, MalformedXML, NotImplemented for conditions. */
+/** 1 to 1000 entries. MissingRequestBodyError, MalformedXML. */
 export function parseDeleteBody(body: Uint8Array): DeleteRequest {
   if (body.length === 0) throw new AppError('MissingRequestBodyError');
   return readXmlBody(body, 'Delete', (root) => {
@@ -33,7 +33,6 @@ export function parseDeleteBody(body: Uint8Array): DeleteRequest {
 }
 
 function parseEntry(element: XmlElement): DeleteEntry {
-  if (element.children.some(({ name }) => CONDITIONS.includes(name))) throw new AppError('NotImplemented');
   const text = requiredText(element, 'Key');
   const key = parseObjectKey(text);
   if (key === undefined) throw new XmlError('an empty Key');
@@ -42,8 +41,20 @@ function parseEntry(element: XmlElement): DeleteEntry {
     const refused: DeleteEntry = { kind: 'refused', key: text, code: 'KeyTooLongError' };
     return versionId === undefined ? refused : { ...refused, versionId };
   }
-  if (versionId === undefined) return { kind: 'item', key };
-  if (isVersionId(versionId)) return { kind: 'item', key, versionId };
+  const conditions = parseConditions(element);
+  const item: DeleteEntry = { kind: 'item', key, ...(conditions && { conditions }) };
+  if (versionId === undefined) return item;
+  if (isVersionId(versionId)) return { ...item, versionId };
   // AWS takes any text, the empty one too, for a version that does not exist.
   return { kind: 'refused', key, versionId, code: 'NoSuchVersion' };
+}
+
+/** s3-behaviour 26. */
+function parseConditions(element: XmlElement): WriteConditions | undefined {
+  const given = {
+    ifMatch: textOf(element, 'ETag'),
+    ifMatchLastModifiedMs: textOf(element, 'LastModifiedTime'),
+    ifMatchSizeBytes: textOf(element, 'Size'),
+  };
+  return readConditions(given, (condition, text) => new XmlError(`${condition} of ${text}`));
 }

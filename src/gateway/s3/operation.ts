@@ -82,6 +82,8 @@ export interface OperationRow<Input> {
   readonly bodyBytesMax?: number;
   /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */
   readonly claims?: readonly string[];
+  /** Conditional headers that it decides; where others carry them, they are refused (screen-headers.ts). */
+  readonly conditions?: readonly string[];
   /** `none`: no credentials are looked at (OPTIONS). */
   readonly auth?: 'signed' | 'none';
   /** False where the bucket need not exist (CreateBucket, ListBuckets, OPTIONS). Default true above service level. */

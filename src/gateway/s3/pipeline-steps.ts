@@ -92,7 +92,7 @@ export function matchOperation(
   record.operation = row.name;
   if (!('run' in row)) throw new AppError('NotImplemented');
   record.logName = row.logName;
-  if (row.auth !== 'none') screenHeaders(row.match, headers);
+  if (row.auth !== 'none') screenHeaders(row, headers);
   return { row, headers };
 }
 

@@ -7,9 +7,9 @@ const GET = { method: 'GET', on: 'object' } as const;
 const DELETE = { method: 'DELETE', on: 'object' } as const;
 const CREATE = { method: 'PUT', on: 'bucket' } as const;
 
-function answer(match: Parameters<typeof screenHeaders>[0], name: string, value: string): string {
+function answer(match: Parameters<typeof screenHeaders>[0]['match'], name: string, value: string): string {
   try {
-    screenHeaders(match, { host: 'h', [name]: value });
+    screenHeaders({ match }, { host: 'h', [name]: value });
   } catch (error) {
     if (error instanceof AppError) return `${error.status} ${error.code} ${error.fields.Header}`;
     throw error;
@@ -61,4 +61,10 @@ test.each([
   [PUT, 'if-range', 'x'],
 ] as const)('%j: %s %s passes', (match, name, value) => {
   expect(answer(match, name, value)).toBe('passes');
+});
+
+test('conditions that the operation decides pass, and no others', () => {
+  const row = { match: PUT, conditions: ['if-match'] };
+  expect(() => screenHeaders(row, { 'if-match': '"x"' })).not.toThrow();
+  expect(() => screenHeaders(row, { 'if-none-match': '*' })).toThrow(AppError);
 });

@@ -16,6 +16,7 @@ import { queryUpload } from '../../find-upload.ts';
 import { percentEncode } from '../../list-xml.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
 type Complete = CommandOf<'complete-upload'>;
 type Completed = Extract<OutcomeOf<'complete-upload'>, { kind: 'committed' }>;
@@ -28,6 +29,7 @@ interface CompleteInput {
   parts: Complete['parts'];
   expected: NonNullable<Complete['expected']>;
   checksumType: ChecksumType | undefined;
+  conditions: Complete['conditions'] | undefined;
 }
 
 export const completeMultipartUpload = defineOperation({
@@ -37,6 +39,7 @@ export const completeMultipartUpload = defineOperation({
   event: 's3:ObjectCreated:CompleteMultipartUpload',
   body: 'xml',
   checksumOf: 'object',
+  conditions: WRITE_CONDITION_HEADERS,
   bodyBytesMax: LIMITS.completeBodyBytesMax,
   errors: [
     'BadDigest',
@@ -47,7 +50,9 @@ export const completeMultipartUpload = defineOperation({
     'InvalidPartOrder',
     'InvalidRequest',
     'MalformedXML',
+    'NoSuchKey',
     'NoSuchUpload',
+    'PreconditionFailed',
   ],
   differences:
     'A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',
@@ -61,6 +66,7 @@ export const completeMultipartUpload = defineOperation({
       parts: parseCompleteBody(request.xmlBody),
       expected: parseExpected(request.headers),
       checksumType: parseChecksumType(request.headers),
+      conditions: parseWriteConditions(request.headers),
     };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
@@ -83,7 +89,7 @@ function parseExpected(headers: OperationRequest['headers']): CompleteInput['exp
 }
 
 async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
-  const { bucket, key, uploadId, parts, expected } = input;
+  const { bucket, key, uploadId, parts, expected, conditions } = input;
   const { homeShard, claim } = context.bucket();
   if (input.checksumType !== undefined) await requireChecksumType(context, input, input.checksumType);
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'complete-upload', {
@@ -92,6 +98,7 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
     uploadId,
     parts,
     expected,
+    ...(conditions && { conditions }),
   });
   if (value.kind !== 'committed') throw refusalOf(value, input);
   const text = s3Document(

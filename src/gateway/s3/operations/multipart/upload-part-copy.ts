@@ -11,12 +11,12 @@ import { answerWhenDone } from '../../answer-when-done.ts';
 import { invalidArgument, parsePartNumber, parseUploadId } from '../../arguments.ts';
 import { checksumXml } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
+import { COPY_CONDITION_HEADERS, parseCopyConditions, requireCopyConditions } from '../../copy-conditions.ts';
 import { parseCopySource } from '../../copy-source.ts';
 import { findUpload } from '../../find-upload.ts';
 import { copiedVersionHeader, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { parseCopyRange } from '../../ranges.ts';
-import { judgeRead, type Validators } from '../../read-conditions.ts';
 import { s3Document } from '../../vendor.ts';
 
 type PartCopyInput = ReturnType<typeof parse>;
@@ -26,6 +26,7 @@ export const uploadPartCopy = defineOperation({
   match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'], header: 'x-amz-copy-source' },
   logName: 'REST.COPY.PART',
   body: 'none',
+  conditions: COPY_CONDITION_HEADERS,
   errors: [
     'InvalidArgument',
     'InvalidRange',
@@ -51,7 +52,7 @@ function parse({ bucket, key, query, headers }: OperationRequest) {
     source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
     expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
     range: parseRange(headers['x-amz-copy-source-range']),
-    ifMatch: headers['x-amz-copy-source-if-match'],
+    sourceConditions: parseCopyConditions(headers),
   };
 }
 
@@ -72,7 +73,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   const upload = await findUpload(context, { key, uploadId });
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
-    requireMatch(version, input.ifMatch);
+    requireCopyConditions(input.sourceConditions, version);
     requireBytes(version.sizeBytes, range);
   };
   requireFit(source.found.version);
@@ -103,12 +104,6 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
     headers: copiedVersionHeader(source, part),
     body: { kind: 'xml', text },
   };
-}
-
-/** Every part of a managed copy names the ETag with which the copy began, so that no other version slips in. */
-function requireMatch(version: Validators, ifMatch: string | undefined): void {
-  if (ifMatch === undefined || judgeRead({ 'if-match': ifMatch }, version).kind === 'met') return;
-  throw new AppError('PreconditionFailed', { fields: { Condition: 'x-amz-copy-source-If-Match' } });
 }
 
 /** s3-behaviour 32: a range beyond the source is InvalidRange. A part holds 5 GiB at most. */

@@ -4,16 +4,18 @@ import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
 import type { AccountId } from '../../../../model/names.ts';
-import type { ObjectHeaders } from '../../../../model/version.ts';
+import type { ObjectHeaders, VersionRecord } from '../../../../model/version.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
 import { invalidArgument } from '../../arguments.ts';
 import { checksumXml, parseChecksumAlgorithm } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
+import { COPY_CONDITION_HEADERS, parseCopyConditions, requireCopyConditions } from '../../copy-conditions.ts';
 import { parseCopySource } from '../../copy-source.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { copiedVersionHeader, type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
 type CopyInput = ReturnType<typeof parse>;
 
@@ -23,7 +25,15 @@ export const copyObject = defineOperation({
   logName: 'REST.COPY.OBJECT',
   event: 's3:ObjectCreated:Copy',
   body: 'none',
-  errors: ['InvalidArgument', 'InvalidRequest', 'MetadataTooLarge', 'NoSuchKey', 'NoSuchVersion'],
+  conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
+  errors: [
+    'InvalidArgument',
+    'InvalidRequest',
+    'MetadataTooLarge',
+    'NoSuchKey',
+    'NoSuchVersion',
+    'PreconditionFailed',
+  ],
   differences: 'Any size in one request: only metadata is written.',
   parse,
   access: ({ resource }) => [['s3:PutObject', resource]],
@@ -37,6 +47,8 @@ function parse(request: OperationRequest) {
     resource: objectArn({ bucket, key }),
     source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
     expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
+    conditions: parseWriteConditions(headers),
+    sourceConditions: parseCopyConditions(headers),
     replacement: parseReplacement(headers),
     checksumAlgorithm: parseChecksumAlgorithm(headers),
     // Naming a class or an encryption is a change to AWS, also when it is the one that the object has.
@@ -58,8 +70,10 @@ function parseReplacement(headers: OperationRequest['headers']): ObjectHeaders |
 }
 
 async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
-  const { key, replacement, checksumAlgorithm } = input;
+  const { key, conditions, replacement, checksumAlgorithm } = input;
   const source = await openCopySource(context, input.source, input.expectedOwner);
+  const requireFit = (version: VersionRecord) => requireCopyConditions(input.sourceConditions, version);
+  requireFit(source.found.version);
   requireChange(context, input, source);
   const { versionId } = source;
   const written = await context.objects.copyObject({
@@ -68,6 +82,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
       bucket: source.bucketRow,
       key: source.key,
       found: source.found,
+      requireFit,
       ...(versionId !== undefined && { versionId }),
     },
     bucket: context.bucket(),
@@ -75,6 +90,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     owner: context.account().accountId,
     ...(replacement && { headers: replacement }),
     ...(checksumAlgorithm && { checksumAlgorithm }),
+    ...(conditions && { conditions }),
     signal: context.signal,
   });
   const text = s3Document(

@@ -1,9 +1,11 @@
 // DELETE of an object, or of one version of it. What a delete means in each state of versioning is decided in the
 // shard (metadata/commands/delete-version.ts).
 import { must } from '../../../../lib/assert.ts';
+import type { DeleteItem } from '../../../../ports/metadata-commands.ts';
 import { parseVersionId } from '../../arguments.ts';
 import { requireDeleted } from '../../delete-outcome.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { DELETE_CONDITION_HEADERS, parseDeleteConditions } from '../../write-conditions.ts';
 
 export const deleteObject = defineOperation({
   name: 'DeleteObject',
@@ -12,10 +14,16 @@ export const deleteObject = defineOperation({
   event: 's3:ObjectRemoved:Delete',
   body: 'none',
   claims: ['versionId'],
-  errors: ['InvalidArgument'],
-  parse: ({ bucket, key, query }) => {
+  conditions: DELETE_CONDITION_HEADERS,
+  errors: ['InvalidArgument', 'PreconditionFailed'],
+  parse: ({ bucket, key, query, headers }) => {
     const versionId = parseVersionId(query.get('versionId'));
-    const item = versionId === undefined ? { key } : { key, versionId };
+    const conditions = parseDeleteConditions(headers);
+    const item: DeleteItem = {
+      key,
+      ...(versionId !== undefined && { versionId }),
+      ...(conditions && { conditions }),
+    };
     return { item, resource: objectArn({ bucket, key }) };
   },
   access: ({ item, resource }) => [

@@ -21,7 +21,7 @@ export const deleteObjects = defineOperation({
   logName: 'REST.POST.MULTI_OBJECT_DELETE',
   body: 'xml',
   bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
-  errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError', 'NotImplemented'],
+  errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
   parse: ({ bucket, headers, xmlBody }) => {
     if (!hasBodyDigest(headers)) {
       throw new AppError('InvalidRequest', {

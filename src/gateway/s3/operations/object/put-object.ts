@@ -4,6 +4,7 @@ import { LIMITS } from '../../../../model/limits.ts';
 import { addChecksum } from '../../checksum-headers.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
 export const putObject = defineOperation({
   name: 'PutObject',
@@ -11,7 +12,18 @@ export const putObject = defineOperation({
   logName: 'REST.PUT.OBJECT',
   event: 's3:ObjectCreated:Put',
   body: 'stream',
-  errors: ['BadDigest', 'EntityTooLarge', 'IncompleteBody', 'MetadataTooLarge', 'XAmzContentSHA256Mismatch'],
+  conditions: WRITE_CONDITION_HEADERS,
+  errors: [
+    'BadDigest',
+    'EntityTooLarge',
+    'IncompleteBody',
+    'InvalidArgument',
+    'MetadataTooLarge',
+    'NoSuchKey',
+    'PreconditionFailed',
+    'XAmzContentSHA256Mismatch',
+  ],
+  differences: 'If-None-Match takes an ETag, too. A list of ETags in a condition of a write is 501.',
   parse: (request) => {
     const { bucket, key, body } = request;
     if (body.sizeBytes > LIMITS.putBytesMax) {
@@ -19,10 +31,16 @@ export const putObject = defineOperation({
         fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
       });
     }
-    return { key, resource: objectArn({ bucket, key }), headers: parseObjectHeaders(request.headers), body };
+    return {
+      key,
+      resource: objectArn({ bucket, key }),
+      headers: parseObjectHeaders(request.headers),
+      conditions: parseWriteConditions(request.headers),
+      body,
+    };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
-  async run(context, { key, headers, body }) {
+  async run(context, { key, headers, conditions, body }) {
     const written = await context.objects.putObject({
       calls: context.metadata,
       bucket: context.bucket(),
@@ -30,6 +48,7 @@ export const putObject = defineOperation({
       owner: context.account().accountId,
       headers,
       body,
+      ...(conditions && { conditions }),
       signal: context.signal,
     });
     context.record.objectSizeBytes = written.sizeBytes;

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { AppError } from '../../model/errors.ts';
+import { parseDeleteConditions, parseWriteConditions } from './write-conditions.ts';
+
+test.each([
+  [{}, undefined],
+  [{ 'if-match': '"x"' }, { ifMatch: 'x' }],
+  [{ 'if-match': 'x' }, { ifMatch: 'x' }],
+  [{ 'if-match': ' * ' }, { ifMatch: '*' }],
+  [{ 'if-match': 'W/"x"' }, { ifMatch: 'W/"x"' }],
+  [{ 'if-none-match': '"x"' }, { ifNoneMatch: 'x' }],
+  [{ 'if-none-match': 'W/"x"' }, { ifNoneMatch: 'x' }],
+  [
+    { 'if-match': '"x"', 'if-none-match': '*' },
+    { ifMatch: 'x', ifNoneMatch: '*' },
+  ],
+])('of a write: %j', (headers, conditions) => {
+  expect(parseWriteConditions(headers as Record<string, string>)).toEqual(conditions);
+});
+
+test('of a delete', () => {
+  const headers = {
+    'if-match': '"x"',
+    'x-amz-if-match-last-modified-time': 'Sun, 06 Nov 1994 08:49:37 GMT',
+    'x-amz-if-match-size': '0',
+  };
+  const ifMatchLastModifiedMs = Date.UTC(1994, 10, 6, 8, 49, 37);
+  expect(parseDeleteConditions(headers)).toEqual({
+    ifMatch: 'x',
+    ifMatchLastModifiedMs,
+    ifMatchSizeBytes: 0,
+  });
+});
+
+test.each([
+  ['if-match', '', 'InvalidArgument'],
+  ['if-none-match', 'a b', 'InvalidArgument'],
+  ['if-none-match', '"a", "b"', 'NotImplemented'],
+])('%s: %j is %s', (name, value, code) => {
+  try {
+    parseWriteConditions({ [name]: value });
+  } catch (error) {
+    expect(error).toBeInstanceOf(AppError);
+    expect(error).toMatchObject({ code });
+    return;
+  }
+  expect.fail('it was taken');
+});
