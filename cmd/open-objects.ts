@@ -16,7 +16,7 @@ export function createBuffers({ storage, memory }: Config): ChunkBuffers {
 
 export function openObjects(
   { config, log, telemetry, clock, random, closing }: Surroundings,
-  { chunks, keyring, reserve, fenceOf }: Stores,
+  { chunks, keyring, fenceOf }: Stores,
   buffers: ChunkBuffers,
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
@@ -28,6 +28,5 @@ export function openObjects(
       chunkSizeBytes: config.storage.chunkSizeBytes,
     },
     bodyBufferBytes: config.memory.bodyBufferBytes,
-    admitToDisk: (sizeBytes) => reserve.admit(sizeBytes),
   });
 }

@@ -7,6 +7,7 @@ import { MASTER_KEYS_FILE, openFileKeyring } from '../src/adapters/file-keyring.
 import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/adapters/loopback-metadata.ts';
 import { must } from '../src/lib/assert.ts';
+import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../src/metadata/table.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
 import type { KeyringPort } from '../src/ports/keyring.ts';
@@ -15,7 +16,7 @@ import type { TimeJumps } from '../src/ports/time-jumps.ts';
 import type { Worker } from '../src/ports/worker.ts';
 import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
-import { createDiskReserve, type DiskReserve } from '../src/storage/disk-reserve.ts';
+import { createDiskReserve } from '../src/storage/disk-reserve.ts';
 import { createReclaim } from '../src/storage/reclaim.ts';
 import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
@@ -32,7 +33,6 @@ export interface Stores {
   /** Background work of the stores themselves. */
   storeWorkers: readonly Worker[];
   chunks: ChunkPort;
-  reserve: DiskReserve;
   /** Deleted, but still on the disk. */
   pendingReclaimBytes(): Promise<number>;
   /** In whose name chunks of a shard are dropped (R21). */
@@ -64,6 +64,7 @@ export async function openStores(
   closing.defer(() => shards.close());
   warnOfTimeJump(log, shards.timeJumps);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const metadata = refuseGrowth(shards, reserve);
   const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
   const pendingChunkBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const pendingBodyBytes = async () => metadataKv.usage().pendingReclaimBytes;
@@ -78,14 +79,13 @@ export async function openStores(
     isFirstStart: dataDir.isNew,
     root,
     keyring,
-    metadata: config.metadata.forceLoopback ? createLoopbackMetadata({ metadata: shards, random }) : shards,
+    metadata: config.metadata.forceLoopback ? createLoopbackMetadata({ metadata, random }) : metadata,
     storeWorkers: [
       ...shards.workers,
       createReclaim({ ...how, name: 'reclaim-chunks', kv: chunkKv, pendingBytes: pendingChunkBytes }),
       createReclaim({ ...how, name: 'reclaim-metadata', kv: metadataKv, pendingBytes: pendingBodyBytes }),
     ],
     chunks,
-    reserve,
     pendingReclaimBytes: async () => (await pendingChunkBytes()) + (await pendingBodyBytes()),
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),
     timeJumps: shards.timeJumps,

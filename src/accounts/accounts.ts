@@ -178,6 +178,8 @@ function settle<T>(reply: Reply<T>): T {
       return reply.value;
     case 'busy':
       throw new AppError('SlowDown');
+    case 'full':
+      throw new AppError('InsufficientStorage');
     case 'unknown':
       throw new AppError('ServiceUnavailable');
     case 'stale-bucket':

@@ -1,11 +1,6 @@
 // How much room a folder's file system has. What too little of it means is for its users to say.
 import { statfs } from 'node:fs/promises';
-
-export interface DiskSpace {
-  /** What an ordinary process may still write: without the blocks kept for root. */
-  freeBytes: number;
-  totalBytes: number;
-}
+import type { DiskSpace } from '../ports/disk-reserve.ts';
 
 export async function readDiskSpace(folder: string): Promise<DiskSpace> {
   const { bavail, blocks, bsize } = await statfs(folder);

@@ -85,8 +85,10 @@ export const LIMITS = {
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
-  diskReserveBytesMin: 256 * MiB,
+  diskReserveBytesMin: 1 * GiB,
   diskReserveBytesMax: 8 * GiB,
+  /** Of small file systems, which the least reserve would fill. */
+  diskReserveShareMax: 0.25,
 
   drainMaxMs: 30 * SECOND,
 } as const;

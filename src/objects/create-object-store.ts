@@ -27,8 +27,6 @@ export interface ObjectStoreDeps {
   settings: ObjectSettings;
   /** Memory for the bodies in flight of all requests together. */
   bodyBufferBytes: number;
-  /** As DataPath.admitToDisk. */
-  admitToDisk(sizeBytes: number): Promise<void>;
   /** As DataPath.fenceOf. */
   fenceOf(shard: number): Fence;
 }

@@ -19,8 +19,6 @@ export interface DataPath {
   readonly buffers: ChunkBuffers;
   readonly times: ShardTimes;
   readonly settings: ObjectSettings;
-  /** Rejects with AppError InsufficientStorage when a body that lives with its metadata finds no room. */
-  admitToDisk(sizeBytes: number): Promise<void>;
   /** In whose name an abandoned body's chunks are dropped (R21). */
   fenceOf(shard: number): Fence;
 }

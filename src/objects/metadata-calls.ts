@@ -39,6 +39,7 @@ export function createMetadataCalls(deps: {
       const reply = await send(envelope);
       if (reply.kind === 'done') return reply;
       if (reply.kind === 'busy') throw notEvaluated(new AppError('SlowDown'));
+      if (reply.kind === 'full') throw notEvaluated(new AppError('InsufficientStorage'));
       if (reply.kind === 'unknown' || envelope.bucket === undefined) throw new AppError('ServiceUnavailable');
       try {
         envelope = { ...envelope, bucket: await deps.reauthorise(envelope.bucket, reply.bucket) };

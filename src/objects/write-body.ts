@@ -167,7 +167,6 @@ class BodyWriter {
   }
 
   async #sealInline(): Promise<void> {
-    await this.#path.admitToDisk(this.#layout.sizeBytes);
     const { sizeBytes } = this.#layout;
     const bytes = this.#chunkMemory(sizeBytes);
     this.#layOut(bytes, sizeBytes);

@@ -217,6 +217,7 @@ function answering(answer: (evaluate: () => Promise<Reply<unknown>>) => Promise<
 
 test.each([
   ['busy', { kind: 'busy' }, 'SlowDown'],
+  ['the disk is full', { kind: 'full' }, 'InsufficientStorage'],
   ['the bucket is another', { kind: 'stale-bucket', bucket: null, timeMs: 0 }, 'no bucket changes here'],
 ] as [string, Reply<never>, string][])(
   '%s: nothing was evaluated, nothing stays',
@@ -252,12 +253,11 @@ test('an unknown outcome keeps the data: the commit may have happened', async ()
   expect((await world.get('k')).equals(body)).toBe(true);
 });
 
-test('a full disk is InsufficientStorage, for inline bodies and chunks alike', async () => {
+test('a chunk that finds no room is InsufficientStorage, and its body goes', async () => {
   const full = async () => {
     throw new AppError('InsufficientStorage');
   };
   const world = await openObjectWorld({
-    admitToDisk: full,
     interceptChunks: (chunks) => ({
       put: (id, bytes) => (id.index < 2 ? chunks.put(id, bytes) : full()),
       get: (id) => chunks.get(id),
@@ -266,7 +266,6 @@ test('a full disk is InsufficientStorage, for inline bodies and chunks alike', a
       usage: () => chunks.usage(),
     }),
   });
-  expect(await codeOf(world.put('small', Buffer.from('x')))).toBe('InsufficientStorage');
   expect(await codeOf(world.put('large', randomBytes(20 * CHUNK_BYTES)))).toBe('InsufficientStorage');
   expect(await world.chunkCount()).toBe(0);
   expect(world.heldBytes()).toBe(0);

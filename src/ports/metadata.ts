@@ -33,6 +33,8 @@ export type Reply<T> =
   | { kind: 'stale-bucket'; bucket: BucketRecord | null; timeMs: number }
   /** Queues are full: 503 SlowDown. Nothing was evaluated. */
   | { kind: 'busy' }
+  /** The disk is at its reserve, and the command would grow: 507 InsufficientStorage. Nothing was evaluated (R20). */
+  | { kind: 'full' }
   /** The shard cannot say what became of it: 503 (R13). */
   | { kind: 'unknown' };
 

@@ -7,9 +7,9 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
+import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
-import type { DiskReserve } from './disk-reserve.ts';
 import {
   dataKey,
   decodeFence,
@@ -29,7 +29,7 @@ import {
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
   kv: KvPort;
-  reserve: DiskReserve;
+  reserve: DiskReservePort;
   clock: ClockPort;
   log: Logger;
 }
@@ -46,7 +46,7 @@ export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkPort> {
 
 class ChunkStore implements ChunkPort {
   readonly #kv: KvPort;
-  readonly #reserve: DiskReserve;
+  readonly #reserve: DiskReservePort;
   readonly #clock: ClockPort;
   readonly #log: Logger;
   /** Goes into every commit as an absolute row: commits apply in the order of the calls, so the last one is right. */
@@ -83,7 +83,8 @@ class ChunkStore implements ChunkPort {
     const [known] = await this.#kv.getMany('index', [indexKey(id)]);
     if (known !== undefined) return assertSame(id, decodeIndexRow(known), checksum);
     const { sizeBytes } = checksum;
-    await this.#reserve.admit(sizeBytes);
+    const hold = await this.#reserve.hold(sizeBytes);
+    if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
     const row = encodeIndexRow({ ...checksum, receivedAtMs: this.#clock.wallMs() });
     this.#count(1, sizeBytes);
@@ -98,6 +99,7 @@ class ChunkStore implements ChunkPort {
       throw error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
     } finally {
       this.#gate.leave(sizeBytes);
+      hold.release();
     }
   }
 

@@ -1,21 +1,12 @@
 // Refuses what grows before a file system is full, so that deletes, retention changes and the store's own upkeep still
-// have room (R20, architecture 5). It measures now and then, and counts what was let through in between.
-import { AppError } from '../model/errors.ts';
+// have room (R20, architecture 5). It measures now and then, and counts what it has let through beside that.
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
-
-export interface DiskSpace {
-  freeBytes: number;
-  totalBytes: number;
-}
-
-export interface DiskReserve {
-  /** Rejects with AppError InsufficientStorage when writing `sizeBytes` would touch the reserve. */
-  admit(sizeBytes: number): Promise<void>;
-  measure(): Promise<DiskSpace>;
-}
+import type { DiskReservePort, DiskSpace } from '../ports/disk-reserve.ts';
 
 const MEASURE_EVERY_MS = 1000;
+/** Nothing is refused by an older measure. */
+const REFUSE_BY_MS = 100;
 /** What is written takes its room twice for a while: in the log and in a table. */
 const ROOM_PER_BYTE = 2;
 
@@ -24,15 +15,20 @@ export function createDiskReserve(deps: {
   clock: ClockPort;
   /** Default: a share of the file system, within bounds (LIMITS). */
   reserveBytes?: number;
-}): DiskReserve {
+}): DiskReservePort {
   const { readSpace, clock } = deps;
-  let known: { space: DiskSpace; atMs: number; spentBytes: number } | undefined;
+  let known: { space: DiskSpace; atMs: number } | undefined;
   let measuring: Promise<DiskSpace> | undefined;
+  /** Of writes under way. */
+  let heldBytes = 0;
+  /** Of writes that have ended since the last measure. */
+  let writtenBytes = 0;
 
   function measure(): Promise<DiskSpace> {
     measuring ??= readSpace()
       .then((space) => {
-        known = { space, atMs: clock.monotonicMs(), spentBytes: 0 };
+        known = { space, atMs: clock.monotonicMs() };
+        writtenBytes = 0;
         return space;
       })
       .finally(() => {
@@ -41,21 +37,37 @@ export function createDiskReserve(deps: {
     return measuring;
   }
 
+  async function measureIfOlder(ageMs: number): Promise<void> {
+    if (known === undefined || clock.monotonicMs() - known.atMs > ageMs) await measure();
+  }
+
+  function hasRoom(neededBytes: number): boolean {
+    if (known === undefined) return false;
+    const { space } = known;
+    const leftBytes = space.freeBytes - heldBytes - writtenBytes - neededBytes;
+    return leftBytes >= (deps.reserveBytes ?? reserveOf(space));
+  }
+
   return {
     measure,
-    async admit(sizeBytes) {
-      if (known === undefined || clock.monotonicMs() - known.atMs > MEASURE_EVERY_MS) await measure();
-      if (known === undefined) return;
-      const { space } = known;
-      const neededBytes = known.spentBytes + sizeBytes * ROOM_PER_BYTE;
-      if (space.freeBytes - neededBytes < (deps.reserveBytes ?? reserveOf(space)))
-        throw new AppError('InsufficientStorage');
-      known.spentBytes = neededBytes;
+    async hold(sizeBytes) {
+      const neededBytes = sizeBytes * ROOM_PER_BYTE;
+      await measureIfOlder(MEASURE_EVERY_MS);
+      if (!hasRoom(neededBytes)) await measureIfOlder(REFUSE_BY_MS);
+      if (!hasRoom(neededBytes)) return undefined;
+      heldBytes += neededBytes;
+      return {
+        release() {
+          heldBytes -= neededBytes;
+          writtenBytes += neededBytes;
+        },
+      };
     },
   };
 }
 
 function reserveOf({ totalBytes }: DiskSpace): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;
-  return Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
+  const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
+  return Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax);
 }

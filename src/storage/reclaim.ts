@@ -2,10 +2,10 @@
 // (architecture 5): tells a store to turn over what it holds back, when enough has gathered or when it has waited long
 // enough. How a store does that is its own business; what may go at all is decided elsewhere (R31, R38).
 import type { ClockPort } from '../ports/clock.ts';
+import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
-import type { DiskReserve } from './disk-reserve.ts';
 
 const LOOK_EVERY_MS = 5000;
 /** Compaction needs time to do its part, and requests their share of the disk. Longer while nothing comes back. */
@@ -22,7 +22,7 @@ export interface ReclaimDeps {
   /** Deleted, but still on the disk. */
   pendingBytes(): Promise<number>;
   /** Of the store's file system. */
-  reserve: Pick<DiskReserve, 'measure'>;
+  reserve: Pick<DiskReservePort, 'measure'>;
   clock: ClockPort;
   log: Logger;
   /** Pending bytes from which it acts at once. */

@@ -76,7 +76,6 @@ export interface WorldOptions {
   /** Stands between the object store and the shards. */
   intercept?(metadata: MetadataPort): MetadataPort;
   interceptChunks?(chunks: ChunkPort): ChunkPort;
-  admitToDisk?(sizeBytes: number): Promise<void>;
 }
 
 export function sourceOf(
@@ -147,7 +146,6 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
     settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
     bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
-    admitToDisk: options.admitToDisk ?? (async () => {}),
     fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
   });
 

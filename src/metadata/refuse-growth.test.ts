@@ -1,0 +1,85 @@
+import { beforeEach, expect, test } from 'vitest';
+import {
+  BUCKET,
+  BUCKET_NAME,
+  type MetadataShards,
+  OWNER,
+  openMetadata,
+} from '../../tests/support/metadata-shards.ts';
+import type { BucketName, ObjectKey } from '../model/names.ts';
+import type { CommandName, CommandOf, MetadataPort, OutcomeOf, Reply } from '../ports/metadata.ts';
+import { refuseGrowth } from './refuse-growth.ts';
+
+let world: MetadataShards;
+let metadata: MetadataPort;
+let isFull: boolean;
+let heldBytes: number;
+const askedBytes: number[] = [];
+
+beforeEach(async () => {
+  world = await openMetadata();
+  await world.createBucket('enabled');
+  isFull = false;
+  heldBytes = 0;
+  askedBytes.length = 0;
+  metadata = refuseGrowth(world.shards, {
+    async hold(sizeBytes) {
+      askedBytes.push(sizeBytes);
+      if (isFull) return undefined;
+      heldBytes += sizeBytes;
+      return {
+        release() {
+          heldBytes -= sizeBytes;
+        },
+      };
+    },
+    measure: async () => ({ freeBytes: 0, totalBytes: 0 }),
+  });
+});
+
+const execute = <N extends CommandName>(name: N, command: CommandOf<N>): Promise<Reply<OutcomeOf<N>>> =>
+  metadata.execute({ shard: 0 }, name, command);
+
+test('what grows is refused unevaluated while the disk is full, and not before or after', async () => {
+  const name = 'another' as BucketName;
+  isFull = true;
+  expect(await execute('reserve-name', { name, owner: OWNER })).toEqual({ kind: 'full' });
+  isFull = false;
+  expect((await execute('reserve-name', { name, owner: OWNER })).kind).toBe('done');
+  expect(heldBytes).toBe(0);
+});
+
+test('deletes, settings and upkeep ask for no room', async () => {
+  await world.put('k');
+  isFull = true;
+  const key = 'k' as ObjectKey;
+  const deleted = await execute('delete-versions', { bucketId: BUCKET, owner: OWNER, items: [{ key }] });
+  expect(deleted).toMatchObject({ kind: 'done', value: { items: [{ kind: 'deleted' }] } });
+  expect((await execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' })).kind).toBe('done');
+  expect((await execute('tick', {})).kind).toBe('done');
+  expect(askedBytes).toEqual([]);
+  const page = { bucketId: BUCKET, prefix: '', max: 10 };
+  expect((await metadata.query({ shard: 0 }, 'list-objects', page)).kind).toBe('done');
+});
+
+test('a body that lives with its metadata asks for its own bytes', async () => {
+  const births = [{ body: new Uint8Array(50_000) }, {}];
+  const command = { data: { births, links: [] } } as unknown as CommandOf<'commit-version'>;
+  isFull = true;
+  expect(await execute('commit-version', command)).toEqual({ kind: 'full' });
+  expect(askedBytes[0]).toBeGreaterThan(50_000);
+  expect(askedBytes[0]).toBeLessThan(60_000);
+});
+
+test('room is given back when the command fails', async () => {
+  const broken = refuseGrowth(
+    { ...world.shards, execute: () => Promise.reject(new Error('broken')) },
+    {
+      hold: async () => ({ release: () => heldBytes++ }),
+      measure: async () => ({ freeBytes: 0, totalBytes: 0 }),
+    },
+  );
+  const command = { name: BUCKET_NAME, owner: OWNER };
+  await expect(broken.execute({ shard: 0 }, 'reserve-name', command)).rejects.toThrow('broken');
+  expect(heldBytes).toBe(1);
+});

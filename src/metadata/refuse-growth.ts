@@ -1,0 +1,72 @@
+// Below the reserve of its disk a metadata node refuses what grows, and goes on with deletes, settings and its own
+// upkeep (R20). Here alone stands which command is which; how much room there is, is storage/disk-reserve.ts's.
+import type { DiskReservePort } from '../ports/disk-reserve.ts';
+import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
+import type { DataGrant } from '../ports/metadata-commands.ts';
+
+/** Rows of one command, roughly: a version, its links, an outcome. */
+const ROWS_BYTES = 4096;
+const ROW_BYTES = 256;
+
+const GOES_ON = 0;
+
+/** Bytes that a command adds for good. */
+const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) => number) } = {
+  'create-account': () => ROWS_BYTES,
+  'set-account': GOES_ON,
+  'delete-account': GOES_ON,
+  // The first step of a new bucket decides for the others.
+  'reserve-name': () => ROWS_BYTES,
+  'activate-name': GOES_ON,
+  'forget-name': GOES_ON,
+
+  'create-bucket': GOES_ON,
+  'delete-bucket': GOES_ON,
+  'set-versioning': GOES_ON,
+  'commit-version': ({ data }) => dataBytes(data),
+  'recommit-version': () => ROWS_BYTES,
+  // A delete marker is a row more, and yet a delete.
+  'delete-versions': GOES_ON,
+  'create-upload': () => ROWS_BYTES,
+  'commit-part': ({ data }) => dataBytes(data),
+  'complete-upload': ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
+  'abort-upload': GOES_ON,
+
+  // Of a copy; what follows it settles what is there already.
+  'claim-links': ({ blobIds }) => ROWS_BYTES + blobIds.length * ROW_BYTES,
+  'release-parts': GOES_ON,
+  'release-links': GOES_ON,
+  'settle-claims': GOES_ON,
+  'release-manifest-page': GOES_ON,
+  'condemn-blobs': GOES_ON,
+  'erase-blobs': GOES_ON,
+  'finish-outbox': GOES_ON,
+  'expire-uploads': GOES_ON,
+  'forget-completed-uploads': GOES_ON,
+  'rewrap-keys': GOES_ON,
+  tick: GOES_ON,
+};
+
+function dataBytes({ births, links }: DataGrant): number {
+  const bodyBytes = births.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
+  return bodyBytes + ROWS_BYTES + links.length * ROW_BYTES;
+}
+
+/** The port of a node, with commands that grow answered `full` when its disk has no room for them. */
+export function refuseGrowth(metadata: MetadataPort, reserve: DiskReservePort): MetadataPort {
+  return {
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    async execute(envelope, name, command) {
+      const growth = GROWTH[name];
+      if (growth === GOES_ON) return metadata.execute(envelope, name, command);
+      const hold = await reserve.hold(growth(command));
+      if (hold === undefined) return { kind: 'full' };
+      try {
+        return await metadata.execute(envelope, name, command);
+      } finally {
+        hold.release();
+      }
+    },
+  };
+}

@@ -1,0 +1,20 @@
+// The room of a file system that is kept for deletes, retention changes and the store's own upkeep (R20). What grows asks
+// before it writes; contract and measure of it are storage/disk-reserve.ts.
+
+export interface DiskSpace {
+  /** What an ordinary process may still write: without the blocks kept for root. */
+  freeBytes: number;
+  totalBytes: number;
+}
+
+/** Room set aside for one write. */
+export interface DiskHold {
+  /** The write has ended, well or not. */
+  release(): void;
+}
+
+export interface DiskReservePort {
+  /** Undefined when a write of `sizeBytes` would touch the reserve: it must not begin. */
+  hold(sizeBytes: number): Promise<DiskHold | undefined>;
+  measure(): Promise<DiskSpace>;
+}
