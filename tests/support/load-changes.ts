@@ -73,7 +73,7 @@ function put(kind: string, sizeOf: (random: number) => number): MakeChange {
 }
 
 const putSmall = put('put small', (random) => random * 64 * KiB);
-const putChunked = put('put chunked', (random) => MiB + random * 3 * MiB);
+const putChunked = put('put chunked', (random) => 64 * KiB + random * 2 * MiB);
 const putPartSource = put('put', () => PART_SOURCE_BYTES);
 
 async function createUpload(worker: Worker, key: KeyState, label: string): Promise<string> {

@@ -22,8 +22,15 @@ export interface Load {
   verify(access: Access): Promise<string[]>;
   /** Deletes every key of the load and aborts every upload. */
   clear(access: Access): Promise<void>;
-  /** Acknowledged requests by kind. */
-  readonly counts: Map<string, number>;
+  /** Changes and reads by kind. */
+  readonly begun: Counts;
+  readonly acknowledged: Counts;
+}
+
+type Counts = Map<string, number>;
+
+function count(counts: Counts, kind: string): void {
+  counts.set(kind, (counts.get(kind) ?? 0) + 1);
 }
 
 interface Found {
@@ -33,7 +40,7 @@ interface Found {
 
 export function createLoad(options: { seed: string; workerCount: number }): Load {
   const values = new Map<string, () => Buffer>();
-  const counts = new Map<string, number>();
+  const tally = { begun: new Map<string, number>(), acknowledged: new Map<string, number>() };
   const random = seededNumbers(`load:${options.seed}`);
   const keysOf = (name: string): KeyState[] =>
     Array.from({ length: KEYS_PER_WORKER }, (_, index) => ({
@@ -44,10 +51,9 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
     const name = `worker ${index}`;
     return { name, keys: keysOf(name) };
   });
-  const count = (kind: string) => counts.set(kind, (counts.get(kind) ?? 0) + 1);
 
   return {
-    counts,
+    ...tally,
     async prepare(access) {
       for (const bucket of BUCKETS) await send(access, { method: 'PUT', path: `/${bucket}` });
     },
@@ -57,7 +63,7 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
         const agent = new Agent({ keepAlive: true, maxSockets: 2 });
         const call: Worker['call'] = (wanted) => send(access, { ...wanted, agent });
         try {
-          await runWorker({ name, keys, values, random, call }, count);
+          await runWorker({ name, keys, values, random, call }, tally);
         } catch (error) {
           if (error instanceof WrongAnswer) problems.push(error.message);
         } finally {
@@ -84,23 +90,25 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
 }
 
 /** Throws when the connection fails, leaving what was under way among the possible values of its keys. */
-async function runWorker(worker: Worker, count: (kind: string) => void): Promise<never> {
+async function runWorker(worker: Worker, tally: Pick<Load, 'begun' | 'acknowledged'>): Promise<never> {
   for (;;) {
     const key = worker.keys[Math.floor(worker.random() * worker.keys.length)];
     const make = CHANGES[Math.floor(worker.random() * CHANGES.length)];
     if (key === undefined || make === undefined) continue;
     if (worker.random() < READ_SHARE) {
+      count(tally.begun, 'read');
       const answer = await worker.call({ method: 'GET', path: key.path });
       const problem = compareValue({ key, answer, values: worker.values });
       if (problem !== undefined) throw new WrongAnswer(problem);
-      count('read');
+      count(tally.acknowledged, 'read');
       continue;
     }
     const change = make(worker, key);
     for (const { key: changed, label } of change.outcomes) changed.possible.add(label);
+    count(tally.begun, change.kind);
     await change.send();
     for (const { key: changed, label } of change.outcomes) changed.possible = new Set([label]);
-    count(change.kind);
+    count(tally.acknowledged, change.kind);
   }
 }
 
