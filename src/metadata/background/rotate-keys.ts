@@ -111,7 +111,7 @@ export function createKeyRotation(deps: {
 
   return {
     name: 'rotate-keys',
-    async work() {
+    async work(signal) {
       if (olderKeyIds().length === 0) return { state: 'idle', idleMs: IDLE_MS };
       if (lastPassEndedMs !== undefined) {
         // A reader may have fetched a version just before it was wrapped anew.
@@ -119,7 +119,7 @@ export function createKeyRotation(deps: {
         await removeOlderKeys();
         return { state: 'busy' };
       }
-      while ((await rewrapPage()) && pass.shard < metadata.shardCount);
+      while (!signal.aborted && (await rewrapPage()) && pass.shard < metadata.shardCount);
       if (pass.shard < metadata.shardCount) return { state: 'busy' };
       const isHeldUp = pass.foundCount === 0 && !pass.canBeLast;
       endPass();
