@@ -15,11 +15,11 @@ const CHUNKS_FOLDER = 'chunks';
 
 // `usage` tells of the first column, so the one that holds the bytes is first (rocksdb-kv.ts). Together the memtables of
 // a server that writes bodies of one kind take some 160 MiB: two of 64 MiB for these, and the rows'.
-const METADATA_COLUMNS = {
+export const METADATA_COLUMNS = {
   bodies: { reads: 'sync', content: 'ciphertext', cacheBytes: 64 * MiB, isPrefixFree: true },
   rows: { reads: 'sync', content: 'rows', cacheBytes: 64 * MiB },
 } as const;
-const CHUNK_COLUMNS = {
+export const CHUNK_COLUMNS = {
   data: { reads: 'async', content: 'ciphertext', isPrefixFree: true },
   index: { reads: 'sync', content: 'rows', memtableBytes: MiB },
 } as const;

@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { must } from '../../src/lib/assert.ts';
-import type { KvPort, KvPut } from '../../src/ports/kv.ts';
+import type { KvPut, KvRow } from '../../src/ports/kv.ts';
+import { rewriteRows } from '../support/databases.ts';
 import { answerOf, openRequest, pathOf, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 import { seededBytes } from '../support/tree.ts';
@@ -25,16 +25,11 @@ const MiB = 1024 * 1024;
 /** Three chunks and a rest. */
 const CHUNKED = seededBytes('damaged', 3 * MiB + 1000);
 const INLINE = seededBytes('inline', 5000);
-const COLUMNS = {
-  chunks: { data: { reads: 'async', content: 'ciphertext' }, index: { reads: 'sync', content: 'rows' } },
-  metadata: { bodies: { reads: 'sync', content: 'ciphertext' }, rows: { reads: 'sync', content: 'rows' } },
-} as const;
 
-type Row = { key: Uint8Array; value: Uint8Array };
 type Change = Omit<KvPut, 'column'>;
 
 /** What may become of the third chunk, of four. */
-const CHUNK_DAMAGES: [string, (third: Row, second: Row) => Change][] = [
+const CHUNK_DAMAGES: [string, (third: KvRow, second: KvRow) => Change][] = [
   ['a flipped bit', ({ key, value }) => ({ key, value: flipped(value, 70_000) })],
   ['a flipped last bit', ({ key, value }) => ({ key, value: flipped(value, value.length - 1) })],
   ['bytes missing at the end', ({ key, value }) => ({ key, value: value.slice(0, -5) })],
@@ -56,18 +51,6 @@ function flipped(bytes: Uint8Array, at: number): Buffer {
   const changed = Buffer.from(bytes);
   changed[at] = must(changed[at], 'within the value') ^ 1;
   return changed;
-}
-
-/** Rewrites rows of one column of a database, while the server is off. */
-async function damage(
-  database: keyof typeof COLUMNS,
-  column: string,
-  change: (rows: Row[]) => Change[],
-): Promise<void> {
-  const kv: KvPort = await openRocksdbKv({ folder: join(dataDir, database), columns: COLUMNS[database] });
-  const rows = await kv.range({ column, gte: new Uint8Array(), lt: Buffer.alloc(64, 0xff), limit: 1000 });
-  await kv.commit(change(rows).map((put) => ({ column, ...put })));
-  await kv.close();
 }
 
 /** What a client gets of an object; undefined when the answer breaks off. */
@@ -109,14 +92,14 @@ describe('damaged rows', () => {
     for (const [what] of CHUNK_DAMAGES) await put(`chunk ${what}`, CHUNKED);
     for (const [what] of BODY_DAMAGES) await put(`inline ${what}`, INLINE);
     expect(await writer.stop()).toBe(0);
-    await damage('chunks', 'data', (rows) => {
+    await rewriteRows({ dataDir, database: 'chunks', column: 'data' }, (rows) => {
       expect(rows).toHaveLength(4 * (1 + CHUNK_DAMAGES.length));
       return CHUNK_DAMAGES.map(([, change], index) => {
         const chunk = (at: number) => must(rows[4 * (index + 1) + at], 'a chunk');
         return change(chunk(2), chunk(1));
       });
     });
-    await damage('metadata', 'bodies', (rows) => {
+    await rewriteRows({ dataDir, database: 'metadata', column: 'bodies' }, (rows) => {
       const bodies = rows.filter(({ value }) => value.length >= INLINE.length);
       expect(bodies).toHaveLength(1 + BODY_DAMAGES.length);
       return BODY_DAMAGES.map(([, change], index) => {

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { createOperatorClient } from '../../src/cli/operator-client.ts';
+import { countRows } from '../support/databases.ts';
 import { createLoad } from '../support/load.ts';
 import { type Access, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
@@ -96,4 +97,19 @@ test('a day later the sweep takes all that nothing refers to, and nothing else',
   expect(chunkCount).toBe(KEPT_CHUNKS);
   const kept = await send(access, { method: 'GET', path: '/load-two/kept' });
   expect(kept.body.equals(KEPT)).toBe(true);
+  await started.stop();
+  // Of data, claims, messages and uploads only what the one object needs; the blob's home and the bucket may be one.
+  const rows = await countRows(dataDir);
+  const { blobs, links, foreign = 0 } = rows;
+  expect({ blobs, links }).toEqual({ blobs: 1, links: 1 + foreign });
+  const passing = [
+    'bodies',
+    'condemned',
+    'endedLinks',
+    'pendingClaims',
+    'outbox',
+    'uploads',
+    'parts',
+  ] as const;
+  expect(passing.filter((table) => rows[table] !== undefined)).toEqual([]);
 });
