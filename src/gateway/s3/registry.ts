@@ -19,6 +19,7 @@ import { copyObject } from './operations/object/copy-object.ts';
 import { deleteObject } from './operations/object/delete-object.ts';
 import { deleteObjects } from './operations/object/delete-objects.ts';
 import { getObject } from './operations/object/get-object.ts';
+import { getObjectTagging } from './operations/object/get-object-tagging.ts';
 import { headObject } from './operations/object/head-object.ts';
 import { putObject } from './operations/object/put-object.ts';
 import { listBuckets } from './operations/service/list-buckets.ts';
@@ -37,6 +38,7 @@ export const OPERATIONS = [
   listObjectVersions,
   getObject,
   headObject,
+  getObjectTagging,
   putObject,
   deleteObject,
   deleteObjects,

@@ -142,7 +142,6 @@ const LATER: readonly UnsupportedOperation[] = [
   ...subResource('bucket', 'replication', { GET: 'GetBucketReplication' }),
   ...subResource('bucket', 'website', { GET: 'GetBucketWebsite' }),
   ...subResource('object', 'tagging', {
-    GET: 'GetObjectTagging',
     PUT: 'PutObjectTagging',
     DELETE: 'DeleteObjectTagging',
   }),

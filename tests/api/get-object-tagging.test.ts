@@ -1,0 +1,42 @@
+// GetObjectTagging: no object has tags, and what is not there has none either.
+import { GetObjectTaggingCommand } from '@aws-sdk/client-s3';
+import { beforeAll, expect, test } from 'vitest';
+import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { makeVersionedBucket } from '../support/versions.ts';
+
+const api = useApi();
+let bucket: string;
+beforeAll(async () => {
+  bucket = await makeVersionedBucket(api);
+  await api.put(bucket, 'k', 'bytes');
+});
+
+test('the empty set, of the current version and of one by its id', async () => {
+  const current = await api.s3.send(new GetObjectTaggingCommand({ Bucket: bucket, Key: 'k' }));
+  expect(current.TagSet).toEqual([]);
+  const versionId = String(current.VersionId);
+  const path = `/${bucket}/k?tagging&versionId=${versionId}`;
+  const byId = await api.send({ method: 'GET', path });
+  expectStatus(byId, 200);
+  expect(byId.headers['x-amz-version-id']).toBe(versionId);
+});
+
+test('of a key, a version or a marker that has no tags to ask for', async () => {
+  const ask = (target: string) => api.send({ method: 'GET', path: `/${bucket}/${target}` });
+  expectError(await ask('none?tagging'), { status: 404, code: 'NoSuchKey' });
+  expectError(await ask('k?tagging&versionId='), { status: 400, code: 'InvalidArgument' });
+  const gone = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+  expectError(await ask(`k?tagging&versionId=${gone}`), { status: 404, code: 'NoSuchVersion' });
+  const deleted = await api.send({ method: 'DELETE', path: `/${bucket}/k` });
+  const marker = String(deleted.headers['x-amz-version-id']);
+  expectError(await ask(`k?tagging&versionId=${marker}`), { status: 405, code: 'MethodNotAllowed' });
+});
+
+test('only the owner asks; setting tags is refused', async () => {
+  const path = `/${bucket}/k?tagging`;
+  expectError(await api.send({ method: 'GET', path }, await api.makeAccount()), {
+    status: 403,
+    code: 'AccessDenied',
+  });
+  expectError(await api.send({ method: 'PUT', path }), { status: 501, code: 'NotImplemented' });
+});
