@@ -88,7 +88,7 @@ export const LIMITS = {
   diskReserveBytesMin: 1 * GiB,
   diskReserveBytesMax: 8 * GiB,
   /** Of small file systems, which the least reserve would fill. */
-  diskReserveShareMax: 0.25,
+  diskReserveShareMax: 1 / 3,
 
   drainMaxMs: 30 * SECOND,
 } as const;
