@@ -305,6 +305,23 @@ def check_ranges_and_conditions():
     equal(s3.get_object(Bucket=bucket, Key="k", IfMatch=put["ETag"])["ContentLength"], 3 * MIB)
 
 
+def check_conditional_writes():
+    bucket = new_bucket("boto-conditions")
+    place = {"Bucket": bucket, "Key": "k"}
+    failed = ("PreconditionFailed", 412)
+    first = s3.put_object(**place, Body=b"first", IfNoneMatch="*")
+    equal(error_of(s3.put_object, **place, Body=b"x", IfNoneMatch="*"), failed)
+    equal(error_of(s3.put_object, **place, Body=b"x", IfMatch='"other"'), failed)
+    second = s3.put_object(**place, Body=b"second", IfMatch=first["ETag"])
+    copy = {"Bucket": bucket, "Key": "copy", "CopySource": place}
+    equal(error_of(s3.copy_object, **copy, CopySourceIfMatch=first["ETag"]), failed)
+    s3.copy_object(**copy, CopySourceIfMatch=second["ETag"])
+    equal(error_of(s3.delete_object, **place, IfMatch=first["ETag"]), failed)
+    equal(s3.get_object(**place)["Body"].read(), b"second")
+    s3.delete_object(**place, IfMatch=second["ETag"])
+    equal(error_of(s3.head_object, **place), ("404", 404))
+
+
 def check_presigned_urls():
     bucket = new_bucket("boto-presigned")
     trust = ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
