@@ -107,7 +107,7 @@ describe('damaged rows', () => {
         return { key, value: change(value) };
       });
     });
-    server = await startServer({ child: true, dataDir });
+    server = await startServer({ child: true, dataDir, isDamaged: true });
   });
   afterAll(async () => expect(await server.stop()).toBe(0));
 
@@ -144,7 +144,7 @@ test('a flipped bit in a file of the database', async () => {
   readSync(file, byte, 0, 1, MiB / 2);
   writeSync(file, flipped(byte, 0), 0, 1, MiB / 2);
   closeSync(file);
-  const server = await startServer({ child: true, dataDir });
+  const server = await startServer({ child: true, dataDir, isDamaged: true });
   // The first object was written first, so the table begins with it.
   const reads = await Promise.all(Array.from({ length: 5 }, () => read(server, 'whole')));
   for (const got of reads) expectRefused(got);

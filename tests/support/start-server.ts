@@ -30,6 +30,8 @@ export interface StartOptions {
   env?: Readonly<Record<string, string>>;
   /** Only for a child: no file may grow beyond it, in steps of 512 bytes, as if the disk failed there. */
   fileBytesMax?: number;
+  /** Of a child whose data the test has damaged: what it answers is no answer of a sound server. */
+  isDamaged?: boolean;
   /** An existing or new folder that outlives the server; default a temporary one that `stop` removes. */
   dataDir?: string;
   /** Only in this process. */
@@ -126,6 +128,7 @@ async function startChild(options: {
   settings: Readonly<Record<string, string>>;
   env?: Readonly<Record<string, string>>;
   fileBytesMax?: number;
+  isDamaged?: boolean;
   dataDir: string;
   removeFolder: () => Promise<void>;
 }): Promise<TestServer> {
@@ -160,7 +163,7 @@ async function startChild(options: {
     async stop() {
       child.kill('SIGTERM');
       const { code } = await exited;
-      await leaveCoverage(written.lines);
+      if (options.isDamaged !== true) await leaveCoverage(written.lines);
       await options.removeFolder();
       return code ?? -1;
     },
