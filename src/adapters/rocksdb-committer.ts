@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import { type CommitFrame, decodeFrame } from './commit-frame.ts';
-import { besideKeys } from './rocksdb-space.ts';
+import { deleteBeside } from './rocksdb-space.ts';
 
 export interface CommitterStart {
   handle: bigint;
@@ -36,7 +36,7 @@ port.on('message', (frame: CommitFrame) => {
       const { options, isPrefixFree } = must(columns[columnIndex], 'column index');
       if (value !== null) return batch._put(key, value, options);
       batch._del(key, options);
-      if (isPrefixFree) for (const beside of besideKeys(key)) batch._del(beside, options);
+      if (isPrefixFree) deleteBeside(key, (beside) => batch._del(beside, options));
     });
     batch._writeSync({ sync: true });
     batch._clear();

@@ -4,11 +4,13 @@
 // is as long as the oldest memtable is old. When garbage is worth the price is not for here (storage/reclaim.ts).
 import type { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { ColumnPlan } from './rocksdb-columns.ts';
 
-/** Written beside each delete of a prefix-free column, see {@link besideKeys}. */
+/** Written beside each delete of a prefix-free column, see {@link deleteBeside}. */
 const WEIGHTS_PER_DELETE = 7;
+const weightKey = new Uint8Array(LIMITS.kvKeyBytesMax + 1);
 const FILLER_PIECE_BYTES = 1024 * 1024;
 /** RocksDB's own bound of the log was measured at more than 1 GiB, and the binding does not pass another one on. */
 const LOG_BYTES_MAX = 256 * 1024 * 1024;
@@ -19,13 +21,15 @@ const OWN_KEY = new Uint8Array(8).fill(0xff);
  * Keys to delete along with `key`, which no row has. RocksDB compacts by size and counts a surplus of tombstones in a
  * table as twice the bytes of a mean row each; without it a few deletes of large rows rest in an upper level for ever.
  * Measured with 1.3 GiB in rows of 1 MiB: of 70 deleted at one end, and of every 16th, nothing came back after several
- * memtables; with weights all of it after the first. They go where their row goes, and with it. One buffer for all.
+ * memtables; with weights all of it after the first. They go where their row goes, and with it. A key is valid during
+ * its call only.
  */
-export function* besideKeys(key: Uint8Array): Generator<Uint8Array> {
-  const beside = extended(key, 0);
+export function deleteBeside(key: Uint8Array, deleteKey: (beside: Uint8Array) => void): void {
+  weightKey.set(key);
+  const beside = weightKey.subarray(0, key.length + 1);
   for (let index = 0; index < WEIGHTS_PER_DELETE; index++) {
     beside[key.length] = index;
-    yield beside;
+    deleteKey(beside);
   }
 }
 
