@@ -70,7 +70,7 @@ export class RocksdbSpace {
       this.#touched.add(column);
     }
     if (this.#shortening !== undefined || this.#logBytes() < LOG_BYTES_MAX) return;
-    // A failed write is told by the store's `failed`; one that is refused because too many wait is tried again.
+    // A failed write is told by the store's `failed`; one that was refused, too many waiting, is for the next time.
     this.#shortening = this.#shortenLog()
       .catch(() => {})
       .finally(() => {
@@ -117,7 +117,11 @@ export class RocksdbSpace {
     for (const column of this.#columns) {
       const sizeBytes = loggedBytes.get(column.name) ?? 0;
       const isSlow = sizeBytes < column.memtableBytes * column.memtablesPerTable;
-      if (isSlow && this.#touched.has(column.name)) await this.#fill(column, this.#stopping.signal);
+      if (!isSlow || !this.#touched.has(column.name)) continue;
+      await this.#fill(column, this.#stopping.signal).catch((error) => {
+        this.#touched.add(column.name);
+        throw error;
+      });
     }
   }
 
