@@ -109,8 +109,10 @@ describe.each(RUNS)('AWS CLI $name over $transport', ({ name, transport, sizeMiB
     expect(await aws(['s3', 'cp', 's3://aws-sync/stream', '-'])).toBe('from standard input');
   });
 
-  const isWithTrailers = transport === 'https';
-  test.runIf(isWithTrailers)('copies with every checksum algorithm', async () => {
+  const isSendingTrailers = transport === 'https';
+  // Only where they are trailers: what they are as headers is seen with s3api below.
+  const checksumAlgorithms = isSendingTrailers ? cpAlgorithms : [];
+  test.for([checksumAlgorithms].filter((list) => list.length > 0))('copies with %j', async (algorithms) => {
     const large = join(tree(), 'sizes/1.bin');
     const copyBothWays = async (algorithm: string) => {
       const place = `s3://aws-sync/checksums/${algorithm}`;
@@ -129,7 +131,7 @@ describe.each(RUNS)('AWS CLI $name over $transport', ({ name, transport, sizeMiB
       const head = await api('head-object', ...place2, '--checksum-mode', 'ENABLED');
       expect(head[`Checksum${algorithm}`]).toEqual(expect.any(String));
     };
-    await Promise.all(cpAlgorithms.map(copyBothWays));
+    await Promise.all(algorithms.map(copyBothWays));
   });
 
   test('puts and heads objects with checksums and metadata', async () => {
