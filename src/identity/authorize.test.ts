@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AccountId, BucketId, BucketName } from '../model/names.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
-import { isAllowed } from './authorize.ts';
+import { isAllowed, isSomeAllowed } from './authorize.ts';
 
 const owner = '000000000001' as AccountId;
 const other = '000000000002' as AccountId;
@@ -25,6 +25,13 @@ test('the owner may do everything on its bucket, others and strangers nothing', 
   expect(isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
   expect(isAllowed({ accountId: other, pairs, bucket })).toBe(false);
   expect(isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
+});
+
+test('before the keys are known: the owner may do something, others and strangers nothing', () => {
+  const actions = ['s3:DeleteObject', 's3:DeleteObjectVersion'] as const;
+  expect(isSomeAllowed({ accountId: owner, actions, bucket })).toBe(true);
+  expect(isSomeAllowed({ accountId: other, actions, bucket })).toBe(false);
+  expect(isSomeAllowed({ accountId: undefined, actions, bucket })).toBe(false);
 });
 
 test('any account may make buckets and list its own; nothing else goes without a bucket', () => {

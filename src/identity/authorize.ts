@@ -34,6 +34,21 @@ export function isAllowed(request: AccessRequest): boolean {
   return true;
 }
 
+/**
+ * False only if `isAllowed` would allow this caller none of the actions on any key of the bucket: what can be said
+ * before the keys are known.
+ */
+export function isSomeAllowed(request: {
+  /** Undefined: anonymous. */
+  accountId: AccountId | undefined;
+  actions: readonly PolicyAction[];
+  bucket: BucketRecord;
+}): boolean {
+  const { accountId, actions, bucket } = request;
+  // The owner may do everything, and nobody else anything.
+  return accountId === bucket.owner && actions.length > 0;
+}
+
 function isWithin(resource: string, bucket: BucketRecord): boolean {
   const arn = `arn:aws:s3:::${bucket.name}`;
   return resource === arn || resource.startsWith(`${arn}/`);

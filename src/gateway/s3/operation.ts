@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream';
 import type { ErrorCode } from '../../model/errors.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
+import type { PolicyAction } from '../../model/policy/actions.ts';
 import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
 import type { OperationContext } from './context.ts';
 import type { RequestBody } from './request-body.ts';
@@ -25,7 +26,7 @@ export type AccessPair = readonly [action: string, resource: string];
 /** Query parameters: decoded; the first value wins where a name is repeated, as AWS does. */
 export type QueryParameters = ReadonlyMap<string, string>;
 
-/** What `parse` sees: the request without its body stream. */
+/** What `parse` sees: all that is known before anything of the body is read. */
 export interface OperationRequest {
   method: string;
   /** Present on bucket and object level. */
@@ -35,8 +36,6 @@ export interface OperationRequest {
   query: QueryParameters;
   /** Lower-case names; values of repeated headers joined by ", ". */
   headers: Readonly<Record<string, string>>;
-  /** The whole body of an `xml` operation, size-limited and checked against its digests. */
-  xmlBody: Buffer;
   /** The unread body of a `stream` operation. */
   body: RequestBody;
 }
@@ -67,19 +66,24 @@ export interface OperationResult {
     | { kind: 'slow-xml'; text: Promise<string> };
 }
 
-export interface OperationRow<Input> {
+export interface OperationRow<Input, Document = undefined> {
   readonly name: string;
   readonly match: OperationMatch;
   /** The operation field of the server access log: REST.PUT.OBJECT (spec 6, s3-behaviour 43). */
   readonly logName: string;
   /** The notification event it causes when it succeeds; absent: none. */
   readonly event?: string;
-  /** `none`: a body is refused or drained; `xml`: read whole before parse; `stream`: handed to run. */
+  /** `none`: a body is refused or drained; `xml`: read whole once the caller may; `stream`: handed to run. */
   readonly body: 'none' | 'xml' | 'stream';
   /** What x-amz-checksum-* headers are of. Default the request's body; `object`: what the request makes (Complete). */
   readonly checksumOf?: 'body' | 'object';
   /** Bytes of an `xml` body at most. Default LIMITS.xmlBodyBytesMax. */
   readonly bodyBytesMax?: number;
+  /**
+   * Where the keys stand in the body, what it does to them. Whoever can be allowed none of it for any key of the bucket
+   * is refused before the body is read; `run` then decides of each key by itself.
+   */
+  readonly keyActions?: readonly PolicyAction[];
   /** Sub-resources and parameters it understands beside `match.query`; any other known sub-resource is refused. */
   readonly claims?: readonly string[];
   /** Conditional headers that it decides; where others carry them, they are refused (screen-headers.ts). */
@@ -93,18 +97,21 @@ export interface OperationRow<Input> {
   /** One line for docs/s3.md: what differs from AWS. */
   readonly differences?: string;
   parse(request: OperationRequest): Input;
+  /** Judged before anything of the body is read: nobody who may not makes the server take or understand one. */
   access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
-  run(context: OperationContext, input: Input): Promise<OperationResult>;
+  /** Of `xml` operations, and of these always: the whole body, within its limit and checked against its digests. */
+  parseDocument?(xmlBody: Buffer, input: Input): Document;
+  run(context: OperationContext, input: Input, document: Document): Promise<OperationResult>;
 }
 
 /** A row whose input type is sealed inside: what the registry holds. */
-export type Operation = OperationRow<never> & { readonly __input?: unknown };
+export type Operation = OperationRow<never, never> & { readonly __input?: unknown };
 
-/** Keep `parse` before `access` in the literal, else TypeScript infers the input as unknown. */
-export function defineOperation<const Name extends string, Input>(
-  row: OperationRow<Input> & { readonly name: Name },
-): OperationRow<never> & { readonly name: Name } {
-  return row as unknown as OperationRow<never> & { readonly name: Name };
+/** Keep the order parse, access, parseDocument, run in the literal, else TypeScript infers the input as unknown. */
+export function defineOperation<const Name extends string, Input, Document = undefined>(
+  row: OperationRow<Input, Document> & { readonly name: Name },
+): Operation & { readonly name: Name } {
+  return row as unknown as Operation & { readonly name: Name };
 }
 
 export function bucketArn(bucket: BucketName): string {

@@ -17,7 +17,7 @@ import type { AccessPair, Operation, OperationRequest, OperationResult } from '.
 import { readDocument } from './read-document.ts';
 import { BucketReplaced } from './reauthorise.ts';
 import type { RequestBody } from './request-body.ts';
-import { type ContextDependencies, createContext, mayDo } from './request-context.ts';
+import { type ContextDependencies, createContext, mayDo, mayDoSome } from './request-context.ts';
 import { type Reply, sendError, settleError } from './respond.ts';
 import { screenHeaders } from './screen-headers.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -40,7 +40,6 @@ export type Identity = Authentication & { form: PayloadForm };
 type FoundBucket = { bucket: ResolvedBucket; isCached: boolean } | undefined;
 
 const SERVICE = 's3';
-const NO_BYTES = Buffer.alloc(0);
 const NO_BODY: RequestBody = {
   stream: { [Symbol.asyncIterator]: async function* () {} },
   sizeBytes: 0,
@@ -154,8 +153,8 @@ function noSuchBucket(name: string): AppError {
 
 // ---- 6 ----
 
-/** Documents are read here, streams are not. Errors of openBody and readDocument. */
-export async function openRequest(
+/** Nothing of a body is read here. Errors of openBody, where the operation takes a stream. */
+export function openRequest(
   exchange: Exchange,
   parts: {
     row: Operation;
@@ -164,25 +163,13 @@ export async function openRequest(
     headers: Headers;
     identity: Identity;
   },
-): Promise<OperationRequest> {
+): OperationRequest {
   const { row, target, names, headers, identity } = parts;
   const { form, seed } = identity;
-  let body = NO_BODY;
-  let xmlBody: Buffer = NO_BYTES;
-  if (row.body === 'stream') body = openBody(exchange, { headers, form, seed, mayBeAbsent: false });
-  if (row.body === 'xml') {
-    const { checksumOf } = row;
-    const document = openBody(exchange, {
-      headers,
-      form,
-      seed,
-      mayBeAbsent: true,
-      ...(checksumOf && { checksumOf }),
-    });
-    xmlBody = await readDocument(document, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax);
-  }
+  const body =
+    row.body === 'stream' ? openBody(exchange, { headers, form, seed, mayBeAbsent: false }) : NO_BODY;
   const method = exchange.request.method ?? '';
-  return { method, ...names, query: target.query.parameters, headers, xmlBody, body };
+  return { method, ...names, query: target.query.parameters, headers, body };
 }
 
 // ---- 7 ----
@@ -218,17 +205,20 @@ export async function authorise(
 async function isGranted(
   deps: S3Dependencies,
   parts: {
+    row: Operation;
     headers: Headers;
     identity: Identity;
     pairs: readonly AccessPair[];
     bucket: ResolvedBucket | undefined;
   },
 ): Promise<boolean> {
-  const { headers, identity, pairs, bucket } = parts;
+  const { row, headers, identity, pairs, bucket } = parts;
   const expected = headers['x-amz-expected-bucket-owner'];
   if (expected !== undefined && bucket !== undefined && !(await isOwner(deps, expected, bucket)))
     return false;
-  return mayDo(identity.caller, pairs, bucket);
+  const { caller } = identity;
+  if (row.keyActions !== undefined && !mayDoSome(caller, row.keyActions, bucket)) return false;
+  return mayDo(caller, pairs, bucket);
 }
 
 /** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
@@ -244,6 +234,25 @@ export async function isOwner(
 
 // ---- 8 ----
 
+/** The document of an `xml` operation, read and understood. Errors of openBody, readDocument and the row. */
+export async function takeDocument(
+  exchange: Exchange,
+  parts: { row: Operation; input: never; headers: Headers; identity: Identity },
+): Promise<never> {
+  const { row, input, headers, identity } = parts;
+  const { form, seed } = identity;
+  if (row.parseDocument === undefined) return undefined as never;
+  const { checksumOf } = row;
+  const body = openBody(exchange, {
+    headers,
+    form,
+    seed,
+    mayBeAbsent: true,
+    ...(checksumOf && { checksumOf }),
+  });
+  return row.parseDocument(await readDocument(body, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax), input);
+}
+
 /** Requests that meet a bucket which is deleted and made again under them, at most. */
 const ATTEMPTS_MAX = 3;
 
@@ -251,20 +260,21 @@ const ATTEMPTS_MAX = 3;
 export async function runOperation(
   deps: S3Dependencies,
   parts: Parameters<typeof authorise>[1] & {
+    document: never;
     granted: Granted;
     record: AccessRecord;
     exchange: Exchange;
     isVirtualHost: boolean;
   },
 ): Promise<OperationResult> {
-  const { row, input, identity, record, exchange, isVirtualHost } = parts;
+  const { row, input, document, identity, record, exchange, isVirtualHost } = parts;
   let { granted } = parts;
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;
     const context = createContext(deps, { ...granted, caller, record, exchange, isVirtualHost });
     try {
-      return await row.run(context, input);
+      return await row.run(context, input, document);
     } catch (error) {
       const mayRepeat = row.body !== 'stream' && attempt < ATTEMPTS_MAX;
       if (!(error instanceof BucketReplaced) || !mayRepeat) throw error;

@@ -13,6 +13,7 @@ import {
   resolveBucket,
   runOperation,
   type S3Dependencies,
+  takeDocument,
 } from './pipeline-steps.ts';
 import { sendResult } from './respond.ts';
 import { checkNames } from './target.ts';
@@ -36,15 +37,16 @@ export async function serveS3(
     const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
     // 5 Resolve the bucket: whether it is there is told before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
-    // 6 Parse.
-    const request = await openRequest(exchange, { row, target, names, headers, identity });
-    const input = row.parse(request);
-    // 7 Authorise.
+    // 6 Parse what the head says.
+    const input = row.parse(openRequest(exchange, { row, target, names, headers, identity }));
+    // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
     const granted = await authorise(deps, { row, input, headers, identity, found });
-    // 8 Run.
+    // 8 Run, with the document of an operation that takes one.
+    const document = await takeDocument(exchange, { row, input, headers, identity });
     const result = await runOperation(deps, {
       row,
       input,
+      document,
       headers,
       identity,
       found,

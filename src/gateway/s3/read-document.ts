@@ -1,5 +1,5 @@
 // Reads the whole body of an operation that takes a document, within its limit, and checks every digest that came with
-// it before anybody looks at the text (pipeline, step 6).
+// it before anybody looks at the text (pipeline, step 8).
 import { createHash } from 'node:crypto';
 import { crcOf } from '../../lib/crc.ts';
 import { type ChecksumAlgorithm, isCrc } from '../../model/checksums.ts';

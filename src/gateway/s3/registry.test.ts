@@ -15,6 +15,14 @@ test('no two rows tie, and every name is there once', () => {
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
 });
 
+test('operations that take a document say what they make of it, and no others', () => {
+  const takers = OPERATIONS.filter(({ body }) => body === 'xml').map(({ name }) => name);
+  const readers = OPERATIONS.filter(({ parseDocument }) => parseDocument !== undefined).map(
+    ({ name }) => name,
+  );
+  expect(readers).toEqual(takers);
+});
+
 test('every sub-resource that a row names is on the closed list', () => {
   const parameters = new Set(['list-type', 'id']);
   const terms = rows.flatMap((row) => row.match.query ?? []).map((term) => term.replace(/=.*/, ''));

@@ -1,8 +1,9 @@
 // Makes what a handler sees (context.ts) for one request: closures over what the pipeline has resolved.
 
-import { isAllowed } from '../../identity/authorize.ts';
+import { isAllowed, isSomeAllowed } from '../../identity/authorize.ts';
 import { must } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
+import type { PolicyAction } from '../../model/policy/actions.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -43,6 +44,16 @@ export function mayDo(
 ): boolean {
   const accountId = caller.kind === 'account' ? caller.account.accountId : undefined;
   return isAllowed({ accountId, pairs, bucket: bucket?.record });
+}
+
+/** False where no key of the bucket allows the caller any of these actions. */
+export function mayDoSome(
+  caller: Caller,
+  actions: readonly PolicyAction[],
+  bucket: ResolvedBucket | undefined,
+): boolean {
+  const accountId = caller.kind === 'account' ? caller.account.accountId : undefined;
+  return isSomeAllowed({ accountId, actions, bucket: must(bucket, 'keys are in a bucket').record });
 }
 
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {

@@ -1,5 +1,5 @@
 // The root element of an operation's XML body, and its elements as the operation needs them: every departure from the
-// schema is MalformedXML. Size and digests were checked before (pipeline, step 6).
+// schema is MalformedXML. Size and digests were checked before (pipeline, step 8).
 import { parseXml, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';

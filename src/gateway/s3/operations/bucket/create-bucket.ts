@@ -17,11 +17,11 @@ export const createBucket = defineOperation({
   errors: ['BucketAlreadyExists', 'MalformedXML', 'OperationAborted', 'TooManyBuckets'],
   differences:
     'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing.',
-  parse: ({ bucket, xmlBody }) => {
-    if (xmlBody.length > 0) readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
-    return { name: bucket, resource: bucketArn(bucket) };
-  },
+  parse: ({ bucket }) => ({ name: bucket, resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:CreateBucket', resource]],
+  parseDocument: (xmlBody) => {
+    if (xmlBody.length > 0) readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
+  },
   async run(context, { name }) {
     await createNamed(context, name);
     return { status: 200, headers: { Location: `/${name}` } };

@@ -19,12 +19,13 @@ export const putBucketVersioning = defineOperation({
   errors: ['IllegalVersioningConfigurationException', 'MalformedXML', 'MissingRequestBodyError'],
   differences:
     'MfaDelete may be spelt MFADelete. Enabling it is AccessDenied: accounts have no second factor.',
-  parse: ({ bucket, xmlBody }) => {
-    if (xmlBody.length === 0) throw new AppError('MissingRequestBodyError');
-    return { ...readXmlBody(xmlBody, 'VersioningConfiguration', parseBody), resource: bucketArn(bucket) };
-  },
+  parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:PutBucketVersioning', resource]],
-  async run(context, { versioning, mfaDelete }) {
+  parseDocument: (xmlBody) => {
+    if (xmlBody.length === 0) throw new AppError('MissingRequestBodyError');
+    return readXmlBody(xmlBody, 'VersioningConfiguration', parseBody);
+  },
+  async run(context, _input, { versioning, mfaDelete }) {
     if (versioning === undefined && mfaDelete === undefined) {
       throw new AppError('IllegalVersioningConfigurationException', {
         message: 'The Versioning element must be specified',

@@ -21,16 +21,17 @@ import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-condi
 type Complete = CommandOf<'complete-upload'>;
 type Completed = Extract<OutcomeOf<'complete-upload'>, { kind: 'committed' }>;
 
-interface CompleteInput {
+interface CompleteHead {
   bucket: BucketName;
   key: ObjectKey;
   resource: string;
   uploadId: UploadId;
-  parts: Complete['parts'];
   expected: NonNullable<Complete['expected']>;
   checksumType: ChecksumType | undefined;
   conditions: Complete['conditions'] | undefined;
 }
+
+type CompleteInput = CompleteHead & Pick<Complete, 'parts'>;
 
 export const completeMultipartUpload = defineOperation({
   name: 'CompleteMultipartUpload',
@@ -56,26 +57,26 @@ export const completeMultipartUpload = defineOperation({
   ],
   differences:
     'A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',
-  parse: (request): CompleteInput => {
+  parse: (request): CompleteHead => {
     const { bucket, key, query } = request;
     return {
       bucket,
       key,
       resource: objectArn({ bucket, key }),
       uploadId: parseUploadId(query.get('uploadId')),
-      parts: parseCompleteBody(request.xmlBody),
       expected: parseExpected(request.headers),
       checksumType: parseChecksumType(request.headers),
       conditions: parseWriteConditions(request.headers),
     };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
-  run: (context, input) => answerWhenDone(context, complete(context, input)),
+  parseDocument: (xmlBody) => parseCompleteBody(xmlBody),
+  run: (context, head, parts) => answerWhenDone(context, complete(context, { ...head, parts })),
 });
 
 /** What the client says the whole is: a checksum, x-amz-mp-object-size. */
-function parseExpected(headers: OperationRequest['headers']): CompleteInput['expected'] {
-  const expected: CompleteInput['expected'] = {};
+function parseExpected(headers: OperationRequest['headers']): CompleteHead['expected'] {
+  const expected: CompleteHead['expected'] = {};
   const checksum = parseObjectChecksum(headers);
   if (checksum !== undefined) expected.checksum = checksum;
   const size = headers['x-amz-mp-object-size'];

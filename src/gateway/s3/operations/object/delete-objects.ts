@@ -21,18 +21,18 @@ export const deleteObjects = defineOperation({
   logName: 'REST.POST.MULTI_OBJECT_DELETE',
   body: 'xml',
   bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
+  keyActions: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
   errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
-  parse: ({ bucket, headers, xmlBody }) => {
-    if (!hasBodyDigest(headers)) {
-      throw new AppError('InvalidRequest', {
-        message: 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
-      });
-    }
-    return { bucket, ...parseDeleteBody(xmlBody) };
-  },
+  parse: ({ bucket, headers }) => ({ bucket, hasDigest: hasBodyDigest(headers) }),
   // Every key is a decision of its own, made in `run`: a caller may be allowed some of them.
   access: () => [],
-  async run(context, { bucket, isQuiet, entries }) {
+  parseDocument: (xmlBody, { hasDigest }) => {
+    if (hasDigest) return parseDeleteBody(xmlBody);
+    throw new AppError('InvalidRequest', {
+      message: 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*',
+    });
+  },
+  async run(context, { bucket }, { isQuiet, entries }) {
     const results = await deleteEntries(context, bucket, entries);
     let inner = '';
     for (const [index, entry] of entries.entries()) {

@@ -1,0 +1,87 @@
+// The order of refusals: a bucket that is not there, then who may not, and only then what is wrong with the body, of
+// which nothing was read until then (s3-behaviour 11 and 16).
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Access } from '../support/raw-s3.ts';
+import { headOf, openSocket } from '../support/raw-socket.ts';
+import { expectError, useApi } from '../support/s3-api.ts';
+
+const api = useApi();
+let bucket: string;
+let stranger: Access;
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+  await api.put(bucket, 'key', 'x');
+  stranger = await api.makeAccount();
+});
+
+/** Every operation that takes a document, and a stream. */
+const BODIES = [
+  ['POST', '?delete'],
+  ['PUT', '?versioning'],
+  ['POST', `/key?uploadId=${'0'.repeat(44)}`],
+  ['PUT', '/key'],
+] as const;
+const MALFORMED = '<Delete><';
+
+/** The head of a request, unsigned. */
+function anonymousHead(method: string, path: string, headers: Record<string, string>): string {
+  const lines = Object.entries({ host: new URL(api.server.endpoint).host, ...headers });
+  return `${method} ${path} HTTP/1.1\r\n${lines.map((pair) => `${pair.join(': ')}\r\n`).join('')}\r\n`;
+}
+
+describe.each(BODIES)('%s %s', (method, rest) => {
+  const continued = { 'content-length': String(MALFORMED.length), expect: '100-continue' };
+
+  test('rule 11: a bucket that is not there comes before permissions and before the body', async () => {
+    const path = `/no-such-bucket-here${rest}`;
+    for (const as of [undefined, stranger]) {
+      const socket = await openSocket(api.server);
+      socket.write(
+        as === undefined
+          ? anonymousHead(method, path, continued)
+          : headOf(as, { method, path, headers: continued }),
+      );
+      const answer = await socket.answer();
+      expect([answer?.status, /<Code>(\w+)/.exec(answer?.body ?? '')?.[1]]).toEqual([404, 'NoSuchBucket']);
+      socket.destroy();
+    }
+  });
+
+  test('rule 16: whoever may not is refused before a body is asked for, and the connection stays', async () => {
+    const path = `/${bucket}${rest}`;
+    for (const as of [undefined, stranger]) {
+      const socket = await openSocket(api.server);
+      for (let round = 0; round < 2; round++) {
+        socket.write(
+          as === undefined
+            ? anonymousHead(method, path, continued)
+            : headOf(as, { method, path, headers: continued }),
+        );
+        const answer = await socket.answer();
+        expect([answer?.status, /<Code>(\w+)/.exec(answer?.body ?? '')?.[1]]).toEqual([403, 'AccessDenied']);
+        expect(answer?.headers.get('connection')).toBe('keep-alive');
+      }
+      socket.destroy();
+    }
+  });
+
+  test('what is wrong with a body is told only to who may', async () => {
+    const path = `/${bucket}${rest}`;
+    const body = Buffer.from(MALFORMED);
+    expectError(await api.send({ method, path, body }, stranger), { status: 403, code: 'AccessDenied' });
+    expectError(await api.send({ method, path, body: Buffer.alloc(0) }, stranger), {
+      status: 403,
+      code: 'AccessDenied',
+    });
+  });
+});
+
+test('making a bucket needs a caller before its document is looked at', async () => {
+  const socket = await openSocket(api.server);
+  socket.write(
+    anonymousHead('PUT', '/a-bucket-of-nobody', { 'content-length': '5', expect: '100-continue' }),
+  );
+  const answer = await socket.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([403, 'keep-alive']);
+  socket.destroy();
+});
