@@ -108,19 +108,30 @@ export const ERRORS = {
   MissingContentLength: { status: 411, message: 'You must provide the Content-Length HTTP header.' },
   MissingRequestBodyError: { status: 400, message: 'Request body is empty.' },
   NoSuchBucket: { status: 404, message: 'The specified bucket does not exist.' },
+  NoSuchBucketPolicy: { status: 404, message: 'The bucket policy does not exist.' },
+  NoSuchConfiguration: { status: 404, message: 'The specified configuration does not exist.' },
   NoSuchEntity: { status: 404, message: 'The request referred to something that does not exist.' },
   NoSuchKey: { status: 404, message: 'The specified key does not exist.' },
+  NoSuchLifecycleConfiguration: { status: 404, message: 'The lifecycle configuration does not exist.' },
   NoSuchUpload: {
     status: 404,
     message:
       'The specified multipart upload does not exist. The upload ID might not be valid, or the multipart upload might have been aborted or completed.',
   },
   NoSuchVersion: { status: 404, message: 'The specified version does not exist.' },
+  NoSuchWebsiteConfiguration: {
+    status: 404,
+    message: 'The specified bucket does not have a website configuration.',
+  },
   NotImplemented: {
     status: 501,
     message: 'A header or query parameter that you provided implies functionality that is not implemented.',
   },
   NotModified: { status: 304, message: 'Not Modified' },
+  ObjectLockConfigurationNotFoundError: {
+    status: 404,
+    message: 'Object Lock configuration does not exist for this bucket.',
+  },
   OperationAborted: {
     status: 409,
     message: 'A conflicting conditional operation is currently in progress against this resource. Try again.',
@@ -128,6 +139,10 @@ export const ERRORS = {
   PreconditionFailed: {
     status: 412,
     message: 'At least one of the preconditions that you specified did not hold.',
+  },
+  ReplicationConfigurationNotFoundError: {
+    status: 404,
+    message: 'The replication configuration was not found.',
   },
   RequestHeaderSectionTooLarge: {
     status: 400,

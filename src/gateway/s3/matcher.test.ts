@@ -13,6 +13,8 @@ const ROWS: MatchRow[] = [
   { name: 'ListObjects', match: { method: 'GET', on: 'bucket' } },
   { name: 'ListObjectsV2', match: { method: 'GET', on: 'bucket', query: ['list-type=2'] } },
   { name: 'ListMultipartUploads', match: { method: 'GET', on: 'bucket', query: ['uploads'] } },
+  { name: 'GetBucketAcl', match: { method: 'GET', on: 'bucket', query: ['acl'] } },
+  { name: 'GetObjectAcl', match: { method: 'GET', on: 'object', query: ['acl'] } },
   { name: 'GetObject', match: { method: 'GET', on: 'object' }, claims: ['versionId', 'partNumber'] },
   { name: 'PutObject', match: { method: 'PUT', on: 'object' } },
   { name: 'CopyObject', match: { method: 'PUT', on: 'object', header: 'x-amz-copy-source' } },

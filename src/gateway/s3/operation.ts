@@ -94,6 +94,8 @@ export interface OperationRow<Input, Document = undefined> {
   readonly needsBucket?: boolean;
   /** Every error it can answer beyond those of the pipeline; the coverage test sees each of them. */
   readonly errors: readonly ErrorCode[];
+  /** Its errors are all that it can answer yet: it reads what cannot be set. */
+  readonly neverSucceeds?: boolean;
   /** One line for docs/s3.md: what differs from AWS. */
   readonly differences?: string;
   parse(request: OperationRequest): Input;

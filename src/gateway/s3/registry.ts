@@ -1,6 +1,7 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
 import { createBucket } from './operations/bucket/create-bucket.ts';
 import { deleteBucket } from './operations/bucket/delete-bucket.ts';
+import { getBucketAcl } from './operations/bucket/get-bucket-acl.ts';
 import { getBucketLocation } from './operations/bucket/get-bucket-location.ts';
 import { getBucketVersioning } from './operations/bucket/get-bucket-versioning.ts';
 import { headBucket } from './operations/bucket/head-bucket.ts';
@@ -8,6 +9,7 @@ import { listObjectVersions } from './operations/bucket/list-object-versions.ts'
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
 import { putBucketVersioning } from './operations/bucket/put-bucket-versioning.ts';
+import { UNSET_BUCKET_CONFIGURATIONS } from './operations/bucket/unset-configurations.ts';
 import { abortMultipartUpload } from './operations/multipart/abort-multipart-upload.ts';
 import { completeMultipartUpload } from './operations/multipart/complete-multipart-upload.ts';
 import { createMultipartUpload } from './operations/multipart/create-multipart-upload.ts';
@@ -19,9 +21,11 @@ import { copyObject } from './operations/object/copy-object.ts';
 import { deleteObject } from './operations/object/delete-object.ts';
 import { deleteObjects } from './operations/object/delete-objects.ts';
 import { getObject } from './operations/object/get-object.ts';
+import { getObjectAcl } from './operations/object/get-object-acl.ts';
 import { getObjectTagging } from './operations/object/get-object-tagging.ts';
 import { headObject } from './operations/object/head-object.ts';
 import { putObject } from './operations/object/put-object.ts';
+import { getObjectLegalHold, getObjectRetention } from './operations/object/unset-locks.ts';
 import { listBuckets } from './operations/service/list-buckets.ts';
 import { preflightBucket, preflightObject, preflightService } from './operations/service/preflight.ts';
 
@@ -33,12 +37,17 @@ export const OPERATIONS = [
   getBucketLocation,
   getBucketVersioning,
   putBucketVersioning,
+  getBucketAcl,
+  ...UNSET_BUCKET_CONFIGURATIONS,
   listObjects,
   listObjectsV2,
   listObjectVersions,
   getObject,
   headObject,
   getObjectTagging,
+  getObjectAcl,
+  getObjectRetention,
+  getObjectLegalHold,
   putObject,
   deleteObject,
   deleteObjects,
