@@ -1,6 +1,6 @@
-// Kinds of test files: those that may run beside one another; those that start servers, clients or threads in earnest
-// and would only slow one another down on a small machine; the api suite once more, with the shards behind a transport;
-// and those that look at what all others have shown.
+// Kinds of test files: those that may run beside one another, in one process or with programs of other makers; those that
+// measure, kill or fill up, and want the machine for themselves; the api suite once more, with the shards behind a
+// transport; and those that look at what all others have shown.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,8 @@ const PARALLEL = [
   'tests/*.test.ts',
   'tests/{contract,scenarios,api}/**/*.test.ts',
 ];
+
+const CLIENTS = ['tests/clients/**/*.test.ts'];
 
 const LAST = ['tests/last/**/*.test.ts'];
 
@@ -36,15 +38,27 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'clients',
+          include: CLIENTS,
+          env,
+          // Half of the time such a program starts up, on one core, while the server has nothing to do.
+          maxWorkers: 2,
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
           name: 'one by one',
           include: ['tests/**/*.test.ts'],
-          exclude: [...PARALLEL, ...LAST],
+          exclude: [...PARALLEL, ...CLIENTS, ...LAST],
           env,
           maxWorkers: 1,
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 60_000,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -56,10 +70,10 @@ export default defineConfig({
           maxWorkers: 2,
           testTimeout: 20_000,
           hookTimeout: 30_000,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
-      { test: { name: 'last', include: LAST, env, sequence: { groupOrder: 3 } } },
+      { test: { name: 'last', include: LAST, env, sequence: { groupOrder: 4 } } },
     ],
   },
 });

@@ -16,11 +16,13 @@ interface Run {
   name: 'of today' | 'of Debian';
   transport: Transport;
   sizeMiB: number;
+  /** Trees only: the calls of s3api are the same over either transport, and each is a start of Python. */
+  isTreesOnly?: true;
 }
 
 const RUNS: Run[] = [
   { name: 'of today', transport: 'https', sizeMiB: fullTreeMiB() },
-  { name: 'of today', transport: 'http', sizeMiB: 16 },
+  { name: 'of today', transport: 'http', sizeMiB: 16, isTreesOnly: true },
   { name: 'of Debian', transport: 'http', sizeMiB: 32 },
 ];
 const ALGORITHMS = ['CRC32', 'CRC32C', 'SHA1', 'SHA256'];
@@ -44,7 +46,8 @@ function expectSameBytes(actual: string, expected: string): void {
   expect(readFileSync(actual).equals(readFileSync(expected))).toBe(true);
 }
 
-describe.each(RUNS)('AWS CLI $name over $transport', ({ name, transport, sizeMiB }) => {
+describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
+  const { name, transport, sizeMiB } = run;
   const { command, cpAlgorithms, errorCode } = PROGRAM[name];
   let world: ClientWorld;
   const tree = () => world.path('tree');
@@ -108,6 +111,8 @@ describe.each(RUNS)('AWS CLI $name over $transport', ({ name, transport, sizeMiB
     await aws(['s3', 'cp', '-', 's3://aws-sync/stream'], { input: 'from standard input' });
     expect(await aws(['s3', 'cp', 's3://aws-sync/stream', '-'])).toBe('from standard input');
   });
+
+  if (run.isTreesOnly) return;
 
   const isSendingTrailers = transport === 'https';
   // Only where they are trailers: what they are as headers is seen with s3api below.
