@@ -1,20 +1,29 @@
 import { describe, expect, test } from 'vitest';
-import { checkDeleteConditions, checkWriteConditions } from './preconditions.ts';
+import {
+  type ConditionRefusal,
+  checkDeleteConditions,
+  checkWriteConditions,
+  type WriteConditions,
+} from './preconditions.ts';
 
 const etag = '0123456789abcdef0123456789abcdef';
 const object = { etag, modifiedAtMs: 1_700_000_000_123, sizeBytes: 5 };
-const failed = (condition: string) => ({ kind: 'precondition-failed', condition });
+const failed = (condition: string): ConditionRefusal => ({ kind: 'precondition-failed', condition });
 
 describe('what is there', () => {
-  test.each([
+  test.each<[WriteConditions, ConditionRefusal | undefined]>([
     [{}, undefined],
-    [{ ifMatch: etag }, undefined],
+    [{ ifMatch: [etag] }, undefined],
     [{ ifMatch: '*' }, undefined],
-    [{ ifMatch: 'other' }, failed('If-Match')],
-    [{ ifNoneMatch: 'other' }, undefined],
-    [{ ifNoneMatch: etag }, failed('If-None-Match')],
+    [{ ifMatch: ['other', etag] }, undefined],
+    [{ ifMatch: [] }, failed('If-Match')],
+    [{ ifMatch: ['*'] }, failed('If-Match')],
+    [{ ifNoneMatch: ['other', etag] }, failed('If-None-Match')],
+    [{ ifMatch: ['other'] }, failed('If-Match')],
+    [{ ifNoneMatch: ['other'] }, undefined],
+    [{ ifNoneMatch: [etag] }, failed('If-None-Match')],
     [{ ifNoneMatch: '*' }, failed('If-None-Match')],
-    [{ ifMatch: etag, ifNoneMatch: etag }, failed('If-None-Match')],
+    [{ ifMatch: [etag], ifNoneMatch: [etag] }, failed('If-None-Match')],
     [{ ifMatchLastModifiedMs: 1_700_000_000_000 }, undefined],
     [{ ifMatchLastModifiedMs: 1_700_000_000_999 }, undefined],
     [{ ifMatchLastModifiedMs: 1_700_000_001_000 }, failed('x-amz-if-match-last-modified-time')],
@@ -27,13 +36,14 @@ describe('what is there', () => {
 });
 
 describe('what is not there', () => {
-  test.each([
+  test.each<[WriteConditions | undefined, ConditionRefusal | undefined]>([
     [undefined, undefined],
     [{}, undefined],
     [{ ifNoneMatch: '*' }, undefined],
-    [{ ifNoneMatch: etag }, undefined],
-    [{ ifMatch: etag }, { kind: 'no-such-key' }],
+    [{ ifNoneMatch: [etag] }, undefined],
+    [{ ifMatch: [etag] }, { kind: 'no-such-key' }],
     [{ ifMatch: '*' }, { kind: 'no-such-key' }],
+    [{ ifMatch: [] }, { kind: 'no-such-key' }],
     [{ ifMatchSizeBytes: 0 }, { kind: 'no-such-key' }],
     [{ ifMatchLastModifiedMs: 0 }, { kind: 'no-such-key' }],
   ])('27: a write with %j', (conditions, refusal) => {
@@ -41,6 +51,6 @@ describe('what is not there', () => {
   });
 
   test('25: a delete changes nothing, whatever the conditions', () => {
-    expect(checkDeleteConditions(undefined, { ifMatch: etag, ifMatchSizeBytes: 5 })).toBeUndefined();
+    expect(checkDeleteConditions(undefined, { ifMatch: [etag], ifMatchSizeBytes: 5 })).toBeUndefined();
   });
 });

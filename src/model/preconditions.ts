@@ -2,10 +2,13 @@
 // gateway's, which has the version in hand.
 import type { ETag } from './etag.ts';
 
-/** ETags unquoted; '*' as such. All that are given must hold. */
+/** ETags, unquoted, of which one is to be the target's; '*': any. Of none nothing is. */
+export type ETagChoice = '*' | readonly string[];
+
+/** All that are given must hold. */
 export interface WriteConditions {
-  ifMatch?: string;
-  ifNoneMatch?: string;
+  ifMatch?: ETagChoice;
+  ifNoneMatch?: ETagChoice;
   /** To the second, as HTTP dates are. */
   ifMatchLastModifiedMs?: number;
   ifMatchSizeBytes?: number;
@@ -60,8 +63,8 @@ function checkTarget(target: ConditionTarget, conditions: WriteConditions): Cond
   return undefined;
 }
 
-function matchesETag(target: ConditionTarget, wanted: string): boolean {
-  return wanted === '*' || wanted === target.etag;
+function matchesETag(target: ConditionTarget, choice: ETagChoice): boolean {
+  return choice === '*' || choice.includes(target.etag);
 }
 
 function toSecond(timeMs: number): number {

@@ -14,6 +14,7 @@ import { toBase64 } from '../lib/bytes.ts';
 import { crcOf } from '../lib/crc.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { WriteConditions } from '../model/preconditions.ts';
 import type { MetadataPort, Reply } from '../ports/metadata.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
@@ -198,9 +199,34 @@ test('a refused commit leaves nothing', async () => {
   await world.put('k', Buffer.from('first'));
   const body = randomBytes(2 * CHUNK_BYTES);
   expect(await codeOf(world.put('k', body, { conditions: { ifNoneMatch: '*' } }))).toBe('PreconditionFailed');
-  expect(await codeOf(world.put('new', body, { conditions: { ifMatch: 'x' } }))).toBe('NoSuchKey');
+  expect(await codeOf(world.put('new', body, { conditions: { ifMatch: ['x'] } }))).toBe('NoSuchKey');
+  async function* overtaken() {
+    yield body;
+    await world.put('overtaken', Buffer.from('first'));
+  }
+  const late = world.put('overtaken', body, {
+    conditions: { ifNoneMatch: '*' },
+    said: { stream: overtaken() },
+  });
+  expect(await codeOf(late)).toBe('PreconditionFailed');
   expect(await world.chunkCount()).toBe(0);
   expect((await world.get('k')).toString()).toBe('first');
+  expect((await world.get('overtaken')).toString()).toBe('first');
+});
+
+test('conditions that fail already are refused before the body is read', async () => {
+  const world = await openObjectWorld();
+  await world.put('k', Buffer.from('first'));
+  // biome-ignore lint/correctness/useYield: nothing comes of it
+  async function* unread(): AsyncGenerator<Buffer> {
+    expect.fail('the body was read');
+  }
+  const said = { stream: unread() };
+  const put = (key: string, conditions: WriteConditions) =>
+    codeOf(world.put(key, randomBytes(CHUNK_BYTES), { conditions, said }));
+  expect(await put('k', { ifNoneMatch: '*' })).toBe('PreconditionFailed');
+  expect(await put('k', { ifMatch: ['x', 'y'] })).toBe('PreconditionFailed');
+  expect(await put('new', { ifMatch: '*' })).toBe('NoSuchKey');
 });
 
 /** Answers commits as `answer` says, if it says anything. */

@@ -1,7 +1,8 @@
-// THE PUT STORY: begin, take the body in (split, digest, seal, store: write-body.ts), check what the client said of it,
+// THE PUT STORY: begin (what is bound to fail ends here), take the body in (split, digest, seal, store: write-body.ts), check what the client said of it,
 // commit; else abandon. Data first, the pointer to it last and in one entry, so that no reader ever sees a part.
 import type { ChecksumAlgorithm } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
+import { checkWriteConditions } from '../model/preconditions.ts';
 import type { UploadRecord } from '../model/records/rows.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
 import type { GrantRefusal } from '../ports/metadata-commands.ts';
@@ -15,6 +16,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
   const { calls, bucket, key, owner, headers, body, conditions } = input;
   const shard = bucket.homeShard;
+  if (conditions !== undefined) await refuseEarly(input, conditions);
   const algorithm = claimedAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek();
   const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
@@ -50,6 +52,21 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   }
   const { versionId, versioning, modifiedAtMs } = reply.value;
   return { versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) };
+}
+
+/**
+ * What fails now is refused before its body is asked for: nothing is decided for those that hold, which may fail in the
+ * commit yet (s3-behaviour 28).
+ */
+async function refuseEarly(
+  { calls, bucket, key }: PutObject,
+  conditions: NonNullable<PutObject['conditions']>,
+): Promise<void> {
+  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
+    ...{ bucketId: bucket.claim.bucketId, key, includeBody: false },
+  });
+  const refusal = checkWriteConditions(value.kind === 'found' ? value.version : undefined, conditions);
+  if (refusal !== undefined) throw refusedCommit(refusal, key);
 }
 
 /** Writes a body as a part of an upload: the same story, with the upload's key. */

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
 import { beginUpload, putPart, sendComplete, uploadPath } from '../support/multipart.ts';
 import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
+import { headOf, openSocket } from '../support/raw-socket.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 import { makeVersionedBucket, versionOf } from '../support/versions.ts';
 
@@ -109,6 +110,43 @@ describe('rule 27: writes with If-Match and If-None-Match', () => {
     expectError(await put('p', 'x', { 'if-match': 'not one' }), refused);
   });
 
+  test('a list holds when one of its ETags does, and several lines are one list', async () => {
+    const etag = `"${await api.put(bucket, 'list', 'one')}"`;
+    const none = '"0", W/"1"';
+    expectError(await put('list', 'x', { 'if-match': none }), { ...FAILED, Condition: 'If-Match' });
+    expectError(await put('list', 'x', { 'if-none-match': `${none}, ${etag}` }), FAILED);
+    expectError(await put('list', 'x', { 'if-match': `W/${etag}` }), FAILED);
+    expectError(await put('list', 'x', { 'if-none-match': `W/${etag}` }), FAILED);
+    const invalid = { status: 400, code: 'InvalidArgument', ArgumentName: 'if-match' } as const;
+    expectError(await put('list', 'x', { 'if-match': `*, ${etag}` }), invalid);
+    expectStatus(await put('list', 'two', { 'if-none-match': none }), 200);
+    const second = `"${createHash('md5').update('two').digest('hex')}"`;
+    expectStatus(await put('list', 'one', { 'if-match': `${etag} ,${second}` }), 200);
+    // As one HTTP client joins them, and as another sends them line by line.
+    const head = headOf(api.server, {
+      method: 'PUT',
+      path: pathOf(bucket, 'list'),
+      headers: { 'if-match': `"0",${etag}`, 'content-length': '5' },
+    });
+    const socket = await openSocket(api.server);
+    socket.write(`${head.replace(`"0",${etag}`, `"0"\r\nif-match: ${etag}`)}three`);
+    expect((await socket.answer())?.status).toBe(200);
+    socket.destroy();
+    expectStatus(await remove('list', { 'if-match': none }), 412);
+    expectStatus(await remove('list', { 'if-match': `${none}, *` }), 400);
+    const third = `"${createHash('md5').update('three').digest('hex')}"`;
+    expectStatus(await remove('list', { 'if-match': `${none}, ${third}` }), 204);
+  });
+
+  test.each(['if-modified-since', 'if-unmodified-since'])('%s is no condition of a write', async (name) => {
+    const headers = { [name]: 'Sun, 06 Nov 1994 08:49:37 GMT' };
+    const refused = { status: 501, code: 'NotImplemented', Header: name } as const;
+    expectError(await put('dated', 'x', headers), refused);
+    expectError(await remove('dated', headers), refused);
+    const upload = await beginUpload(api, { bucket, key: 'dated' });
+    expectError(await sendComplete(api, upload, [], headers), refused);
+  });
+
   test('a current delete marker is no object', async () => {
     const { etag } = (await put('m', 'one', {}, versioned)).headers;
     await remove('m', {}, '', versioned);
@@ -198,6 +236,36 @@ describe('rule 28: races are decided by the commit', () => {
     body.end('w');
     expectError(await slow, FAILED);
     expect(await textOfKey('race')).toBe('fast');
+  });
+
+  test('a PUT that is bound to fail is refused before its body is asked for, and the connection stays', async () => {
+    await api.put(bucket, 'early', 'there');
+    const socket = await openSocket(api.server);
+    const answerTo = (key: string, condition: Headers) => {
+      const headers = { ...condition, 'content-length': '4', expect: '100-continue' };
+      socket.write(headOf(api.server, { method: 'PUT', path: pathOf(bucket, key), headers }));
+      return socket.answer();
+    };
+    expect((await answerTo('early', { 'if-none-match': '*' }))?.status).toBe(412);
+    expect((await answerTo('early', { 'if-match': '"0"' }))?.status).toBe(412);
+    expect((await answerTo('never', { 'if-match': '*' }))?.status).toBe(404);
+    expect((await answerTo('early', { 'if-match': '*' }))?.status).toBe(100);
+    socket.write('next');
+    expect((await socket.answer())?.status).toBe(200);
+    expect(await textOfKey('early')).toBe('next');
+    socket.destroy();
+  });
+
+  test('a PUT that is bound to fail is refused although its body never comes, and the connection ends', async () => {
+    await api.put(bucket, 'early', 'there');
+    const socket = await openSocket(api.server);
+    const headers = { 'if-none-match': '*', 'content-length': String(5 * 1024 ** 3) };
+    socket.write(headOf(api.server, { method: 'PUT', path: pathOf(bucket, 'early'), headers }));
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([412, 'close']);
+    socket.end();
+    await socket.closed;
+    expect(await textOfKey('early')).toBe('there');
   });
 
   test('of many racing creators exactly one wins', async () => {

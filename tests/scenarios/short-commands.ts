@@ -42,7 +42,7 @@ interface BlobWords extends LinkWords {
 
 interface PutWords extends BlobWords {
   key: ObjectKey;
-  ifNoneMatch?: string;
+  ifNoneMatch?: '*';
 }
 
 interface CopyWords extends BlobWords {
@@ -59,7 +59,7 @@ interface PartWords extends BlobWords {
 interface CompleteWords {
   upload: string;
   parts: [number, string][];
-  ifNoneMatch?: string;
+  ifNoneMatch?: '*';
 }
 
 type NoWords = Record<never, never>;

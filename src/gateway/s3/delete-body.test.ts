@@ -51,7 +51,7 @@ test('conditions per key, in the forms that SDKs write', () => {
   const more = (time: string) => `<ETag>"x"</ETag><LastModifiedTime>${time}</LastModifiedTime><Size>5</Size>`;
   const times = ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z', '1994-11-06T08:49:37Z'];
   const { entries } = parseDeleteBody(document(times.map((time) => object('a', more(time))).join('')));
-  const conditions = { ifMatch: 'x', ifMatchLastModifiedMs: at, ifMatchSizeBytes: 5 };
+  const conditions = { ifMatch: ['x'], ifMatchLastModifiedMs: at, ifMatchSizeBytes: 5 };
   expect(entries).toEqual(times.map(() => ({ kind: 'item', key: 'a', conditions })));
 });
 

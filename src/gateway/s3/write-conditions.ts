@@ -1,8 +1,7 @@
 // The conditions that a write or a delete carries, as headers or elements say them. They are only read here; the shard
 // decides them in its commit (s3-behaviour 25-28). Conditions on what is read are in read-conditions.ts.
 import { parseHttpDate } from '../../lib/http-dates.ts';
-import { AppError } from '../../model/errors.ts';
-import type { WriteConditions } from '../../model/preconditions.ts';
+import type { ETagChoice, WriteConditions } from '../../model/preconditions.ts';
 import { invalidArgument } from './arguments.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -23,14 +22,11 @@ export const WRITE_CONDITION_HEADERS: readonly string[] = OF_WRITES.map((conditi
 /** The headers that parseDeleteConditions reads. */
 export const DELETE_CONDITION_HEADERS: readonly string[] = OF_DELETES.map((condition) => HEADERS[condition]);
 
-const ENTITY_TAG = /^(W\/)?(?:"([^"]*)"|([^\s",]+))$/;
+const ENTITY_TAG = /(W\/)?"([^"]*)"|[^\s",]+/g;
 const ISO_DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
 const SIZE = /^\d{1,15}$/;
 
-/**
- * Of PUT, copy and Complete; undefined where there are none. InvalidArgument for what is no condition, NotImplemented
- * for a list of ETags.
- */
+/** Of PUT, copy and Complete; undefined where there are none. InvalidArgument for what is no condition. */
 export function parseWriteConditions(headers: Headers): WriteConditions | undefined {
   return parseHeaders(headers, OF_WRITES);
 }
@@ -44,9 +40,6 @@ function parseHeaders(headers: Headers, conditions: readonly Condition[]): Write
   const given = conditions.map((condition) => [condition, headers[HEADERS[condition]]] as const);
   return readConditions(Object.fromEntries(given), (condition, value) => {
     const name = HEADERS[condition];
-    if (value.includes(',') && condition.endsWith('Match')) {
-      return new AppError('NotImplemented', { fields: { Header: name } });
-    }
     return invalidArgument({ name, value, message: `The value of ${name} is not valid.` });
   });
 }
@@ -63,8 +56,8 @@ export function readConditions(
     if (value === undefined) throw refuse(condition, text);
     return value;
   };
-  const ifMatch = read('ifMatch', parseStrongTag);
-  const ifNoneMatch = read('ifNoneMatch', parseWeakTag);
+  const ifMatch = read('ifMatch', parseStrongTags);
+  const ifNoneMatch = read('ifNoneMatch', parseWeakTags);
   const modifiedMs = read('ifMatchLastModifiedMs', parseDate);
   const sizeBytes = read('ifMatchSizeBytes', parseSize);
   const conditions: WriteConditions = {
@@ -76,18 +69,31 @@ export function readConditions(
   return Object.keys(conditions).length === 0 ? undefined : conditions;
 }
 
-/** RFC 9110 13.1.1: a weak tag matches no version, so it stays as it is written. */
-function parseStrongTag(text: string): string | undefined {
-  const match = ENTITY_TAG.exec(text);
-  if (match === null) return undefined;
-  const [whole, weak, quoted, bare] = match;
-  return weak === undefined ? (quoted ?? bare) : whole;
+/** RFC 9110 13.1.1: a weak tag matches no version. */
+function parseStrongTags(text: string): ETagChoice | undefined {
+  const tags = parseTags(text);
+  return tags === '*' ? tags : tags?.filter(({ isWeak }) => !isWeak).map(({ tag }) => tag);
 }
 
-/** RFC 9110 13.1.2: weak or not, the tag counts. */
-function parseWeakTag(text: string): string | undefined {
-  const match = ENTITY_TAG.exec(text);
-  return match === null ? undefined : (match[2] ?? match[3]);
+/** RFC 9110 13.1.2: weak or not, a tag counts. */
+function parseWeakTags(text: string): ETagChoice | undefined {
+  const tags = parseTags(text);
+  return tags === '*' ? tags : tags?.map(({ tag }) => tag);
+}
+
+/**
+ * '*' alone, or entity tags with commas between them (RFC 9110 5.6.1: an empty member is none). The quotes may be missing,
+ * as AWS takes them.
+ */
+function parseTags(text: string): '*' | { tag: string; isWeak: boolean }[] | undefined {
+  if (text === '*') return text;
+  const tags: { tag: string; isWeak: boolean }[] = [];
+  const members = text.replace(ENTITY_TAG, (bare: string, weak?: string, quoted?: string) => {
+    tags.push({ tag: quoted ?? bare, isWeak: weak !== undefined });
+    return bare === '*' ? bare : 'x';
+  });
+  const isList = members.split(',').every((member) => ['x', ''].includes(member.trim()));
+  return isList && tags.length > 0 ? tags : undefined;
 }
 
 /** HTTP's form in headers; SDKs write either in elements. */

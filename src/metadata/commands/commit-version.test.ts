@@ -188,7 +188,7 @@ describe('conditions', () => {
 
   test('28: of two racing PUTs with one If-Match the first wins', async () => {
     await world.put('a', { etag: etagOf('old') });
-    const conditions = { ifMatch: etagOf('old') };
+    const conditions = { ifMatch: [etagOf('old')] };
     const outcomes = await Promise.all([
       world.put('a', { conditions, etag: etagOf('x') }),
       world.put('a', { conditions, etag: etagOf('y') }),
@@ -206,7 +206,7 @@ describe('conditions', () => {
   test('a refusal leaves no blob behind', async () => {
     const data = world.newData();
     await world.put('a');
-    await world.put('a', { data, conditions: { ifMatch: etagOf('other') } });
+    await world.put('a', { data, conditions: { ifMatch: [etagOf('other')] } });
     expect(await world.stateOf(blobOf(data))).toEqual([undefined]);
   });
 });

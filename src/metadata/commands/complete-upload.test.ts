@@ -141,7 +141,7 @@ describe('refusals leave the upload open', () => {
     expect(await complete(listed(1), { conditions: { ifNoneMatch: '*' } })).toMatchObject({
       kind: 'precondition-failed',
     });
-    expect(await complete(listed(1), { conditions: { ifMatch: etagOf('a') } })).toMatchObject({
+    expect(await complete(listed(1), { conditions: { ifMatch: [etagOf('a')] } })).toMatchObject({
       kind: 'committed',
     });
   });

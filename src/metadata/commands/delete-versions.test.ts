@@ -7,6 +7,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata-shards.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
+import type { CommandOf } from '../../ports/metadata.ts';
 import type { DeleteItem } from '../../ports/metadata-commands.ts';
 
 let world: MetadataShards;
@@ -199,13 +200,13 @@ describe('conditions', () => {
   test('25, 26: a mismatch refuses its item alone', async () => {
     await putVersion('a');
     await putVersion('b');
-    const command = {
+    const command: CommandOf<'delete-versions'> = {
       bucketId: BUCKET,
       owner: OWNER,
       items: [
-        { key: 'a' as ObjectKey, conditions: { ifMatch: etagOf('wrong') } },
+        { key: 'a' as ObjectKey, conditions: { ifMatch: [etagOf('wrong')] } },
         { key: 'b' as ObjectKey, conditions: { ifMatch: '*', ifMatchSizeBytes: 10 } },
-        { key: 'c' as ObjectKey, conditions: { ifMatch: etagOf('c') } },
+        { key: 'c' as ObjectKey, conditions: { ifMatch: [etagOf('c')] } },
       ],
     };
     const { items } = await world.execute('delete-versions', command);
@@ -217,9 +218,9 @@ describe('conditions', () => {
     await setVersioning('enabled');
     await world.put('a', { etag: etagOf('old') });
     const { versionId } = (await world.put('a', { etag: etagOf('new') })) as { versionId: VersionId };
-    const conditions = { ifMatch: etagOf('old') };
+    const conditions = { ifMatch: [etagOf('old')] };
     expect((await removeAll([{ versionId, conditions }]))[0]?.kind).toBe('precondition-failed');
-    expect((await removeAll([{ versionId, conditions: { ifMatch: etagOf('new') } }]))[0]?.kind).toBe(
+    expect((await removeAll([{ versionId, conditions: { ifMatch: [etagOf('new')] } }]))[0]?.kind).toBe(
       'deleted',
     );
     expect(await world.versions()).toEqual(['a v1*']);

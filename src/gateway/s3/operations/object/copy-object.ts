@@ -34,7 +34,8 @@ export const copyObject = defineOperation({
     'NoSuchVersion',
     'PreconditionFailed',
   ],
-  differences: 'Any size in one request: only metadata is written.',
+  differences:
+    'Any size in one request: only metadata is written. Conditions on the target as for PutObject.',
   parse,
   access: ({ resource }) => [['s3:PutObject', resource]],
   run: (context, input) => answerWhenDone(context, copy(context, input)),

@@ -23,7 +23,7 @@ export const putObject = defineOperation({
     'PreconditionFailed',
     'XAmzContentSHA256Mismatch',
   ],
-  differences: 'If-None-Match takes an ETag, too. A list of ETags in a condition of a write is 501.',
+  differences: 'If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it.',
   parse: (request) => {
     const { bucket, key, body } = request;
     if (body.sizeBytes > LIMITS.putBytesMax) {
