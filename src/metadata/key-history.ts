@@ -5,6 +5,7 @@ import { type DeleteBlocker, deleteBlocker } from '../model/delete-blocker.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../model/names.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import { decodeVersion, encodeVersion } from '../model/records/version-record.ts';
+import type { Tag } from '../model/tags.ts';
 import type { VersionRecord } from '../model/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
 import type { RowAddress, RowPut, View } from '../ports/state-machine.ts';
@@ -108,6 +109,16 @@ export class KeyHistory {
     const blocker = replaced && this.remove(replaced, nowMs);
     if (blocker === undefined) this.#now.unshift({ record: { ...record, order } });
     return blocker;
+  }
+
+  /** The row of `record` with other tags. It stays in its place: only a version's data and headers are for good. */
+  retagged(record: VersionRecord, tags: Tag[]): RowPut {
+    const { tags: _before, ...rest } = record;
+    const row =
+      record === this.latest
+        ? this.#latestRow(record)
+        : versionRow(this.#bucket.bucketId, this.#key, record.order);
+    return put(row, encodeVersion(tags.length === 0 ? rest : { ...rest, tags }));
   }
 
   /** The rows that lead from what was loaded to what is there now, and what came and went for good. */

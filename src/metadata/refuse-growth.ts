@@ -27,6 +27,8 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'recommit-version': () => ROWS_BYTES,
   // A delete marker is a row more, and yet a delete.
   'delete-versions': GOES_ON,
+  // To take tags away is a delete.
+  'set-tags': ({ tags }) => (tags.length === 0 ? 0 : ROWS_BYTES),
   'create-upload': () => ROWS_BYTES,
   'commit-part': ({ data }) => dataBytes(data),
   'complete-upload': ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
@@ -59,8 +61,9 @@ export function refuseGrowth(metadata: MetadataPort, reserve: DiskReservePort): 
     query: (envelope, name, query) => metadata.query(envelope, name, query),
     async execute(envelope, name, command) {
       const growth = GROWTH[name];
-      if (growth === GOES_ON) return metadata.execute(envelope, name, command);
-      const hold = await reserve.hold(growth(command));
+      const growthBytes = growth === GOES_ON ? 0 : growth(command);
+      if (growthBytes === 0) return metadata.execute(envelope, name, command);
+      const hold = await reserve.hold(growthBytes);
       if (hold === undefined) return { kind: 'full' };
       try {
         return await metadata.execute(envelope, name, command);

@@ -27,6 +27,7 @@ import { releaseParts } from './commands/release-parts.ts';
 import { reserveName } from './commands/reserve-name.ts';
 import { rewrapKeys } from './commands/rewrap-keys.ts';
 import { setAccount } from './commands/set-account.ts';
+import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { tick } from './commands/tick.ts';
@@ -68,6 +69,7 @@ const commands: Commands = {
   'commit-version': commitVersion,
   'recommit-version': recommitVersion,
   'delete-versions': deleteVersions,
+  'set-tags': setTags,
   'create-upload': createUpload,
   'commit-part': commitPart,
   'complete-upload': completeUpload,

@@ -21,6 +21,10 @@ export const LIMITS = {
   partBytesMax: 5 * GiB,
   partCountMax: 10_000,
   userMetadataBytesMax: 2 * KiB,
+  tagsMax: 10,
+  /** UTF-16 units. */
+  tagKeyUnitsMax: 128,
+  tagValueUnitsMax: 256,
   deleteObjectsKeysMax: 1000,
   listPageMax: 1000,
   presignedExpiryMaxSeconds: 7 * 24 * 3600,

@@ -4,6 +4,7 @@ import { assert } from '../lib/assert.ts';
 import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
+import type { Tag } from './tags.ts';
 
 /**
  * An object's key-encryption key, wrapped. It wraps the data keys of the object's blobs and seals its headers.
@@ -97,6 +98,8 @@ export interface VersionRecord {
   kek?: WrappedKek;
   /** Content headers and user metadata (ObjectHeaders as a record), sealed with the kek. */
   sealedHeaders?: Uint8Array;
+  /** Absent where there are none. In the clear: rules of buckets look at them. */
+  tags?: Tag[];
   originals: Original[];
   manifest: Manifest;
 }

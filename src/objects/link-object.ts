@@ -56,12 +56,13 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
 async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
   const { version } = source.found;
   const { sizeBytes, etag, originals, manifest, kek, sealedHeaders, checksum } = version;
-  const { headers, checksumAlgorithm, owner } = input;
+  const { headers, tags = version.tags, checksumAlgorithm, owner } = input;
   const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };
   if (kek !== undefined) copy.kek = path.keys.renewKek(kek);
   const sealed =
     headers === undefined ? sealedHeaders : path.keys.sealHeaders(path.keys.openKek(kek), headers);
   if (sealed !== undefined) copy.sealedHeaders = sealed;
+  if (tags !== undefined && tags.length > 0) copy.tags = tags;
   if (checksumAlgorithm === undefined || checksumAlgorithm === checksum?.algorithm) {
     if (checksum !== undefined) copy.checksum = checksum;
   } else {
@@ -103,7 +104,7 @@ function isOntoItself({ bucket, key, conditions }: CopyObject, source: Source): 
 }
 
 async function recommit(path: DataPath, input: CopyObject, source: Source, version: NewVersion) {
-  const { calls, bucket, key } = input;
+  const { calls, bucket, key, tags } = input;
   const shard = bucket.homeShard;
   const { versionId, order, manifest } = source.found.version;
   const { owner, kek, sealedHeaders, checksum } = version;
@@ -117,6 +118,7 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
       ...(sealedHeaders && { sealedHeaders }),
       ...(checksum && { checksum }),
     },
+    ...(tags && { tags }),
     linkId: newLinkId(path, await path.times.timeMs(calls, shard)),
   };
   const reply = await calls.execute({ shard, bucket: bucket.claim }, 'recommit-version', command);

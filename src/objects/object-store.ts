@@ -7,6 +7,7 @@ import type { ETag } from '../model/etag.ts';
 import type { AccountId, ObjectKey, VersionId } from '../model/names.ts';
 import type { WriteConditions } from '../model/preconditions.ts';
 import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
+import type { Tag } from '../model/tags.ts';
 import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
 import type {
   BucketClaim,
@@ -78,6 +79,8 @@ export interface PutObject {
   key: ObjectKey;
   owner: AccountId;
   headers: ObjectHeaders;
+  /** Never empty. */
+  tags?: Tag[];
   body: BodySource;
   conditions?: WriteConditions;
   signal: AbortSignal;
@@ -101,6 +104,8 @@ export interface CopyObject {
   owner: AccountId;
   /** Absent: COPY the source's headers; else REPLACE. */
   headers?: ObjectHeaders;
+  /** Absent: COPY the source's tags; else REPLACE, by none where it is empty. */
+  tags?: Tag[];
   /** Another algorithm than the source's: computed by reading it. */
   checksumAlgorithm?: ChecksumAlgorithm;
   conditions?: WriteConditions;
@@ -144,6 +149,8 @@ export interface ObjectStore {
     owner: AccountId;
     initiator: AccountId;
     headers: ObjectHeaders;
+    /** Never empty. */
+    tags?: Tag[];
     checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
   }): Promise<UploadRecord>;
   putPart(input: PartTarget & { body: BodySource }): Promise<WrittenPart>;

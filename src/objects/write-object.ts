@@ -14,7 +14,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 
 /** Writes a body as the next version of a key. */
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
-  const { calls, bucket, key, owner, headers, body, conditions } = input;
+  const { calls, bucket, key, owner, headers, tags, body, conditions } = input;
   const shard = bucket.homeShard;
   if (conditions !== undefined) await refuseEarly(input, conditions);
   const algorithm = claimedAlgorithm(body);
@@ -34,6 +34,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     owner,
     kek: wrapped,
     sealedHeaders: path.keys.sealHeaders(kek, headers),
+    ...(tags && { tags }),
     originals: [{ sizeBytes, md5: etag }],
     manifest: { kind: 'direct' as const, parts: [], ...written.data },
     ...(checksum && { checksum }),
@@ -107,7 +108,7 @@ export async function createUpload(
   path: DataPath,
   input: Parameters<ObjectStore['createUpload']>[0],
 ): Promise<UploadRecord> {
-  const { calls, bucket, key, owner, initiator, headers, checksum } = input;
+  const { calls, bucket, key, owner, initiator, headers, tags, checksum } = input;
   const { kek, wrapped } = path.keys.newKek();
   const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.claim }, 'create-upload', {
     bucketId: bucket.claim.bucketId,
@@ -117,6 +118,7 @@ export async function createUpload(
       initiator,
       kek: wrapped,
       sealedHeaders: path.keys.sealHeaders(kek, headers),
+      ...(tags && { tags }),
       ...(checksum && { checksum }),
     },
   });

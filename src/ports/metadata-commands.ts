@@ -24,6 +24,7 @@ import type {
   PartRecord,
   UploadRecord,
 } from '../model/records/rows.ts';
+import type { Tag } from '../model/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
@@ -67,6 +68,13 @@ export interface CommittedVersion {
   versioning: BucketRecord['versioning'];
   modifiedAtMs: number;
 }
+
+/** No version that has data under this key or id. */
+export type VersionAbsence =
+  /** The current version, or the one asked for, is a delete marker. */
+  | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number }
+  | { kind: 'no-such-key' }
+  | { kind: 'no-such-version' };
 
 export interface DeleteItem {
   key: ObjectKey;
@@ -195,6 +203,8 @@ export interface CommandTable {
        */
       expected: { versionId: VersionId; order: number; dataLinkId: LinkId | null };
       version: Pick<NewVersion, 'owner' | 'kek' | 'sealedHeaders' | 'checksum'>;
+      /** Absent: those that the version has in the moment of the commit. */
+      tags?: Tag[];
       /** Link ids for the new version where the old one stays (versioned bucket), by blob id; one per use. */
       linkId: LinkId;
     };
@@ -208,6 +218,13 @@ export interface CommandTable {
   'delete-versions': {
     command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
     outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };
+  };
+  /** Gives a version these tags, or none, instead of those it has. It stays the version that it was in all else. */
+  'set-tags': {
+    command: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; tags: Tag[] };
+    outcome:
+      | { kind: 'tagged'; versionId: VersionId; versioning: BucketRecord['versioning'] }
+      | VersionAbsence;
   };
   'create-upload': {
     command: { bucketId: BucketId; upload: Omit<UploadRecord, 'uploadId' | 'initiatedAtMs' | 'bucketId'> };

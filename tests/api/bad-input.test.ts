@@ -340,7 +340,6 @@ describe('targets and features', () => {
     { 'if-unmodified-since': 'Sun, 06 Nov 1994 08:49:37 GMT' },
     { 'x-amz-copy-source-if-match': '"x"' },
     { 'x-amz-acl': 'public-read' },
-    { 'x-amz-tagging': 'a=b' },
     { 'x-amz-server-side-encryption': 'aws:kms' },
     { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' },
     { 'x-amz-object-lock-mode': 'GOVERNANCE' },

@@ -1,10 +1,12 @@
 // CopyObject: what comes along, what is replaced, and every refusal, which leaves the target as it was.
 import { createHash, randomBytes } from 'node:crypto';
 import { CopyObjectCommand } from '@aws-sdk/client-s3';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { completeUpload } from '../support/multipart.ts';
 import { type Access, pathOf } from '../support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import { type Tags, tagsOf } from '../support/tagging.ts';
+import { makeVersionedBucket, versionOf } from '../support/versions.ts';
 
 const MiB = 1024 * 1024;
 const api = useApi();
@@ -91,6 +93,60 @@ test('another checksum is computed', async () => {
   expect((await get('sha', CHECKSUMS)).headers['x-amz-checksum-sha256']).toBe(sha256);
 });
 
+describe('tags', () => {
+  beforeAll(() => api.put(bucket, 'tagged', 'x', { 'x-amz-tagging': 'a=1&b=2' }));
+  const source = () => `${bucket}/tagged`;
+  const tags = (key: string) => tagsOf(api, { bucket, key });
+  const REPLACE = { 'x-amz-tagging-directive': 'REPLACE' };
+  const BOTH: Tags = [
+    ['a', '1'],
+    ['b', '2'],
+  ];
+
+  test.each([
+    ['come along', {}, BOTH],
+    ['come along with other headers', { 'x-amz-metadata-directive': 'REPLACE' }, BOTH],
+    [
+      'come along, whatever the request has',
+      { 'x-amz-tagging-directive': 'COPY', 'x-amz-tagging': 'c=3' },
+      BOTH,
+    ],
+    ['are replaced', { ...REPLACE, 'x-amz-tagging': 'c=3' }, [['c', '3']]],
+    ['are replaced by none', REPLACE, []],
+  ] as [string, Record<string, string>, Tags][])('%s', async (_name, headers, expected) => {
+    expectStatus(await copy('with tags', source(), headers), 200);
+    expect(await tags('with tags')).toEqual(expected);
+    expect(await tags('tagged')).toEqual(BOTH);
+  });
+
+  test('of the version that is copied', async () => {
+    const versioned = await makeVersionedBucket(api);
+    const put = (tagging: string) =>
+      api.send({ method: 'PUT', path: `/${versioned}/k`, headers: { 'x-amz-tagging': tagging } });
+    const first = versionOf(await put('n=1'));
+    await put('n=2');
+    await copy('older', `${versioned}/k?versionId=${first}`);
+    expect(await tags('older')).toEqual([['n', '1']]);
+  });
+
+  test('onto itself: they are no change that AWS counts, but they come along with one', async () => {
+    const copySelf = (headers: Record<string, string>) =>
+      copy('self tagged', `${bucket}/self tagged`, headers);
+    await api.put(bucket, 'self tagged', 'x', { 'x-amz-tagging': 'a=1' });
+    expectError(await copySelf({ ...REPLACE, 'x-amz-tagging': 'c=3' }), {
+      status: 400,
+      code: 'InvalidRequest',
+    });
+    expectStatus(await copySelf({ 'x-amz-metadata-directive': 'REPLACE', 'x-amz-meta-a': '1' }), 200);
+    expect(await tags('self tagged')).toEqual([['a', '1']]);
+    const change = { 'x-amz-metadata-directive': 'REPLACE', ...REPLACE };
+    expectStatus(await copySelf({ ...change, 'x-amz-tagging': 'c=3' }), 200);
+    expect(await tags('self tagged')).toEqual([['c', '3']]);
+    expectStatus(await copySelf(change), 200);
+    expect(await tags('self tagged')).toEqual([]);
+  });
+});
+
 test.each(['a b+c%d', 'ä/ö?ü#&=', '日本語', '/lead', 'a?versionId=x'])(
   'a source key like %j',
   async (key) => {
@@ -157,6 +213,18 @@ test.each<[string, () => string, Record<string, string>, Parameters<typeof expec
     () => `${bucket}/source`,
     { 'x-amz-metadata-directive': 'KEEP' },
     { status: 400, code: 'InvalidArgument', ArgumentName: 'x-amz-metadata-directive', ArgumentValue: 'KEEP' },
+  ],
+  [
+    'an unknown tagging directive',
+    () => `${bucket}/source`,
+    { 'x-amz-tagging-directive': 'MERGE' },
+    { status: 400, code: 'InvalidArgument', ArgumentName: 'x-amz-tagging-directive', ArgumentValue: 'MERGE' },
+  ],
+  [
+    'a tag that is none',
+    () => `${bucket}/source`,
+    { 'x-amz-tagging-directive': 'REPLACE', 'x-amz-tagging': 'a=!' },
+    { status: 400, code: 'InvalidTag', TagKey: 'a', TagValue: '!' },
   ],
   [
     'an unknown checksum',

@@ -97,7 +97,7 @@ test.each<[string, Record<string, string>, Parameters<typeof expectError>[1]]>([
     { 'x-amz-meta-a': 'v'.repeat(2048) },
     { status: 400, code: 'MetadataTooLarge', Size: 2049, MaxSizeAllowed: 2048 },
   ],
-  ['a tag', { 'x-amz-tagging': 'a=b' }, { status: 501, code: 'NotImplemented' }],
+  ['a tag that is none', { 'x-amz-tagging': 'a=!' }, { status: 400, code: 'InvalidTag' }],
 ])('%s is refused, and no upload is begun', async (name, headers, expected) => {
   expectError(await create(`refused ${name}`, headers), expected);
   expect(await uploadCount(`refused ${name}`)).toBe(0);

@@ -136,8 +136,6 @@ const LATER: Record<string, Request> = {
   PutObjectLegalHold: ['PUT', 'k?legal-hold'],
   PutBucketPolicy: ['PUT', '?policy'],
   DeleteBucketPolicy: ['DELETE', '?policy'],
-  PutObjectTagging: ['PUT', 'k?tagging'],
-  DeleteObjectTagging: ['DELETE', 'k?tagging'],
 };
 
 const NOT_IMPLEMENTED = { status: 501, code: 'NotImplemented' } as const;

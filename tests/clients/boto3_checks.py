@@ -397,6 +397,31 @@ def check_typed_errors():
     equal(error_of(s3.list_objects_v2, **stranger), ("AccessDenied", 403))
 
 
+def check_tags():
+    bucket = new_bucket("boto-tags")
+    tags = [{"Key": "colour", "Value": "dark red"}, {"Key": "größe", "Value": ""}]
+    place = {"Bucket": bucket, "Key": "k"}
+
+    def tags_of(**arguments):
+        return s3.get_object_tagging(**{**place, **arguments})["TagSet"]
+
+    s3.put_object(**place, Body=b"x", Tagging="colour=dark%20red&gr%C3%B6%C3%9Fe=")
+    equal(tags_of(), tags)
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=place)
+    equal(tags_of(Key="copy"), tags)
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=place, TaggingDirective="REPLACE", Tagging="a=b")
+    equal(tags_of(Key="copy"), [{"Key": "a", "Value": "b"}])
+    s3.put_object_tagging(**place, Tagging={"TagSet": tags[:1]})
+    equal(tags_of(), tags[:1])
+    equal(s3.get_object(**place)["TagCount"], 1)
+    s3.delete_object_tagging(**place)
+    equal(tags_of(), [])
+    s3.upload_fileobj(io.BytesIO(bytes_of("tagged", 9 * MIB)), bucket, "parts", ExtraArgs={"Tagging": "a=b"})
+    equal(tags_of(Key="parts"), [{"Key": "a", "Value": "b"}])
+    eleven = [{"Key": str(number), "Value": ""} for number in range(11)]
+    equal(error_of(s3.put_object_tagging, **place, Tagging={"TagSet": eleven}), ("InvalidTag", 400))
+
+
 def main():
     checks = [(name[6:], run) for name, run in list(globals().items()) if name.startswith("check_")]
     for name, run in checks:

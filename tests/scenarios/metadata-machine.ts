@@ -1,10 +1,11 @@
 // The state machine of metadata for scenarios: with short commands (short-commands.ts), and queries that print what is
-// there on one screen: versions {}, blobs {}, queues {}.
+// there on one screen: versions {}, tags {key, versionId}, blobs {}, queues {}.
 import { asBuffer, toHex } from '../../src/lib/bytes.ts';
 import { readU48 } from '../../src/metadata/key-parts.ts';
 import { TABLES } from '../../src/metadata/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../src/model/records/rows.ts';
+import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../src/ports/state-machine.ts';
 import type { ScenarioMachine } from './machines.ts';
 import { metadataWorkers } from './metadata-workers.ts';
@@ -24,6 +25,16 @@ const showVersions: QuerySpec<{ prefix?: string }, string[]> = {
       const marks = `${isLatest ? '*' : ''}${summary.isDeleteMarker ? '-' : ''}`;
       return `${key} ${versionId === 'null' ? 'null' : 'id'} ${summary.order}${marks} ${summary.sizeBytes} bytes`;
     });
+  },
+};
+
+/** `key=value` of each tag, in their order. */
+const showTags: QuerySpec<{ key: string; versionId?: string }, string> = {
+  async run(words, state, context) {
+    const get = metadataMachine.queries['get-version'] as QuerySpec<unknown, ResultOf<'get-version'>>;
+    const result = await get.run({ bucketId: BUCKET, includeBody: false, ...words }, state, context);
+    if (result.kind !== 'found') return result.kind;
+    return result.version.tags?.map(({ key, value }) => `${key}=${value}`).join(' ') ?? 'no tags';
   },
 };
 
@@ -91,7 +102,13 @@ export const metadataScenario: ScenarioMachine = {
   machine: {
     ...metadataMachine,
     commands: { ...metadataMachine.commands, ...SHORT_COMMANDS },
-    queries: { ...metadataMachine.queries, versions: showVersions, blobs: showBlobs, queues: showQueues },
+    queries: {
+      ...metadataMachine.queries,
+      versions: showVersions,
+      tags: showTags,
+      blobs: showBlobs,
+      queues: showQueues,
+    },
   },
   tables: TABLES,
   workers: metadataWorkers,

@@ -4,6 +4,7 @@
 //   put {key, blob, link}                 commit-version with a new blob; also bytes (10), inline, ifNoneMatch
 //   copy {key, blob, link}                commit-version with a link to a blob; isClaimed: of another home
 //   remove {key, versionId} or {items}    delete-versions
+//   tag {key, versionId, to}              set-tags; `to` as {name: value}
 //   upload {}                             create-upload
 //   part {upload, number, blob, link}     commit-part with a new blob of 5 MiB; isCopy: with a link to a blob
 //   complete {upload, parts}              complete-upload; parts as [number, blob]; also ifNoneMatch
@@ -17,6 +18,7 @@ import {
   type BucketName,
   homeShardOf,
   type ObjectKey,
+  type VersionId,
 } from '../../src/model/names.ts';
 import type { BlobUse } from '../../src/model/version.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
@@ -86,6 +88,15 @@ export const SHORT_COMMANDS = {
       items: 'items' in words ? words.items : [words],
     }),
     tell: ({ items }) => items.map(tellDelete),
+  }),
+  tag: short({
+    name: 'set-tags',
+    expand: ({ to, ...version }: { key: ObjectKey; versionId?: VersionId; to: Record<string, string> }) => ({
+      bucketId: BUCKET,
+      ...version,
+      tags: Object.entries(to).map(([key, value]) => ({ key, value })),
+    }),
+    tell: (outcome) => outcome,
   }),
   upload: short({
     name: 'create-upload',

@@ -194,6 +194,7 @@ export async function beginUpload(
   world: MetadataShards,
   key: string,
   checksum?: CommandOf<'create-upload'>['upload']['checksum'],
+  tags?: CommandOf<'create-upload'>['upload']['tags'],
 ): Promise<UploadId> {
   const { upload } = await world.execute('create-upload', {
     bucketId: BUCKET,
@@ -204,6 +205,7 @@ export async function beginUpload(
       kek,
       sealedHeaders: Uint8Array.of(9),
       ...(checksum && { checksum }),
+      ...(tags && { tags }),
     },
   });
   return upload.uploadId;

@@ -4,6 +4,7 @@ import { httpDate } from '../../lib/http-dates.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
+import type { VersionAbsence } from '../../ports/metadata-commands.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { bucketArn } from './operation.ts';
@@ -41,22 +42,32 @@ export async function findVersion(
   const bucket = context.bucket();
   const result = await queryVersion(context, bucket, query);
   if (result.kind === 'found') return result;
+  throw absentVersion(context, query, result);
+}
+
+/** What a request is told that asks for a version which is not there, or has no data. */
+export function absentVersion(
+  context: OperationContext,
+  address: VersionAddress,
+  absence: VersionAbsence,
+): AppError {
+  const bucket = context.bucket();
   if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
-    throw new AppError('AccessDenied');
+    return new AppError('AccessDenied');
   }
-  const fields = { Key: query.key };
-  if (result.kind === 'no-such-version') {
-    throw new AppError('NoSuchVersion', { fields: { ...fields, VersionId: query.versionId ?? '' } });
+  const fields = { Key: address.key };
+  if (absence.kind === 'no-such-version') {
+    return new AppError('NoSuchVersion', { fields: { ...fields, VersionId: address.versionId ?? '' } });
   }
-  if (result.kind === 'no-such-key') {
-    throw new AppError('NoSuchKey', { fields, headers: { 'x-amz-delete-marker': 'false' } });
+  if (absence.kind === 'no-such-key') {
+    return new AppError('NoSuchKey', { fields, headers: { 'x-amz-delete-marker': 'false' } });
   }
   const headers: Record<string, string> = { 'x-amz-delete-marker': 'true' };
-  if (bucket.record.versioning !== 'unversioned') headers['x-amz-version-id'] = result.versionId;
-  if (query.versionId === undefined) throw new AppError('NoSuchKey', { fields, headers });
-  throw new AppError('MethodNotAllowed', {
+  if (bucket.record.versioning !== 'unversioned') headers['x-amz-version-id'] = absence.versionId;
+  if (address.versionId === undefined) return new AppError('NoSuchKey', { fields, headers });
+  return new AppError('MethodNotAllowed', {
     fields: { ResourceType: 'DeleteMarker' },
-    headers: { ...headers, Allow: 'DELETE', 'Last-Modified': httpDate(result.modifiedAtMs) },
+    headers: { ...headers, Allow: 'DELETE', 'Last-Modified': httpDate(absence.modifiedAtMs) },
   });
 }
 

@@ -15,6 +15,7 @@ import { type AccessPair, type OperationRequest, objectArn, type QueryParameters
 import { contentRange, resolveRange } from './ranges.ts';
 import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
+import { mayReadTags } from './tagging.ts';
 
 export interface ReadInput extends VersionAddress {
   resource: string;
@@ -76,6 +77,9 @@ export async function prepareRead(
   };
   if (context.bucket().record.versioning !== 'unversioned') headers['x-amz-version-id'] = version.versionId;
   addObjectHeaders(headers, context.objects.headersOf(version));
+  if (version.tags !== undefined && mayReadTags(context, input)) {
+    headers['x-amz-tagging-count'] = version.tags.length;
+  }
   requireConditions(input, version, headers);
   addResponseOverrides(headers, {
     query: input.query,

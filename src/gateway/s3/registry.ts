@@ -19,12 +19,14 @@ import { uploadPart } from './operations/multipart/upload-part.ts';
 import { uploadPartCopy } from './operations/multipart/upload-part-copy.ts';
 import { copyObject } from './operations/object/copy-object.ts';
 import { deleteObject } from './operations/object/delete-object.ts';
+import { deleteObjectTagging } from './operations/object/delete-object-tagging.ts';
 import { deleteObjects } from './operations/object/delete-objects.ts';
 import { getObject } from './operations/object/get-object.ts';
 import { getObjectAcl } from './operations/object/get-object-acl.ts';
 import { getObjectTagging } from './operations/object/get-object-tagging.ts';
 import { headObject } from './operations/object/head-object.ts';
 import { putObject } from './operations/object/put-object.ts';
+import { putObjectTagging } from './operations/object/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './operations/object/unset-locks.ts';
 import { listBuckets } from './operations/service/list-buckets.ts';
 import { preflightBucket, preflightObject, preflightService } from './operations/service/preflight.ts';
@@ -45,6 +47,8 @@ export const OPERATIONS = [
   getObject,
   headObject,
   getObjectTagging,
+  putObjectTagging,
+  deleteObjectTagging,
   getObjectAcl,
   getObjectRetention,
   getObjectLegalHold,

@@ -28,7 +28,6 @@ test.each([
   [PUT, 'x-amz-server-side-encryption-customer-algorithm', 'AES256'],
   [GET, 'x-amz-server-side-encryption-customer-key', 'k'],
   [PUT, 'x-amz-copy-source-server-side-encryption-customer-key', 'k'],
-  [PUT, 'x-amz-tagging', 'a=b'],
   [PUT, 'x-amz-object-lock-mode', 'GOVERNANCE'],
   [CREATE, 'x-amz-bucket-object-lock-enabled', 'true'],
   [DELETE, 'x-amz-bypass-governance-retention', 'true'],

@@ -49,10 +49,7 @@ const SCREENS: readonly Screen[] = [
   { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
   { header: 'x-amz-server-side-encryption-*', scope: 'all' },
   { header: 'x-amz-copy-source-server-side-encryption-*', scope: 'all' },
-  // Tags, locks, second factors.
-  { header: 'x-amz-tagging', scope: 'all', harmless: [''] },
-  // Without tags both come to the same; the AWS CLI 2 replaces when it copies the metadata alone.
-  { header: 'x-amz-tagging-directive', scope: 'all', harmless: ['COPY', 'REPLACE'] },
+  // Locks, second factors.
   { header: 'x-amz-object-lock-*', scope: 'all' },
   { header: 'x-amz-bucket-object-lock-enabled', scope: 'all', harmless: ['false', 'False'] },
   { header: 'x-amz-bypass-governance-retention', scope: 'all', harmless: ['false', 'False'] },

@@ -132,10 +132,6 @@ const LATER: readonly UnsupportedOperation[] = [
     PUT: 'PutBucketPolicy',
     DELETE: 'DeleteBucketPolicy',
   }),
-  ...subResource('object', 'tagging', {
-    PUT: 'PutObjectTagging',
-    DELETE: 'DeleteObjectTagging',
-  }),
 ];
 
 export const UNSUPPORTED: readonly UnsupportedOperation[] = [...NEVER, ...LATER];

@@ -90,6 +90,7 @@ function versionOf(
     ...(checksum && { checksum }),
     kek: upload.kek,
     sealedHeaders: upload.sealedHeaders,
+    ...(upload.tags && { tags: upload.tags }),
     // However many parts it has, an object of a multipart upload counts as one (architecture 2).
     originals: [{ sizeBytes, md5: etag.slice(0, 32) }],
     manifest,

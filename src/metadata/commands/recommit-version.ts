@@ -27,7 +27,7 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     if (source !== undefined) for (const { blobId } of linksOf(source.manifest)) view.row(blobRow(blobId));
   },
 
-  decide({ bucketId, key, expected, version, linkId }, view, context) {
+  decide({ bucketId, key, expected, version, linkId, ...command }, view, context) {
     assert(version.kek !== undefined, 'an object has a key');
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
@@ -36,10 +36,11 @@ export const recommitVersion = defineCommand<Command, OutcomeOf<'recommit-versio
     const takesItsPlace = writesNullVersion(bucket.versioning) && source.versionId === NULL_VERSION;
     const manifest = takesItsPlace ? source.manifest : withLink(source.manifest, linkId);
     const { sizeBytes, etag, originals } = source;
+    const { tags = source.tags } = command;
     const outcome = writeVersion({
       bucket,
       history,
-      version: { sizeBytes, etag, originals, manifest, ...version },
+      version: { sizeBytes, etag, originals, manifest, ...version, ...(tags?.length && { tags }) },
       context,
     });
     if (outcome.kind === 'blocked') return refuse(outcome);

@@ -6,7 +6,9 @@ export const POLICY_ACTIONS = [
   's3:CreateBucket',
   's3:DeleteBucket',
   's3:DeleteObject',
+  's3:DeleteObjectTagging',
   's3:DeleteObjectVersion',
+  's3:DeleteObjectVersionTagging',
   's3:GetBucketAcl',
   's3:GetBucketLocation',
   's3:GetBucketLogging',
@@ -33,6 +35,8 @@ export const POLICY_ACTIONS = [
   's3:ListMultipartUploadParts',
   's3:PutBucketVersioning',
   's3:PutObject',
+  's3:PutObjectTagging',
+  's3:PutObjectVersionTagging',
   's3:PutReplicationConfiguration',
 ] as const;
 

@@ -12,6 +12,7 @@ import type {
   UploadId,
   VersionId,
 } from '../names.ts';
+import type { Tag } from '../tags.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
 
 /** extensions.md 1.4: trial, paid, suspended. */
@@ -76,6 +77,8 @@ export interface UploadRecord {
   owner: AccountId;
   kek: WrappedKek;
   sealedHeaders: Uint8Array;
+  /** Of the version that Complete makes; absent where there are none. */
+  tags?: Tag[];
   checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
 }
 export const uploadCodec = defineRecord<UploadRecord>({ name: 'upload', version: 1 });

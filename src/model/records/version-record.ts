@@ -13,7 +13,7 @@ const HEAD_BYTES = 45;
 const FLAG_DELETE_MARKER = 1;
 const FLAG_COMPOSITE = 2;
 
-type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'originals' | 'manifest'> & {
+type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'tags' | 'originals' | 'manifest'> & {
   checksumValue?: string;
 };
 
@@ -21,6 +21,7 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   const tail: Tail = { versionId: record.versionId, originals: record.originals, manifest: record.manifest };
   if (record.kek !== undefined) tail.kek = record.kek;
   if (record.sealedHeaders !== undefined) tail.sealedHeaders = record.sealedHeaders;
+  if (record.tags !== undefined) tail.tags = record.tags;
   if (record.checksum !== undefined) tail.checksumValue = record.checksum.value;
   const packed = packPlain(tail);
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + packed.length);

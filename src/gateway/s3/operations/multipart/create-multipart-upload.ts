@@ -3,6 +3,7 @@ import { escapeXml } from '../../../../lib/xml-writer.ts';
 import { parseUploadChecksum } from '../../checksum-headers.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { s3Document } from '../../vendor.ts';
 
 export const createMultipartUpload = defineOperation({
@@ -10,16 +11,17 @@ export const createMultipartUpload = defineOperation({
   match: { method: 'POST', on: 'object', query: ['uploads'] },
   logName: 'REST.POST.UPLOADS',
   body: 'none',
-  errors: ['InvalidRequest', 'MetadataTooLarge'],
+  errors: ['InvalidArgument', 'InvalidRequest', 'InvalidTag', 'MetadataTooLarge'],
   parse: ({ bucket, key, headers }) => ({
     bucket,
     key,
     resource: objectArn({ bucket, key }),
     headers: parseObjectHeaders(headers),
+    tags: parseTaggingHeader(headers),
     checksum: parseUploadChecksum(headers),
   }),
-  access: ({ resource }) => [['s3:PutObject', resource]],
-  async run(context, { bucket, key, headers, checksum }) {
+  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
+  async run(context, { bucket, key, headers, tags, checksum }) {
     const { accountId } = context.account();
     const upload = await context.objects.createUpload({
       calls: context.metadata,
@@ -28,6 +30,7 @@ export const createMultipartUpload = defineOperation({
       owner: accountId,
       initiator: accountId,
       headers,
+      ...(tags && { tags }),
       ...(checksum && { checksum }),
     });
     const text = s3Document(

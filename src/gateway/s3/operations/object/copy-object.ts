@@ -4,6 +4,7 @@ import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
 import type { AccountId } from '../../../../model/names.ts';
+import type { Tag } from '../../../../model/tags.ts';
 import type { ObjectHeaders, VersionRecord } from '../../../../model/version.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
 import { invalidArgument } from '../../arguments.ts';
@@ -14,6 +15,7 @@ import { parseCopySource } from '../../copy-source.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { copiedVersionHeader, type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
+import { parseTaggingHeader, requireTaggingAccess, taggingAccess } from '../../tagging.ts';
 import { s3Document } from '../../vendor.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
@@ -29,6 +31,7 @@ export const copyObject = defineOperation({
   errors: [
     'InvalidArgument',
     'InvalidRequest',
+    'InvalidTag',
     'MetadataTooLarge',
     'NoSuchKey',
     'NoSuchVersion',
@@ -37,7 +40,7 @@ export const copyObject = defineOperation({
   differences:
     'Any size in one request: only metadata is written. Conditions on the target as for PutObject.',
   parse,
-  access: ({ resource }) => [['s3:PutObject', resource]],
+  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
   run: (context, input) => answerWhenDone(context, copy(context, input)),
 });
 
@@ -51,6 +54,7 @@ function parse(request: OperationRequest) {
     conditions: parseWriteConditions(headers),
     sourceConditions: parseCopyConditions(headers),
     replacement: parseReplacement(headers),
+    tags: parseReplacementTags(headers),
     checksumAlgorithm: parseChecksumAlgorithm(headers),
     // Naming a class or an encryption is a change to AWS, also when it is the one that the object has.
     namesStorage:
@@ -60,22 +64,28 @@ function parse(request: OperationRequest) {
 
 /** The new object's own headers, or undefined where it takes the source's. */
 function parseReplacement(headers: OperationRequest['headers']): ObjectHeaders | undefined {
-  const directive = headers['x-amz-metadata-directive'];
-  if (directive === undefined || directive === 'COPY') return undefined;
-  if (directive === 'REPLACE') return parseObjectHeaders(headers);
-  throw invalidArgument({
-    name: 'x-amz-metadata-directive',
-    value: directive,
-    message: 'Unknown metadata directive.',
-  });
+  return isReplaced(headers, 'metadata') ? parseObjectHeaders(headers) : undefined;
+}
+
+/** Likewise its own tags, which may be none. */
+function parseReplacementTags(headers: OperationRequest['headers']): Tag[] | undefined {
+  return isReplaced(headers, 'tagging') ? (parseTaggingHeader(headers) ?? []) : undefined;
+}
+
+function isReplaced(headers: OperationRequest['headers'], what: 'metadata' | 'tagging'): boolean {
+  const name = `x-amz-${what}-directive`;
+  const directive = headers[name] ?? 'COPY';
+  if (directive === 'COPY' || directive === 'REPLACE') return directive === 'REPLACE';
+  throw invalidArgument({ name, value: directive, message: `Unknown ${what} directive.` });
 }
 
 async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
-  const { key, conditions, replacement, checksumAlgorithm } = input;
+  const { key, conditions, replacement, tags, checksumAlgorithm } = input;
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => requireCopyConditions(input.sourceConditions, version);
   requireFit(source.found.version);
   requireChange(context, input, source);
+  if (tags === undefined) requireTaggingAccess(context, input, source);
   const { versionId } = source;
   const written = await context.objects.copyObject({
     calls: context.metadata,
@@ -90,6 +100,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     key,
     owner: context.account().accountId,
     ...(replacement && { headers: replacement }),
+    ...(tags && { tags }),
     ...(checksumAlgorithm && { checksumAlgorithm }),
     ...(conditions && { conditions }),
     signal: context.signal,

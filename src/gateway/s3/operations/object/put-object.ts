@@ -4,6 +4,7 @@ import { LIMITS } from '../../../../model/limits.ts';
 import { addChecksum } from '../../checksum-headers.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
 export const putObject = defineOperation({
@@ -18,6 +19,7 @@ export const putObject = defineOperation({
     'EntityTooLarge',
     'IncompleteBody',
     'InvalidArgument',
+    'InvalidTag',
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
@@ -35,18 +37,20 @@ export const putObject = defineOperation({
       key,
       resource: objectArn({ bucket, key }),
       headers: parseObjectHeaders(request.headers),
+      tags: parseTaggingHeader(request.headers),
       conditions: parseWriteConditions(request.headers),
       body,
     };
   },
-  access: ({ resource }) => [['s3:PutObject', resource]],
-  async run(context, { key, headers, conditions, body }) {
+  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
+  async run(context, { key, headers, tags, conditions, body }) {
     const written = await context.objects.putObject({
       calls: context.metadata,
       bucket: context.bucket(),
       key,
       owner: context.account().accountId,
       headers,
+      ...(tags && { tags }),
       body,
       ...(conditions && { conditions }),
       signal: context.signal,

@@ -1,0 +1,21 @@
+// What PutObjectTagging and DeleteObjectTagging do: one command to the bucket's shard, and which version it met.
+import type { Tag } from '../../model/tags.ts';
+import type { OperationContext } from './context.ts';
+import { absentVersion, type VersionAddress } from './find-version.ts';
+import type { AnswerHeaders } from './object-headers.ts';
+
+/** The answer's headers. NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, AccessDenied as a GET. */
+export async function setTags(
+  context: OperationContext,
+  { key, versionId, tags }: VersionAddress & { tags: Tag[] },
+): Promise<AnswerHeaders> {
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'set-tags', {
+    bucketId: claim.bucketId,
+    key,
+    ...(versionId !== undefined && { versionId }),
+    tags,
+  });
+  if (value.kind !== 'tagged') throw absentVersion(context, { key, versionId }, value);
+  return { 'x-amz-version-id': value.versioning === 'unversioned' ? undefined : value.versionId };
+}
