@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { CopyObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { completeUpload } from '../support/multipart.ts';
+import { beginUpload, completeUpload, uploadPath } from '../support/multipart.ts';
 import { type Access, pathOf } from '../support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
 import { type Tags, tagsOf } from '../support/tagging.ts';
@@ -254,6 +254,34 @@ test.each<[string, () => string, Record<string, string>, Parameters<typeof expec
   await api.put(bucket, 'target', 'before');
   expectError(await copy('target', source(), headers), expected);
   expect((await get('target')).body.toString()).toBe('before');
+});
+
+test('the owner of the source that one expects, by account id or canonical id', async () => {
+  const account = await api.makeAccount();
+  const theirs = await api.makeBucket(account);
+  const put = { method: 'PUT', path: `/${theirs}/own`, body: Buffer.from('own') };
+  expectStatus(await api.send(put, account), 200);
+  const upload = await beginUpload(
+    { ...api, send: (wanted) => api.send(wanted, account) },
+    {
+      bucket: theirs,
+      key: 'parts',
+    },
+  );
+  for (const path of [`/${theirs}/copied`, uploadPath(upload, 'partNumber=1&')]) {
+    for (const [owner, status] of [
+      [account.id, 200],
+      [account.canonicalId, 200],
+      ['0'.repeat(64), 403],
+    ] as const) {
+      const headers = {
+        'x-amz-copy-source': `${theirs}/own`,
+        'x-amz-source-expected-bucket-owner': owner,
+        'x-amz-expected-bucket-owner': account.canonicalId,
+      };
+      expectStatus(await api.send({ method: 'PUT', path, headers }, account), status);
+    }
+  }
 });
 
 test('a source of another account is refused, and so is a target', async () => {

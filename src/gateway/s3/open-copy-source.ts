@@ -1,7 +1,6 @@
 // The source of CopyObject and UploadPartCopy: its bucket resolved, its reading allowed, its version found.
 
 import { AppError } from '../../model/errors.ts';
-import type { AccountId } from '../../model/names.ts';
 import type { Copied } from '../../objects/object-store.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
@@ -22,13 +21,13 @@ export interface OpenCopySource extends CopySource {
 export async function openCopySource(
   context: OperationContext,
   source: CopySource,
-  expectedOwner: AccountId | undefined,
+  expectedOwner: string | undefined,
 ): Promise<OpenCopySource> {
   const bucketRow = await context.resolveBucket(source.bucket);
   const { record } = bucketRow;
   const action = source.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
   const resource = objectArn({ bucket: record.name, key: source.key });
-  const isOwnerExpected = expectedOwner === undefined || expectedOwner === record.owner;
+  const isOwnerExpected = expectedOwner === undefined || (await context.isOwner(expectedOwner, bucketRow));
   if (!isOwnerExpected || !context.authorize([[action, resource]], bucketRow)) {
     throw new AppError('AccessDenied');
   }

@@ -17,7 +17,7 @@ import type { AccessPair, Operation, OperationRequest, OperationResult } from '.
 import { readDocument } from './read-document.ts';
 import { BucketReplaced } from './reauthorise.ts';
 import type { RequestBody } from './request-body.ts';
-import { type ContextDependencies, createContext, mayDo, mayDoSome } from './request-context.ts';
+import { type ContextDependencies, createContext, isOwner, mayDo, mayDoSome } from './request-context.ts';
 import { type Reply, sendError, settleError } from './respond.ts';
 import { screenHeaders } from './screen-headers.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -219,17 +219,6 @@ async function isGranted(
   const { caller } = identity;
   if (row.keyActions !== undefined && !mayDoSome(caller, row.keyActions, bucket)) return false;
   return mayDo(caller, pairs, bucket);
-}
-
-/** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
-export async function isOwner(
-  deps: Pick<ContextDependencies, 'identities'>,
-  expected: string,
-  bucket: ResolvedBucket,
-): Promise<boolean> {
-  const { owner } = bucket.record;
-  if (expected === owner) return true;
-  return (await deps.identities.account(owner))?.canonicalId === expected;
 }
 
 // ---- 8 ----

@@ -56,6 +56,17 @@ export function mayDoSome(
   return isSomeAllowed({ accountId, actions, bucket: must(bucket, 'keys are in a bucket').record });
 }
 
+/** By account id, as AWS documents it, or by canonical id, as other makers' clients have it. */
+export async function isOwner(
+  deps: Pick<ContextDependencies, 'identities'>,
+  expected: string,
+  bucket: ResolvedBucket,
+): Promise<boolean> {
+  const { owner } = bucket.record;
+  if (expected === owner) return true;
+  return (await deps.identities.account(owner))?.canonicalId === expected;
+}
+
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
   const { caller, record, exchange } = parts;
   let ownBucket = parts.bucket;
@@ -80,6 +91,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     resolveBucket: (name) => resolveOther(deps, name),
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(caller, pairs, bucket),
+    isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
     async ownerOf(accountId) {
       const account = await deps.identities.account(accountId);
       // Accounts outlive what they own; the id alone is the best that can be said of one that did not.

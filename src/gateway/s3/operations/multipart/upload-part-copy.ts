@@ -4,7 +4,6 @@ import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
-import type { AccountId } from '../../../../model/names.ts';
 import type { VersionRecord } from '../../../../model/version.ts';
 import type { ByteRange } from '../../../../objects/object-store.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
@@ -37,7 +36,7 @@ export const uploadPartCopy = defineOperation({
     'PreconditionFailed',
   ],
   differences:
-    'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range.',
+    'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range. A range of more than 1,100 segments of its source is InvalidRequest: copy smaller ranges.',
   parse,
   access: ({ resource }) => [['s3:PutObject', resource]],
   run: (context, input) => answerWhenDone(context, copyPart(context, input)),
@@ -50,7 +49,7 @@ function parse({ bucket, key, query, headers }: OperationRequest) {
     partNumber: parsePartNumber(query.get('partNumber') ?? ''),
     uploadId: parseUploadId(query.get('uploadId')),
     source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
-    expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
+    expectedOwner: headers['x-amz-source-expected-bucket-owner'],
     range: parseRange(headers['x-amz-copy-source-range']),
     sourceConditions: parseCopyConditions(headers),
   };

@@ -3,7 +3,6 @@
 import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
-import type { AccountId } from '../../../../model/names.ts';
 import type { Tag } from '../../../../model/tags.ts';
 import type { ObjectHeaders, VersionRecord } from '../../../../model/version.ts';
 import { answerWhenDone } from '../../answer-when-done.ts';
@@ -50,7 +49,7 @@ function parse(request: OperationRequest) {
     key,
     resource: objectArn({ bucket, key }),
     source: parseCopySource(headers['x-amz-copy-source'] ?? ''),
-    expectedOwner: headers['x-amz-source-expected-bucket-owner'] as AccountId | undefined,
+    expectedOwner: headers['x-amz-source-expected-bucket-owner'],
     conditions: parseWriteConditions(headers),
     sourceConditions: parseCopyConditions(headers),
     replacement: parseReplacement(headers),
