@@ -35,6 +35,19 @@ export function median(values: readonly number[]): number {
 
 const number = (value: number) => (value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(1));
 
+/** CPU time of one unit of the row, which says more than rates do while other work shares the machine. */
+function cpuCost(
+  row: SuiteRow,
+  results: readonly LoadResult[],
+  seconds: (result: LoadResult) => number | undefined,
+): string {
+  const costs = results.map(
+    (result) => (seconds(result) ?? Number.NaN) / (figure(row, result) * result.seconds),
+  );
+  const cost = median(costs);
+  return Number.isNaN(cost) ? '' : `${number(cost * 1e6)} µs/${row.unit.split('/')[0]}`;
+}
+
 export function toMarkdown(rows: readonly ReportRow[]): string {
   const compared = rows.some(({ other }) => other.length > 0);
   const heads = [
@@ -45,7 +58,8 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
     'p99 ms',
     'max ms',
     'errors',
-    'client CPU s',
+    'client CPU',
+    'server CPU',
     'share of bound',
     'peak RSS MiB',
   ];
@@ -62,7 +76,8 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
       latency((result) => result.latencyMs.p99),
       latency((result) => result.latencyMs.max),
       String(own.reduce((sum, result) => sum + result.errorCount, 0)),
-      latency((result) => result.clientCpuSeconds),
+      cpuCost(row, own, (result) => result.clientCpuSeconds),
+      cpuCost(row, own, (result) => result.serverCpuSeconds),
       bound === undefined ? '' : `${Math.round((100 * value) / bound)} %`,
       entry.rssMaxMiB === undefined ? '' : number(entry.rssMaxMiB),
     ];

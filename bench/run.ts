@@ -116,7 +116,9 @@ async function measureRow(input: {
   const entry: ReportRow = { row, own: [], other: [] };
   for (let round = 0; round < Number(options.rounds); round++) {
     const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
-    entry.own.push(await generate({ ...spec, target: own.target }));
+    entry.own.push(
+      await generate({ ...spec, target: own.target, ...(own.pid !== undefined && { serverPid: own.pid }) }),
+    );
     if (other !== undefined) entry.other.push(await generate({ ...spec, target: other }));
   }
   if (own.pid !== undefined) entry.rssMaxMiB = await peakRssMiB(own.pid);

@@ -1,5 +1,6 @@
 // The load generator: a process of its own, told by one JSON argument, telling by JSON lines. A closed loop: each worker
 // sends its next request when the answer to the last one is read, so latency and rate belong together.
+import { readFileSync } from 'node:fs';
 import { build } from 'hdr-histogram-js';
 import { LoadClient } from './client.ts';
 import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
@@ -42,6 +43,14 @@ async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
   await Promise.all(Array.from({ length: workerCount }, worker));
 }
 
+/** User and system time of a process since its start, from proc_pid_stat(5); its unit is 10 ms on Linux. */
+function cpuSecondsOf(pid: number | undefined): number | undefined {
+  if (pid === undefined) return undefined;
+  // The command's name, in brackets, may hold anything.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
 class Meter {
   readonly histogram = build({
     lowestDiscernibleValue: 1,
@@ -80,9 +89,11 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   const until = measureFrom + spec.durationMs;
   const meter = new Meter();
   let cpuFrom = process.cpuUsage();
+  let serverCpuFrom = cpuSecondsOf(spec.serverPid);
   let endedAt = measureFrom;
   const warm = setTimeout(() => {
     cpuFrom = process.cpuUsage();
+    serverCpuFrom = cpuSecondsOf(spec.serverPid);
   }, spec.warmupMs);
   const progress = setInterval(() => {
     const seconds = (performance.now() - startedAt) / 1000;
@@ -122,6 +133,7 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   clearTimeout(warm);
   clearInterval(progress);
   const cpu = process.cpuUsage(cpuFrom);
+  const serverCpuTo = cpuSecondsOf(spec.serverPid);
   return {
     workload: spec.workload,
     sizeBytes: spec.sizeBytes,
@@ -134,6 +146,7 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
     keys: meter.keys,
     latencyMs: meter.latency(),
     clientCpuSeconds: (cpu.user + cpu.system) / 1e6,
+    ...(serverCpuTo !== undefined && { serverCpuSeconds: serverCpuTo - (serverCpuFrom ?? 0) }),
   };
 }
 

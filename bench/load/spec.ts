@@ -37,6 +37,8 @@ export interface LoadSpec {
   preparedCount: number;
   /** `signed`: x-amz-content-sha256 is the digest; `unsigned`: UNSIGNED-PAYLOAD. */
   payload: 'signed' | 'unsigned';
+  /** The measured server's, where it runs on this machine: its CPU time is told, too. */
+  serverPid?: number;
 }
 
 export interface LatencyMs {
@@ -63,6 +65,8 @@ export interface LoadResult {
   keys: number;
   latencyMs: LatencyMs;
   clientCpuSeconds: number;
+  /** Of the measured time, user and system, all threads. */
+  serverCpuSeconds?: number;
 }
 
 /** Lines that the generator prints on stdout. */
