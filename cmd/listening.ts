@@ -33,6 +33,7 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     domains: config.domain,
     publicNames: config.publicNames,
     trustedProxies: config.trustedProxies,
+    takesSigV2: config.signatureV2 === 'on',
     headerTimeoutMs: config.requests.headerTimeoutMs,
     keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,
     idleTimeoutMs: config.requests.idleTimeoutMs,

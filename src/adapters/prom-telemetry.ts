@@ -26,6 +26,11 @@ export const METRICS = {
     labels: ['operation', 'outcome'],
     buckets: SECONDS,
   },
+  holdfast_s3_signatures_total: {
+    kind: 'counter',
+    help: 'S3 requests answered, by the version of their signature: SigV2, SigV4, or none that was good.',
+    labels: ['version'],
+  },
   holdfast_s3_received_bytes_total: {
     kind: 'counter',
     help: 'Bytes of request bodies.',

@@ -41,7 +41,7 @@ describe('defaults', () => {
     '%s has a valid default',
     (_, row: SettingRow) => {
       if (row.default !== undefined) expect(parseSetting(row, row.default)).toHaveProperty('value');
-      expect(row.key).toMatch(/^[a-z][A-Za-z]*(\.[a-z][A-Za-z]*)?$/);
+      expect(row.key).toMatch(/^[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9]*)?$/);
     },
   );
 });

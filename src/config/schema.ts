@@ -78,6 +78,13 @@ export const SETTINGS = [
     help: 'Addresses or CIDR ranges of proxies whose X-Forwarded-Host, -Proto and -For are believed.',
   },
   {
+    key: 'signatureV2',
+    kind: 'choice',
+    choices: ['on', 'off'],
+    default: 'on',
+    help: 'Whether S3 requests may be signed by version 2 (HMAC-SHA1), as old backup clients still do.',
+  },
+  {
     key: 'tls.mode',
     kind: 'choice',
     choices: ['off', 'self-signed', 'files'],

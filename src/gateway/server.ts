@@ -36,6 +36,8 @@ export interface GatewaySettings extends ListenerSettings {
   readonly domains: readonly string[];
   readonly publicNames: readonly string[];
   readonly trustedProxies: readonly string[];
+  /** S3 requests may be signed by version 2. */
+  readonly takesSigV2: boolean;
   /** How long a connection may stand still in the middle of a request. */
   readonly idleTimeoutMs: number;
 }
@@ -85,6 +87,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     identities,
     ids,
     otherHosts,
+    signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
   };

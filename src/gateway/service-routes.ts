@@ -14,7 +14,7 @@ import {
   type OperatorRequest,
 } from './operator/operator-api.ts';
 import type { RequestIds } from './request-ids.ts';
-import { authenticate } from './s3/auth/authenticate.ts';
+import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
 import type { Identities } from './s3/auth/identities.ts';
 import { parseTarget } from './s3/target.ts';
 
@@ -47,7 +47,8 @@ interface DoorRecord {
 type Door = (deps: ServiceDependencies, exchange: Exchange, record: DoorRecord) => Promise<SmallAnswer>;
 
 const JSON_TYPE = 'application/json';
-const OPERATOR_SERVICE = 'holdfast';
+/** A service name of its own, so that no signature made for S3 opens it; SigV2 names none. */
+const OPERATOR_RULES: SigningRules = { service: 'holdfast', takesSigV2: false };
 const OPERATOR_ROOM = '/holdfast-admin';
 
 /** The door that a path leads to; undefined: it is S3's. */
@@ -147,16 +148,15 @@ async function answerOperator(
   if (!uri.startsWith(`${OPERATOR_PREFIX}/`)) {
     throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
   }
-  const { pathBytes, query } = parseTarget(uri, '');
+  const target = parseTarget(uri, undefined);
   const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
   const digest = hash('sha256', body);
   const { values } = exchange.headers;
   const { caller } = await authenticate(
-    { identities: deps.identities, clock: deps.clock, service: OPERATOR_SERVICE },
+    { identities: deps.identities, clock: deps.clock, rules: OPERATOR_RULES },
     {
       method,
-      pathBytes,
-      query,
+      target,
       headers: exchange.headers,
       // Clients of other services than S3 sign the digest without sending it.
       payloadHash: values['x-amz-content-sha256'] ?? digest,

@@ -9,6 +9,8 @@ test('all three forms of an HTTP date are read', () => {
   expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT')).toBe(TIME_MS);
   expect(parseHttpDate('Sun Nov  6 08:49:37 1994')).toBe(TIME_MS);
   expect(parseHttpDate('06 Nov 1994 08:49:37 -0000')).toBe(TIME_MS);
+  expect(parseHttpDate('Sun, 06 Nov 1994 10:49:37 +0200')).toBe(TIME_MS);
+  expect(parseHttpDate('Sun, 06 Nov 1994 04:19:37 -0430')).toBe(TIME_MS);
 });
 
 test.each([
@@ -16,6 +18,8 @@ test.each([
   'yesterday',
   'Sun, 06 Nov 1994 08:49:37',
   'Sun, 06 Nov 1994 08:49:37 CET',
+  'Sun, 06 Nov 1994 08:49:37 +2400',
+  'Sun, 06 Nov 1994 08:49:37 +02:00',
   'Sun, 06 ovD 1994 08:49:37 GMT',
   'Sun, 31 Feb 1994 08:49:37 GMT',
   'Sun, 06 Nov 1994 24:00:00 GMT',

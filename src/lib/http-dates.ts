@@ -8,9 +8,9 @@ const TWO_DIGITS: readonly string[] = Array.from({ length: 60 }, (_, value) =>
 /** Listings write a thousand times at once, most of them of one day: the date is made once. */
 let lastDay = { day: 0, text: '1970-01-01T' };
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
-// RFC 9110 5.6.7: IMF-fixdate, the two obsolete forms, and the zones that mean UTC.
+// RFC 9110 5.6.7: IMF-fixdate and the two obsolete forms; the first also as mail writes it, with an offset (RFC 5322).
 const IMF_FIXDATE =
-  /^(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) (?:GMT|UTC|[+-]0000)$/;
+  /^(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) (?:GMT|UTC|([+-])([01]\d|2[0-3])([0-5]\d))$/;
 const RFC_850 = /^[A-Z][a-z]+, (\d{2})-([A-Z][a-z]{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
 const ASCTIME = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}) (\d{4})$/;
 
@@ -33,8 +33,11 @@ export function parseHttpDate(text: string): number | undefined {
   const trimmed = text.trim();
   let match = IMF_FIXDATE.exec(trimmed);
   if (match !== null) {
-    const [, day, month, year, hour, minute, second] = match;
-    return toTimeMs({ day, month, year, hour, minute, second });
+    const [, day, month, year, hour, minute, second, sign, zoneHours, zoneMinutes] = match;
+    const timeMs = toTimeMs({ day, month, year, hour, minute, second });
+    if (timeMs === undefined || sign === undefined) return timeMs;
+    const eastMs = (Number(zoneHours) * 60 + Number(zoneMinutes)) * 60_000;
+    return sign === '+' ? timeMs - eastMs : timeMs + eastMs;
   }
   match = RFC_850.exec(trimmed);
   if (match !== null) {

@@ -5,6 +5,7 @@ export interface KeyringPort {
   /** Wraps 32 bytes with the active master key. */
   wrap(kek: Uint8Array): WrappedKek;
   /** Throws AppError InternalError (logged) when the key is unknown or the bytes are not ours. */
+  /** Bytes that are the caller's own, to wipe if it likes. */
   unwrap(wrapped: WrappedKek): Uint8Array;
   readonly activeKeyId: string;
   keyIds(): readonly string[];

@@ -49,6 +49,7 @@ export async function openGatewayWorld(
       domains: ['s3.test', 'eu.s3.test'],
       publicNames: [],
       trustedProxies: [],
+      takesSigV2: true,
       headerTimeoutMs: 60_000,
       idleTimeoutMs: 60_000,
       keepAliveTimeoutMs: 60_000,

@@ -1,4 +1,4 @@
-// SigV4 as the gateway judges it, without a socket: one account with the credentials of AWS's own examples, a clock that
+// Signatures as the gateway judges them, without a socket: one account with the credentials of AWS's own examples, a clock that
 // stands at their day, and requests signed by our own client to be bent by the test.
 import { createKeyring } from '../../src/adapters/memory-keyring.ts';
 import { readHeaders } from '../../src/gateway/request-headers.ts';
@@ -30,6 +30,10 @@ export interface Sent {
   headers: readonly (readonly [string, string])[];
   otherHosts?: readonly string[];
   service?: string;
+  /** The bucket that the host names; null: path style. Default `examplebucket`. */
+  hostBucket?: string | null;
+  /** Default true. */
+  takesSigV2?: boolean;
 }
 
 export interface SigningWorld {
@@ -41,8 +45,8 @@ export interface SigningWorld {
   outcome(sent: Sent): Promise<string>;
 }
 
-export async function openSigningWorld(): Promise<SigningWorld> {
-  const clock = createManualClock(DAY_MS);
+export async function openSigningWorld(nowMs = DAY_MS): Promise<SigningWorld> {
+  const clock = createManualClock(nowMs);
   const metadata = await openMetadata();
   const keyring = createKeyring();
   const identities = createIdentities({ metadata: metadata.shards, keyring, clock });
@@ -62,12 +66,15 @@ export async function openSigningWorld(): Promise<SigningWorld> {
   async function identify(sent: Sent): Promise<Authentication> {
     const { method = 'GET', uri = '/', service = 's3' } = sent;
     const headers = readHeaders(sent.headers.flat());
-    const { pathBytes, query } = parseTarget(uri, 'examplebucket');
-    const { hash: payloadHash } = readPayload(headers.values, query.parameters);
+    const target = parseTarget(
+      uri,
+      sent.hostBucket === undefined ? 'examplebucket' : (sent.hostBucket ?? undefined),
+    );
+    const { hash: payloadHash } = readPayload(headers.values, target.query.parameters);
     const otherHosts = () => sent.otherHosts ?? [];
     return authenticate(
-      { identities, clock, service },
-      { method, pathBytes, query, headers, payloadHash, otherHosts },
+      { identities, clock, rules: { service, takesSigV2: sent.takesSigV2 ?? true } },
+      { method, target, headers, payloadHash, otherHosts },
     );
   }
 

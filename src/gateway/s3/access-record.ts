@@ -30,7 +30,8 @@ export interface AccessRecord {
   operation?: string;
   /** REST.PUT.OBJECT and its likes. */
   logName?: string;
-  signatureVersion?: 'SigV4';
+  /** Of a signature that was good. */
+  signatureVersion?: 'SigV2' | 'SigV4';
   authType?: 'AuthHeader' | 'QueryString';
   accountId?: string;
   bucket?: string;
@@ -85,6 +86,8 @@ export function startRecord(head: Head): AccessRecord {
 
 /** What metrics call a request that matched no operation. */
 const NO_OPERATION = 'none';
+/** And one whose signature was absent, or was not good. */
+const NO_SIGNATURE = 'none';
 
 /** Writes the log line and the metrics of a finished request. */
 export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemetry: TelemetryPort }): void {
@@ -93,6 +96,8 @@ export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemet
   const labels = { operation, outcome: outcomeOf(record) };
   telemetry.count('holdfast_s3_requests_total', labels);
   telemetry.observe('holdfast_s3_request_duration_seconds', record.totalMs / 1000, labels);
+  const { signatureVersion } = record;
+  telemetry.count('holdfast_s3_signatures_total', { version: signatureVersion ?? NO_SIGNATURE });
   if (record.receivedBytes > 0) {
     telemetry.count('holdfast_s3_received_bytes_total', { operation }, record.receivedBytes);
   }
@@ -111,6 +116,7 @@ function logFields(record: AccessRecord): object {
     requestId: record.requestId,
     operation: record.operation,
     account: record.accountId,
+    signatureVersion: record.signatureVersion,
     bucket: record.bucket,
     key: record.key,
     status: record.status,

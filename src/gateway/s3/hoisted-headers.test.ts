@@ -13,6 +13,12 @@ test('headers in a presigned query mean what they mean as headers', () => {
   });
 });
 
+test('a presigned query of version 2 the same', () => {
+  expect(of('Signature=s&Expires=1&x-amz-meta-a=b&x-amz-checksum-crc32=AAAAAA')).toEqual({
+    'x-amz-meta-a': 'b',
+  });
+});
+
 test('a header that was sent wins; checksums of the presigning are left alone', () => {
   expect(of('X-Amz-Signature=s&x-amz-acl=public-read', { 'x-amz-acl': 'private' })).toEqual({
     'x-amz-acl': 'private',

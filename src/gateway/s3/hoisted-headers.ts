@@ -22,7 +22,7 @@ export function hoistedHeaders(
   headers: OperationRequest['headers'],
   query: QueryParameters,
 ): OperationRequest['headers'] {
-  if (!query.has('X-Amz-Signature')) return headers;
+  if (!query.has('X-Amz-Signature') && !query.has('Signature')) return headers;
   const merged: Record<string, string> = Object.assign(Object.create(null), headers);
   for (const [parameter, value] of query) {
     const name = parameter.toLowerCase();

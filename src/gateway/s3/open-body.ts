@@ -53,7 +53,7 @@ export function openBody(
   const sizeBytes = decodedSize(headers);
   if (form.isSigned && seed === undefined) {
     throw new AppError('AccessDenied', {
-      message: 'Anonymous requests cannot sign the chunks of their body.',
+      message: 'Only requests that are signed by AWS4-HMAC-SHA256 can sign the chunks of their body.',
     });
   }
   const chunked = openChunkedBody({

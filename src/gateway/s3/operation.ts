@@ -45,7 +45,7 @@ export type Caller =
       kind: 'account';
       account: AccountRecord;
       accessKey: string;
-      signatureVersion: 'SigV4';
+      signatureVersion: 'SigV2' | 'SigV4';
       authType: 'AuthHeader' | 'QueryString';
     }
   | { kind: 'anonymous' };

@@ -7,7 +7,7 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Exchange } from '../exchange.ts';
 import type { RequestIds } from '../request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
-import { type Authentication, authenticate } from './auth/authenticate.ts';
+import { type Authentication, authenticate, type SigningRules } from './auth/authenticate.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { ResolvedBucket } from './context.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
@@ -28,6 +28,7 @@ export interface S3Dependencies extends ContextDependencies {
   ids: RequestIds;
   /** What the host may have been when the client signed, besides what was sent. */
   otherHosts(exchange: Exchange, bucketLabel: string | undefined): readonly string[];
+  signing: SigningRules;
   log: Logger;
   telemetry: TelemetryPort;
 }
@@ -39,7 +40,6 @@ export type Identity = Authentication & { form: PayloadForm };
 
 type FoundBucket = { bucket: ResolvedBucket; isCached: boolean } | undefined;
 
-const SERVICE = 's3';
 const NO_BODY: RequestBody = {
   stream: { [Symbol.asyncIterator]: async function* () {} },
   sizeBytes: 0,
@@ -112,13 +112,11 @@ export async function identify(
   const { exchange, target, row, record } = parts;
   if (row.auth === 'none') return { caller: { kind: 'anonymous' }, form: { kind: 'plain' } };
   const payload = readPayload(parts.headers, target.query.parameters);
-  const { identities, clock } = deps;
   const authentication = await authenticate(
-    { identities, clock, service: SERVICE },
+    { identities: deps.identities, clock: deps.clock, rules: deps.signing },
     {
       method: exchange.request.method ?? '',
-      pathBytes: target.pathBytes,
-      query: target.query,
+      target,
       headers: exchange.headers,
       payloadHash: payload.hash,
       otherHosts: () => deps.otherHosts(exchange, parts.bucketLabel),

@@ -13,7 +13,11 @@ export interface Target {
   readonly bucket: string;
   /** '' but on object level. */
   readonly key: string;
-  /** The path as sent, decoded, one character (0-255) for each byte: what a signature covers. */
+  /** The host names the bucket, and the whole path is the key. */
+  readonly isVirtualHost: boolean;
+  /** The path as sent, nothing decoded: what a signature of version 2 covers. */
+  readonly path: string;
+  /** The path as sent, decoded, one character (0-255) for each byte: what one of version 4 covers. */
   readonly pathBytes: string;
   readonly query: Query;
 }
@@ -22,7 +26,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*(.*)$/i;
 
 /**
  * Reads the target of the request line. `bucketLabel` is the bucket that the host names, if it does (virtual-host
- * style). Throws InvalidURI.
+ * style). Throws InvalidURI, InvalidBucketName.
  */
 export function parseTarget(requestUri: string, bucketLabel: string | undefined): Target {
   const uri = originForm(requestUri);
@@ -34,7 +38,10 @@ export function parseTarget(requestUri: string, bucketLabel: string | undefined)
   if (pathBytes === undefined) throw invalidUri(requestUri);
   if (bucketLabel !== undefined) {
     const key = checkedText(pathBytes.slice(1), requestUri);
-    return { level: levelOf(bucketLabel, key), bucket: bucketLabel, key, pathBytes, query };
+    // No bucket at all before the domain: that is no way to ask for the service.
+    if (bucketLabel === '') throw new AppError('InvalidBucketName', { fields: { BucketName: '' } });
+    const level = levelOf(bucketLabel, key);
+    return { level, bucket: bucketLabel, key, isVirtualHost: true, path, pathBytes, query };
   }
   // Split before decoding: an encoded slash does not end the bucket's name.
   const slash = path.indexOf('/', 1);
@@ -43,7 +50,7 @@ export function parseTarget(requestUri: string, bucketLabel: string | undefined)
   const bucket = checkedText(bucketBytes, requestUri);
   const key = checkedText(keyBytes, requestUri);
   if (bucket === '' && slash !== -1) throw new AppError('InvalidBucketName', { fields: { BucketName: '' } });
-  return { level: levelOf(bucket, key), bucket, key, pathBytes, query };
+  return { level: levelOf(bucket, key), bucket, key, isVirtualHost: false, path, pathBytes, query };
 }
 
 function levelOf(bucket: string, key: string): Level {

@@ -5,13 +5,13 @@ import { hash } from 'node:crypto';
 import { percentEncode, percentEncodePath } from '../../../lib/uri.ts';
 import type { RequestHeaders } from '../../request-headers.ts';
 import type { Query } from '../query.ts';
-import type { SignatureClaim } from './signature-claim.ts';
+import type { Target } from '../target.ts';
+import type { SigV4Claim } from './signature-claim.ts';
 
 /** The parts of a request that a signature covers. */
 export interface SignedParts {
   readonly method: string;
-  readonly pathBytes: string;
-  readonly query: Query;
+  readonly target: Target;
   readonly headers: RequestHeaders;
   /** x-amz-content-sha256, or what stands for it. */
   readonly payloadHash: string;
@@ -28,7 +28,7 @@ export function canonicalRequest(
     const value = name === 'host' && host !== undefined ? host : canonicalValue(parts.headers, name);
     headerLines += `${name}:${value}\n`;
   }
-  return `${parts.method}\n${percentEncodePath(parts.pathBytes)}\n${canonicalQuery(parts.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
+  return `${parts.method}\n${percentEncodePath(parts.target.pathBytes)}\n${canonicalQuery(parts.target.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
 }
 
 /** Without the signature itself, which only presigned requests have in the query. */
@@ -55,6 +55,6 @@ function canonicalValue(headers: RequestHeaders, name: string): string {
 
 const BLANKS = /[ \t]+/g;
 
-export function stringToSign(canonical: string, claim: Pick<SignatureClaim, 'timestamp' | 'scope'>): string {
+export function stringToSign(canonical: string, claim: Pick<SigV4Claim, 'timestamp' | 'scope'>): string {
   return `AWS4-HMAC-SHA256\n${claim.timestamp}\n${claim.scope.text}\n${hash('sha256', Buffer.from(canonical, 'latin1'))}`;
 }

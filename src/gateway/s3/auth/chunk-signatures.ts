@@ -3,7 +3,8 @@
 import { createHash, createHmac, type Hash, hash } from 'node:crypto';
 import { must } from '../../../lib/assert.ts';
 import { AppError } from '../../../model/errors.ts';
-import { isSameText, type Seed } from './authenticate.ts';
+import type { Seed } from './authenticate.ts';
+import { isSameText } from './signature-mismatch.ts';
 
 const EMPTY_SHA256 = hash('sha256', '');
 

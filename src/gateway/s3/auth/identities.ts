@@ -18,7 +18,11 @@ export interface Identity {
   readonly account: AccountRecord;
   /** The key that signs in this scope. A KeyObject, because Node takes five times as long with bytes (15 us a call). */
   signingKey(scope: CredentialScope): KeyObject;
+  /** The secret key itself, by which SigV2 signs. */
+  readonly secret: KeyObject;
 }
+
+type Keys = Pick<Identity, 'signingKey' | 'secret'>;
 
 export interface Identities {
   /** Undefined: no such key. */
@@ -64,11 +68,11 @@ export function createIdentities(deps: {
       }
       const { sealedSecret } = found.accessKey;
       // The same secret keeps its signing keys.
-      const signingKey =
+      const keys: Keys =
         cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
-          ? cached.signingKey
-          : makeSigner(keyring.unwrap(sealedSecret));
-      const identity = { accessKey, account: found.account, signingKey, sealedSecret, readAtMs };
+          ? { signingKey: cached.signingKey, secret: cached.secret }
+          : makeKeys(keyring.unwrap(sealedSecret));
+      const identity = { accessKey, account: found.account, ...keys, sealedSecret, readAtMs };
       identities.set(accessKey, identity);
       return identity;
     },
@@ -89,15 +93,27 @@ export function createIdentities(deps: {
   };
 }
 
-function makeSigner(secret: Uint8Array): Identity['signingKey'] {
+/** Takes the secret over: what is left of it in the clear is wiped, and only KeyObjects stay. */
+function makeKeys(secret: Uint8Array): Keys {
   assert(secret.length > 0, 'a secret key is not empty');
-  const initialKey = Buffer.concat([Buffer.from('AWS4'), asBuffer(secret)]);
+  const initialBytes = Buffer.concat([Buffer.from('AWS4'), asBuffer(secret)]);
+  const initialKey = createSecretKey(initialBytes);
+  const secretKey = createSecretKey(secret);
+  initialBytes.fill(0);
+  secret.fill(0);
+  return { signingKey: makeSigner(initialKey), secret: secretKey };
+}
+
+function makeSigner(initialKey: KeyObject): Identity['signingKey'] {
   const signingKeys = new BoundedMap<string, KeyObject>(SIGNING_KEYS_MAX);
   return (scope) => {
     let key = signingKeys.get(scope.text);
     if (key === undefined) {
       key = createSecretKey(
-        [scope.date, scope.region, scope.service, 'aws4_request'].reduce(hmac, initialKey),
+        [scope.date, scope.region, scope.service, 'aws4_request'].reduce<Buffer | KeyObject>(
+          hmac,
+          initialKey,
+        ) as Buffer,
       );
       signingKeys.set(scope.text, key);
     }
@@ -105,6 +121,6 @@ function makeSigner(secret: Uint8Array): Identity['signingKey'] {
   };
 }
 
-function hmac(key: Buffer, text: string): Buffer {
+function hmac(key: Buffer | KeyObject, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }

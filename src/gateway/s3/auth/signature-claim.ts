@@ -1,4 +1,4 @@
-// What a signed request says of its signature, read but not yet checked, and the credential scope in it.
+// What a request signed by version 4 says of its signature, read but not yet checked, and the credential scope in it.
 import type { AppError } from '../../../model/errors.ts';
 
 export interface CredentialScope {
@@ -10,19 +10,30 @@ export interface CredentialScope {
   readonly text: string;
 }
 
-export interface SignatureClaim {
+export interface SigV4Claim {
+  readonly version: 'SigV4';
   readonly authType: 'AuthHeader' | 'QueryString';
   readonly accessKey: string;
   readonly scope: CredentialScope;
-  /** Lower case, in the order given. */
+  /** Lower case, sorted, each once: the only order that a signature fits. */
   readonly signedHeaders: readonly string[];
   readonly signature: string;
   /** yyyyMMdd'T'HHmmss'Z' */
   readonly timestamp: string;
+  /** The same, as sent. */
+  readonly sentText: string;
   /** The same, ms since epoch. */
   readonly timeMs: number;
   /** Seconds that a presigned URL is good for. */
   readonly expiresSeconds?: number;
+}
+
+/**
+ * SignedHeaders of a header or a query. AWS sorts them itself: who has signed them in another order has signed another
+ * request.
+ */
+export function parseSignedHeaders(text: string): readonly string[] {
+  return [...new Set(text.toLowerCase().split(';'))].sort();
 }
 
 const TERMINAL = 'aws4_request';

@@ -1,8 +1,8 @@
-// SigV4 in the query (presigned URLs): reading what it claims, and when it is good. Checking it is verify-signature.ts.
+// SigV4 in the query (presigned URLs): reading what it claims, and when it is good. Checking it is verify-sigv4.ts.
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { QueryParameters } from '../operation.ts';
-import { parseCredential, type SignatureClaim } from './signature-claim.ts';
+import { parseCredential, parseSignedHeaders, type SigV4Claim } from './signature-claim.ts';
 import { parseTimestamp } from './signing-dates.ts';
 
 const REQUIRED = [
@@ -20,7 +20,7 @@ export function hasQueryClaim(query: QueryParameters): boolean {
 }
 
 /** Throws AuthorizationQueryParametersError; AccessDenied for an expiry out of range (s3-behaviour 12). */
-export function readQueryClaim(query: QueryParameters, service: string): SignatureClaim {
+export function readQueryClaim(query: QueryParameters, service: string): SigV4Claim {
   if (REQUIRED.some((name) => !query.has(name))) {
     throw refuse(
       'Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.',
@@ -43,12 +43,14 @@ export function readQueryClaim(query: QueryParameters, service: string): Signatu
     );
   }
   return {
+    version: 'SigV4',
     authType: 'QueryString',
     accessKey,
     scope,
-    signedHeaders: (query.get('X-Amz-SignedHeaders') ?? '').toLowerCase().split(';'),
+    signedHeaders: parseSignedHeaders(query.get('X-Amz-SignedHeaders') ?? ''),
     signature: query.get('X-Amz-Signature') ?? '',
     timestamp,
+    sentText: timestamp,
     timeMs,
     expiresSeconds: parseExpiry(query.get('X-Amz-Expires') ?? ''),
   };

@@ -1,0 +1,85 @@
+// The string to sign of SigV2, exactly as S3 builds it (AWS "Signing and authenticating REST requests"). Texts hold one
+// character (0-255) for each byte.
+import { RESPONSE_PARAMETERS } from '../response-overrides.ts';
+import { KNOWN_SUB_RESOURCES } from '../sub-resources.ts';
+import type { Target } from '../target.ts';
+import type { SignedParts } from './canonical-request.ts';
+
+/** Signed with their values, decoded; of all other sub-resources only the name counts, whatever value it has. */
+const VALUED: ReadonlySet<string> = new Set([
+  'partNumber',
+  'select-type',
+  'uploadId',
+  'versionId',
+  ...RESPONSE_PARAMETERS,
+]);
+/** Whatever may choose or change an operation must be here: what is not signed, anybody can add to a presigned URL. */
+const SIGNED: ReadonlySet<string> = new Set([...KNOWN_SUB_RESOURCES, ...VALUED]);
+const FOLDS = /[\t\r\n ]*[\r\n][\t\r\n ]*/g;
+
+/**
+ * The strings that a client may have signed, the right one first. A bucket's resource ends in a slash although its path
+ * does not (s3-behaviour 15); clients that sign the path as they send it mean the same.
+ */
+export function sigV2StringsToSign(
+  parts: SignedParts,
+  dateLine: string,
+): readonly [right: string, ...others: string[]] {
+  const { values } = parts.headers;
+  const head = [parts.method, values['content-md5'], values['content-type'], dateLine]
+    .map((line) => `${line?.trim() ?? ''}\n`)
+    .join('');
+  const before = head + vendorHeaders(parts);
+  const subResources = subResourcesOf(parts.target);
+  const path = resourcePath(parts.target);
+  const asSent = before + path + subResources;
+  const isBareBucket = parts.target.level === 'bucket' && !path.endsWith('/');
+  return isBareBucket ? [`${before}${path}/${subResources}`, asSent] : [asSent];
+}
+
+/** The path as sent, undecoded, behind the bucket where the host names it. */
+function resourcePath({ path, bucket, isVirtualHost }: Target): string {
+  return isVirtualHost ? `/${bucket}${path}` : path;
+}
+
+/** Sorted by name; of a name that is repeated the first, which is the one that operations see. */
+function subResourcesOf({ query }: Target): string {
+  const named = new Map<string, string>();
+  for (const [name, value] of query.pairs) {
+    if (SIGNED.has(name) && !named.has(name)) named.set(name, VALUED.has(name) ? `${name}=${value}` : name);
+  }
+  if (named.size === 0) return '';
+  return `?${[...named.keys()]
+    .sort()
+    .map((name) => named.get(name))
+    .join('&')}`;
+}
+
+/**
+ * Every header that means something to the service, under the name it was sent by, sorted, values of a repeated one
+ * joined. Those of a query count as headers, as in hoisted-headers.ts: the header that was sent wins.
+ */
+function vendorHeaders({ headers, target }: SignedParts): string {
+  const lines = new Map<string, string>();
+  for (const [at, name] of headers.sentNames.entries()) {
+    if (!isVendors(name)) continue;
+    const value = (headers.sentValues[at] ?? '').replace(FOLDS, ' ').trim();
+    const earlier = lines.get(name);
+    lines.set(name, earlier === undefined ? value : `${earlier},${value}`);
+  }
+  const ofQuery = new Set<string>();
+  for (const [parameter, value] of target.query.pairs) {
+    const name = parameter.toLowerCase();
+    if (!name.startsWith('x-amz-') || lines.has(name) || ofQuery.has(name)) continue;
+    ofQuery.add(name);
+    lines.set(name, value);
+  }
+  return [...lines.keys()]
+    .sort()
+    .map((name) => `${name}:${lines.get(name)}\n`)
+    .join('');
+}
+
+function isVendors(name: string): boolean {
+  return name.startsWith('x-amz-') || name.startsWith('x-std-');
+}
