@@ -147,6 +147,12 @@ export const SETTINGS = [
     help: 'How long an idle connection is kept for the next request.',
   },
   {
+    key: 'requests.secretsOverHttp',
+    kind: 'boolean',
+    default: 'false',
+    help: 'Take encryption keys of customers over plain HTTP from anywhere, not only over HTTPS, from this machine, or from a trusted proxy that says https.',
+  },
+  {
     key: 'memory.bodyBuffer',
     kind: 'bytes',
     default: '256MiB',

@@ -24,6 +24,7 @@ test('forwarded headers of a trusted proxy are believed', () => {
     scheme: 'https',
     tls: undefined,
     isProxied: true,
+    isPrivate: true,
   });
   expect(viewer.view(socketOf('fd00::1'), forwarded).remoteAddress).toBe('198.51.100.9');
 });
@@ -36,6 +37,7 @@ test('those of anybody else mean nothing', () => {
       scheme: 'http',
       tls: undefined,
       isProxied: false,
+      isPrivate: false,
     });
   }
 });
@@ -58,6 +60,32 @@ test('a proxy that says nothing, or nonsense', () => {
   });
   const allTrusted = readHeaders(['Host', 'h', 'X-Forwarded-For', '10.0.0.1, 10.0.0.2']);
   expect(viewer.view(socketOf('192.0.2.7'), allTrusted).remoteAddress).toBe('10.0.0.1');
+});
+
+test('private is HTTPS as far as the client, or a client on this machine', () => {
+  const atHome = createClientViewer({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'], publicNames: [] });
+  const isPrivate = (address: string, fields: Record<string, string> = {}, secure = false) => {
+    const socket = secure
+      ? { remoteAddress: address, getCipher: () => undefined, getProtocol: () => 'TLSv1.3' }
+      : { remoteAddress: address };
+    return atHome.view(socket as unknown as Socket, readHeaders(Object.entries(fields).flat())).isPrivate;
+  };
+  expect(isPrivate('127.0.0.2')).toBe(true);
+  expect(isPrivate('::ffff:127.8.0.1')).toBe(true);
+  expect(isPrivate('::1')).toBe(true);
+  expect(isPrivate('192.0.2.1')).toBe(false);
+  expect(isPrivate('127.evil')).toBe(false);
+  expect(isPrivate('192.0.2.1', {}, true)).toBe(true);
+  // Nobody but a trusted proxy can say so.
+  expect(isPrivate('192.0.2.1', { 'x-forwarded-proto': 'https' })).toBe(false);
+  expect(isPrivate('10.0.0.1', { 'x-forwarded-proto': 'https' })).toBe(true);
+  expect(isPrivate('10.0.0.1', { 'x-forwarded-proto': 'http' }, true)).toBe(false);
+  expect(isPrivate('10.0.0.1', {}, true)).toBe(true);
+  // A proxy on this machine whose client is not.
+  expect(isPrivate('127.0.0.1')).toBe(true);
+  expect(isPrivate('127.0.0.1', { 'x-forwarded-proto': 'http' })).toBe(false);
+  expect(isPrivate('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).toBe(false);
+  expect(isPrivate('127.0.0.1', { 'x-forwarded-for': '127.0.0.9', 'x-forwarded-proto': 'http' })).toBe(true);
 });
 
 test('a signature may be for the forwarded host, a public name, and with or without the default port', () => {

@@ -1,6 +1,6 @@
 // How the client sees this server, and who it is: straight from the connection, or from the X-Forwarded headers where
 // the connection comes from a trusted proxy. Anybody else's X-Forwarded headers mean nothing.
-import { BlockList, isIPv6, type Socket } from 'node:net';
+import { BlockList, isIPv4, isIPv6, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaders } from './request-headers.ts';
 
@@ -12,6 +12,8 @@ export interface ClientView {
   readonly tls: { readonly version: string; readonly cipher: string } | undefined;
   /** The connection is a proxy's that is believed. */
   readonly isProxied: boolean;
+  /** Nobody else hears what the client says: HTTPS, or a client on this machine. */
+  readonly isPrivate: boolean;
 }
 
 export interface ClientViewer {
@@ -60,14 +62,20 @@ export function createClientViewer(settings: {
         scheme: ownScheme,
         tls: facts.tls,
         isProxied: facts.isTrusted,
+        isPrivate: ownScheme === 'https' || isLoopback(facts.remoteAddress),
       };
       if (!facts.isTrusted) return direct;
       const scheme = lastOf(values['x-forwarded-proto'])?.toLowerCase();
+      const told = scheme === 'https' || scheme === 'http' ? scheme : undefined;
+      const sender = forwardedFor(values['x-forwarded-for'], isTrusted);
+      // That a proxy is on this machine does not say that its client is.
+      const isLocal = sender === undefined ? told === undefined && direct.isPrivate : isLoopback(sender);
       return {
         ...direct,
-        remoteAddress: forwardedFor(values['x-forwarded-for'], isTrusted) ?? facts.remoteAddress,
+        remoteAddress: sender ?? facts.remoteAddress,
         host: lastOf(values['x-forwarded-host']) ?? direct.host,
-        scheme: scheme === 'https' || scheme === 'http' ? scheme : ownScheme,
+        scheme: told ?? ownScheme,
+        isPrivate: (told ?? ownScheme) === 'https' || isLocal,
       };
     },
     otherHosts(client, sentHost, label) {
@@ -100,6 +108,10 @@ function rangesOf(ranges: readonly string[]): BlockList {
 /** IPv4 in its own form where a socket of both families gave it as IPv6. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
 }
 
 function tlsOf(socket: Socket): ClientView['tls'] {

@@ -38,6 +38,8 @@ export interface GatewaySettings extends ListenerSettings {
   readonly trustedProxies: readonly string[];
   /** S3 requests may be signed by version 2. */
   readonly takesSigV2: boolean;
+  /** Customers' keys are taken over connections that others may read, too. */
+  readonly takesSecretsOverHttp: boolean;
   /** How long a connection may stand still in the middle of a request. */
   readonly idleTimeoutMs: number;
 }
@@ -90,6 +92,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
+    takesSecretsOverHttp: settings.takesSecretsOverHttp,
   };
   const doors: ServiceDependencies = { ...deps, identities, ids, otherHosts };
 

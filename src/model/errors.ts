@@ -71,6 +71,10 @@ export const ERRORS = {
     status: 400,
     message: 'The Content-MD5 or checksum value that you specified is not valid.',
   },
+  InvalidEncryptionAlgorithmError: {
+    status: 400,
+    message: 'The Encryption request you specified is not valid. Supported value: AES256.',
+  },
   InvalidPart: {
     status: 400,
     message:

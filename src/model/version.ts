@@ -12,7 +12,7 @@ import type { Tag } from './tags.ts';
  */
 export interface WrappedKek {
   by: 'master' | 'customer';
-  /** Id of the master key; for `customer` the salted fingerprint of the customer's key, hex. */
+  /** Id of the master key; for `customer` a salt and the salted fingerprint of the customer's key, hex. */
   keyId: string;
   /** AES-256-GCM: nonce | ciphertext | tag. */
   wrapped: Uint8Array;

@@ -45,7 +45,8 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     createUpload: (input) => createUpload(path, input),
     putPart: (input) => putPart(path, input),
     copyPart: (input) => copyPart(path, input),
-    headersOf: (version) => path.keys.openHeaders(version),
+    judgeKey: ({ kek }, customerKey) => path.keys.judgeKey(kek, customerKey),
+    headersOf: (version, customerKey) => path.keys.openHeaders(version, customerKey),
     openObject: (input) => openObject(path, input),
     partRange,
   };

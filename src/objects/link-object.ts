@@ -1,6 +1,7 @@
 // THE COPY STORY: a copy is links to the data of its source, so its cost does not depend on size. Claim the data at its
 // homes, commit the version or part; data that went meanwhile sends us back to read the source again (R27).
-// Headers are sealed by the object's key, which the copy keeps; only a part gets its data keys under another one.
+// Headers are sealed by the object's key, which the copy keeps, also where a customer's key comes or goes: only its
+// wrapping changes then. A part alone gets its data keys under another one.
 import { createHash } from 'node:crypto';
 import { AppError } from '../model/errors.ts';
 import { type ETag, isPlainMd5 } from '../model/etag.ts';
@@ -58,9 +59,12 @@ async function versionOfCopy(path: DataPath, input: CopyObject, source: Source):
   const { sizeBytes, etag, originals, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, tags = version.tags, checksumAlgorithm, owner } = input;
   const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };
-  if (kek !== undefined) copy.kek = path.keys.renewKek(kek);
+  const { customerKey } = source;
+  if (kek !== undefined) copy.kek = path.keys.renewKek(kek, { from: customerKey, to: input.customerKey });
   const sealed =
-    headers === undefined ? sealedHeaders : path.keys.sealHeaders(path.keys.openKek(kek), headers);
+    headers === undefined
+      ? sealedHeaders
+      : path.keys.sealHeaders(path.keys.openKek(kek, customerKey), headers);
   if (sealed !== undefined) copy.sealedHeaders = sealed;
   if (tags !== undefined && tags.length > 0) copy.tags = tags;
   if (checksumAlgorithm === undefined || checksumAlgorithm === checksum?.algorithm) {
@@ -202,14 +206,14 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
 /** The segments of the range, with the data keys of its blobs under the upload's key. */
 async function dataOfRange(
   path: DataPath,
-  { calls, upload }: PartTarget,
+  { calls, upload, customerKey }: PartTarget,
   of: { source: Source; range: ByteRange },
 ): Promise<ManifestBody> {
   const { version } = of.source.found;
   const data: ManifestBody = { uses: [], segments: [] };
   if (of.range.sizeBytes === 0) return data;
-  const from = path.keys.openKek(version.kek);
-  const to = path.keys.openKek(upload.kek);
+  const from = path.keys.openKek(version.kek, of.source.customerKey);
+  const to = path.keys.openKek(upload.kek, customerKey);
   for await (const runs of locateBlobRuns(calls, version.manifest, of.range)) {
     for (const { use, offsetBytes, sizeBytes } of runs) {
       const last = data.uses.at(-1);
@@ -246,10 +250,10 @@ function checksumOfSource(
   source: Source,
   of: { algorithm: NonNullable<CopyObject['checksumAlgorithm']>; range: ByteRange },
 ): Promise<string> {
-  const { bucket, key, found } = source;
+  const { bucket, key, found, customerKey } = source;
   const body = {
     calls,
-    kek: path.keys.openKek(found.version.kek),
+    kek: path.keys.openKek(found.version.kek, customerKey),
     manifest: found.version.manifest,
     range: of.range,
     isStillThere: () => isStillThere({ calls, bucket, key, found }),

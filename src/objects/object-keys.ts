@@ -1,5 +1,6 @@
-// The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring; under
-// it the data key of each blob, and the object's headers. Plain keys live in memory for the length of a request.
+// The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring or by
+// the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
+// the length of a request.
 import { deriveKey, KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { must } from '../lib/assert.ts';
 import { packPlain, unpackPlain } from '../lib/record-codec.ts';
@@ -8,17 +9,30 @@ import type { BlobId } from '../model/names.ts';
 import type { BlobUse, ObjectHeaders, VersionRecord, WrappedKek } from '../model/version.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
+import {
+  type CustomerKey,
+  judgeKey,
+  type KeyFit,
+  unwrapByCustomer,
+  wrapByCustomer,
+} from './customer-keys.ts';
 
 export interface ObjectKeys {
-  /** A fresh key-encryption key, plain and wrapped. */
-  newKek(): { kek: Uint8Array; wrapped: WrappedKek };
-  /** Throws AppError InternalError when it does not open. */
-  openKek(wrapped: WrappedKek | undefined): Uint8Array;
+  /** A fresh key-encryption key, plain and wrapped: by the master key, or by the customer's. */
+  newKek(customerKey?: CustomerKey): { kek: Uint8Array; wrapped: WrappedKek };
+  /** Whether openKek will open it with this key, or none. */
+  judgeKey(wrapped: WrappedKek | undefined, customerKey: CustomerKey | undefined): KeyFit;
+  /** Throws AppError InternalError when it does not open; the customer's key has been judged before. */
+  openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array;
   /**
-   * The same key under the active master key. Whatever is written anew goes through it: a rotation counts on it that
-   * only requests that began before it write anything under an older key (metadata/background/rotate-keys.ts).
+   * The same key for a copy: under the active master key, or under a customer's. Whatever is written anew goes through
+   * it: a rotation counts on it that only requests that began before it write anything under an older key
+   * (metadata/background/rotate-keys.ts).
    */
-  renewKek(wrapped: WrappedKek): WrappedKek;
+  renewKek(
+    wrapped: WrappedKek,
+    keys?: { from?: CustomerKey | undefined; to?: CustomerKey | undefined },
+  ): WrappedKek;
   /** A fresh data key for one blob: never for a second one (R24). */
   newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
   /** Throws AppError InternalError when it does not open. */
@@ -26,7 +40,10 @@ export interface ObjectKeys {
   wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array;
   sealHeaders(kek: Uint8Array, headers: ObjectHeaders): Uint8Array;
   /** Throws AppError InternalError when they do not open. */
-  openHeaders(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>): ObjectHeaders;
+  openHeaders(
+    version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>,
+    customerKey?: CustomerKey,
+  ): ObjectHeaders;
 }
 
 const HEADERS_PURPOSE = 'holdfast object headers';
@@ -46,8 +63,12 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
   /** A request opens the same key more than once: for the headers, then for the body. */
   const opened = new WeakMap<WrappedKek, Uint8Array>();
 
-  function openKek(wrapped: WrappedKek | undefined): Uint8Array {
+  function openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array {
     const present = must(wrapped, 'a version with data has a key');
+    if (present.by === 'customer') {
+      const opened = customerKey && unwrapByCustomer(present, customerKey);
+      return opened ?? fail('a key of a customer does not open what it fits');
+    }
     let kek = opened.get(present);
     if (kek === undefined) {
       kek = keyring.unwrap(present);
@@ -56,15 +77,20 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     return kek;
   }
 
+  function wrapKek(kek: Uint8Array, customerKey: CustomerKey | undefined): WrappedKek {
+    return customerKey === undefined ? keyring.wrap(kek) : wrapByCustomer(kek, { customerKey, random });
+  }
+
   return {
-    newKek() {
+    newKek(customerKey) {
       const kek = random.bytes(KEY_BYTES);
-      return { kek, wrapped: keyring.wrap(kek) };
+      return { kek, wrapped: wrapKek(kek, customerKey) };
     },
+    judgeKey: (wrapped, customerKey) => judgeKey(must(wrapped, 'a version with data has a key'), customerKey),
     openKek,
-    renewKek(wrapped) {
-      const isCurrent = wrapped.by !== 'master' || wrapped.keyId === keyring.activeKeyId;
-      return isCurrent ? wrapped : keyring.wrap(openKek(wrapped));
+    renewKek(wrapped, { from, to } = {}) {
+      const isCurrent = to === undefined && wrapped.by === 'master' && wrapped.keyId === keyring.activeKeyId;
+      return isCurrent ? wrapped : wrapKek(openKek(wrapped, from), to);
     },
     newDataKey(kek, blobId) {
       const dataKey = random.bytes(KEY_BYTES);
@@ -80,9 +106,9 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
       const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packHeaders(headers)]);
       return sealBytes({ key, nonce: random.bytes(NONCE_BYTES), context: HEADERS_PURPOSE, plaintext });
     },
-    openHeaders({ kek, sealedHeaders }) {
+    openHeaders({ kek, sealedHeaders }, customerKey) {
       if (sealedHeaders === undefined) return { userMetadata: {} };
-      const key = deriveKey(openKek(kek), HEADERS_PURPOSE);
+      const key = deriveKey(openKek(kek, customerKey), HEADERS_PURPOSE);
       const plaintext = openBytes({ key, context: HEADERS_PURPOSE, sealed: sealedHeaders });
       if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
       return unpackHeaders(plaintext.subarray(1));

@@ -19,6 +19,7 @@ import type {
   ResultOf,
 } from '../ports/metadata.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
+import type { CustomerKey, KeyFit } from './customer-keys.ts';
 
 /** Where a bucket's shard is and what the request believes of the bucket. */
 export interface BucketTarget {
@@ -81,6 +82,7 @@ export interface PutObject {
   headers: ObjectHeaders;
   /** Never empty. */
   tags?: Tag[];
+  customerKey?: CustomerKey | undefined;
   body: BodySource;
   conditions?: WriteConditions;
   signal: AbortSignal;
@@ -92,6 +94,8 @@ export interface CopyFrom {
   key: ObjectKey;
   versionId?: VersionId;
   found: FoundVersion;
+  /** Has been judged; that of a version that is read again is judged by `requireFit`. */
+  customerKey?: CustomerKey | undefined;
   /** Throws the answer where what is read again may not be copied. `found` has passed. */
   requireFit?(version: VersionRecord): void;
 }
@@ -106,6 +110,8 @@ export interface CopyObject {
   headers?: ObjectHeaders;
   /** Absent: COPY the source's tags; else REPLACE, by none where it is empty. */
   tags?: Tag[];
+  /** What the copy is stored under, whatever the source is. */
+  customerKey?: CustomerKey | undefined;
   /** Another algorithm than the source's: computed by reading it. */
   checksumAlgorithm?: ChecksumAlgorithm;
   conditions?: WriteConditions;
@@ -116,6 +122,8 @@ export interface PartTarget {
   calls: MetadataCalls;
   bucket: BucketTarget;
   upload: UploadRecord;
+  /** The upload's; has been judged. */
+  customerKey?: CustomerKey | undefined;
   partNumber: number;
   signal: AbortSignal;
 }
@@ -151,6 +159,7 @@ export interface ObjectStore {
     headers: ObjectHeaders;
     /** Never empty. */
     tags?: Tag[];
+    customerKey?: CustomerKey | undefined;
     checksum?: { algorithm: ChecksumAlgorithm; type: ChecksumType };
   }): Promise<UploadRecord>;
   putPart(input: PartTarget & { body: BodySource }): Promise<WrittenPart>;
@@ -161,14 +170,17 @@ export interface ObjectStore {
       range?: ByteRange;
     },
   ): Promise<WrittenPart & Copied>;
+  /** Whether this key, or none, opens the version or upload: asked before anything else is done with a customer's key. */
+  judgeKey(sealed: Pick<VersionRecord, 'kek'>, customerKey: CustomerKey | undefined): KeyFit;
   /** Unseals what the version keeps beside its bytes. */
-  headersOf(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>): ObjectHeaders;
+  headersOf(version: Pick<VersionRecord, 'kek' | 'sealedHeaders'>, customerKey?: CustomerKey): ObjectHeaders;
   /** Resolves when the first bytes are verified; the caller consumes or destroys the stream. */
   openObject(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;
     key: ObjectKey;
     found: FoundVersion;
+    customerKey?: CustomerKey | undefined;
     range: ByteRange;
     signal: AbortSignal;
   }): Promise<OpenObject>;

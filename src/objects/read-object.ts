@@ -14,7 +14,7 @@ type OpenInput = Parameters<ObjectStore['openObject']>[0];
 export async function openObject(path: DataPath, input: OpenInput): Promise<OpenObject> {
   const { found, range } = input;
   if (range.sizeBytes === 0) return { stream: streamOf([]), sizeBytes: 0 };
-  const kek = path.keys.openKek(found.version.kek);
+  const kek = path.keys.openKek(found.version.kek, input.customerKey);
   const { manifest } = found.version;
   if (found.inlineBody !== undefined && found.version.sizeBytes <= LIMITS.sealPieceBytes) {
     const bytes = openWholeInline(path, { kek, manifest, range, inlineBody: found.inlineBody });

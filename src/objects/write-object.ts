@@ -18,7 +18,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
   const shard = bucket.homeShard;
   if (conditions !== undefined) await refuseEarly(input, conditions);
   const algorithm = claimedAlgorithm(body);
-  const { kek, wrapped } = path.keys.newKek();
+  const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
 
   const etag = md5Hex(written);
@@ -78,7 +78,7 @@ export async function putPart(
   const { calls, bucket, upload, partNumber, body } = input;
   const shard = bucket.homeShard;
   const algorithm = upload.checksum?.algorithm ?? claimedAlgorithm(body);
-  const kek = path.keys.openKek(upload.kek);
+  const kek = path.keys.openKek(upload.kek, input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
 
   const etag = md5Hex(written);
@@ -109,7 +109,7 @@ export async function createUpload(
   input: Parameters<ObjectStore['createUpload']>[0],
 ): Promise<UploadRecord> {
   const { calls, bucket, key, owner, initiator, headers, tags, checksum } = input;
-  const { kek, wrapped } = path.keys.newKek();
+  const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const reply = await calls.execute({ shard: bucket.homeShard, bucket: bucket.claim }, 'create-upload', {
     bucketId: bucket.claim.bucketId,
     upload: {

@@ -341,7 +341,7 @@ describe('targets and features', () => {
     { 'x-amz-copy-source-if-match': '"x"' },
     { 'x-amz-acl': 'public-read' },
     { 'x-amz-server-side-encryption': 'aws:kms' },
-    { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' },
+    { 'x-amz-server-side-encryption-aws-kms-key-id': 'k' },
     { 'x-amz-object-lock-mode': 'GOVERNANCE' },
     { 'x-amz-grant-read': 'id=1' },
   ] as Record<string, string>[])('%j is of a feature that is not there yet', async (headers) => {

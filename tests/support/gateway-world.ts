@@ -50,6 +50,7 @@ export async function openGatewayWorld(
       publicNames: [],
       trustedProxies: [],
       takesSigV2: true,
+      takesSecretsOverHttp: false,
       headerTimeoutMs: 60_000,
       idleTimeoutMs: 60_000,
       keepAliveTimeoutMs: 60_000,

@@ -3,12 +3,14 @@
 import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { OperationContext } from './context.ts';
+import type { AnswerHeaders } from './object-headers.ts';
 import type { OperationResult } from './operation.ts';
 
-/** `work`'s own answer or error when it comes in time, else a slow one of its XML body. */
+/** `work`'s own answer or error when it comes in time, else a slow one of its XML body with the headers known by then. */
 export async function answerWhenDone(
   context: Pick<OperationContext, 'clock'>,
   work: Promise<OperationResult>,
+  known: AnswerHeaders = {},
 ): Promise<OperationResult> {
   const inTime = new AbortController();
   const isLate = context.clock.sleep(LIMITS.slowAnswerAfterMs, inTime.signal).then(() => undefined);
@@ -21,7 +23,7 @@ export async function answerWhenDone(
   const text = work.then(textOf);
   // A client that has left asks for no outcome; the error of the work is then nobody's.
   text.catch(() => {});
-  return { status: 200, body: { kind: 'slow-xml', text } };
+  return { status: 200, headers: known, body: { kind: 'slow-xml', text } };
 }
 
 function textOf({ body }: OperationResult): string {

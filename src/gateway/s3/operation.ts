@@ -38,6 +38,8 @@ export interface OperationRequest {
   headers: Readonly<Record<string, string>>;
   /** The unread body of a `stream` operation. */
   body: RequestBody;
+  /** Customers' keys may be in it: nobody else hears it, or the operator does not mind. */
+  mayCarrySecrets: boolean;
 }
 
 export type Caller =

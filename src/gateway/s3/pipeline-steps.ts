@@ -31,6 +31,8 @@ export interface S3Dependencies extends ContextDependencies {
   signing: SigningRules;
   log: Logger;
   telemetry: TelemetryPort;
+  /** Customers' keys are taken over connections that others may read, too. */
+  takesSecretsOverHttp: boolean;
 }
 
 type Headers = OperationRequest['headers'];
@@ -153,6 +155,7 @@ function noSuchBucket(name: string): AppError {
 
 /** Nothing of a body is read here. Errors of openBody, where the operation takes a stream. */
 export function openRequest(
+  deps: Pick<S3Dependencies, 'takesSecretsOverHttp'>,
   exchange: Exchange,
   parts: {
     row: Operation;
@@ -167,7 +170,8 @@ export function openRequest(
   const body =
     row.body === 'stream' ? openBody(exchange, { headers, form, seed, mayBeAbsent: false }) : NO_BODY;
   const method = exchange.request.method ?? '';
-  return { method, ...names, query: target.query.parameters, headers, body };
+  const mayCarrySecrets = exchange.client.isPrivate || deps.takesSecretsOverHttp;
+  return { method, ...names, query: target.query.parameters, headers, body, mayCarrySecrets };
 }
 
 // ---- 7 ----

@@ -38,7 +38,7 @@ export async function serveS3(
     // 5 Resolve the bucket: whether it is there is told before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
     // 6 Parse what the head says.
-    const input = row.parse(openRequest(exchange, { row, target, names, headers, identity }));
+    const input = row.parse(openRequest(deps, exchange, { row, target, names, headers, identity }));
     // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
     const granted = await authorise(deps, { row, input, headers, identity, found });
     // 8 Run, with the document of an operation that takes one.

@@ -9,6 +9,7 @@ import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import { parsePartNumber, parseVersionId } from './arguments.ts';
 import { addChecksum, wantsChecksum } from './checksum-headers.ts';
 import type { OperationContext } from './context.ts';
+import { addCustomerKey, type CustomerKey, parseCustomerKey, requireObjectKey } from './customer-key.ts';
 import { findVersion, type VersionAddress } from './find-version.ts';
 import { type AnswerHeaders, addObjectHeaders } from './object-headers.ts';
 import { type AccessPair, type OperationRequest, objectArn, type QueryParameters } from './operation.ts';
@@ -21,6 +22,7 @@ export interface ReadInput extends VersionAddress {
   resource: string;
   partNumber?: number;
   wantsChecksum: boolean;
+  customerKey: CustomerKey | undefined;
   query: QueryParameters;
   headers: Readonly<Record<string, string>>;
 }
@@ -42,6 +44,7 @@ export function parseRead(request: OperationRequest): ReadInput {
     resource: objectArn({ bucket, key }),
     versionId: parseVersionId(query.get('versionId')),
     wantsChecksum: wantsChecksum(headers),
+    customerKey: parseCustomerKey(request),
     query,
     headers,
   };
@@ -60,15 +63,19 @@ export function readAccess(input: ReadInput): readonly AccessPair[] {
   return [[input.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion', input.resource]];
 }
 
-/** NotModified and PreconditionFailed are thrown, as are all of `findVersion`, InvalidRange and InvalidPart. */
+/**
+ * NotModified and PreconditionFailed are thrown, as are all of `findVersion`, InvalidRange and InvalidPart; before them
+ * InvalidRequest, because nothing is told of an object to who has not its key.
+ */
 export async function prepareRead(
   context: OperationContext,
   input: ReadInput,
   options: { includeBody: boolean },
 ): Promise<PreparedRead> {
-  const { key, versionId } = input;
+  const { key, versionId, customerKey } = input;
   const found = await findVersion(context, { key, versionId, includeBody: options.includeBody });
   const { version } = found;
+  requireObjectKey(context, version, customerKey);
   context.record.objectSizeBytes = version.sizeBytes;
   const headers: AnswerHeaders = {
     'Last-Modified': httpDate(version.modifiedAtMs),
@@ -76,7 +83,8 @@ export async function prepareRead(
     'Accept-Ranges': 'bytes',
   };
   if (context.bucket().record.versioning !== 'unversioned') headers['x-amz-version-id'] = version.versionId;
-  addObjectHeaders(headers, context.objects.headersOf(version));
+  addObjectHeaders(headers, context.objects.headersOf(version, customerKey?.secret));
+  addCustomerKey(headers, customerKey);
   if (version.tags !== undefined && mayReadTags(context, input)) {
     headers['x-amz-tagging-count'] = version.tags.length;
   }

@@ -3,6 +3,7 @@
 
 import { CHECKSUM_ALGORITHMS, checksumHeader } from '../../model/checksums.ts';
 import { AppError, type ErrorCode } from '../../model/errors.ts';
+import { CUSTOMER_KEY_HEADERS } from './customer-key.ts';
 import type { OperationMatch } from './operation.ts';
 
 type Scope = 'all' | 'object-write' | 'put';
@@ -45,10 +46,10 @@ const SCREENS: readonly Screen[] = [
   { header: 'x-amz-if-match-*', scope: 'object-write' },
   { header: 'x-amz-copy-source-if-*', scope: 'put' },
   { header: 'x-amz-write-offset-bytes', scope: 'put' },
-  // Keys of the customer's, and key management.
+  // Key management. Of customers' keys AWS takes no notice where there is nothing for them to open.
   { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
-  { header: 'x-amz-server-side-encryption-*', scope: 'all' },
-  { header: 'x-amz-copy-source-server-side-encryption-*', scope: 'all' },
+  { header: 'x-amz-server-side-encryption-*', scope: 'all', except: CUSTOMER_KEY_HEADERS },
+  { header: 'x-amz-copy-source-server-side-encryption-*', scope: 'all', except: CUSTOMER_KEY_HEADERS },
   // Locks, second factors.
   { header: 'x-amz-object-lock-*', scope: 'all' },
   { header: 'x-amz-bucket-object-lock-enabled', scope: 'all', harmless: ['false', 'False'] },

@@ -3,6 +3,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { bytesToText } from '../../../lib/uri.ts';
 import { AppError } from '../../../model/errors.ts';
+import { withoutCustomerKeys } from '../customer-key.ts';
 
 /** In time that does not depend on where they differ. */
 export function isSameText(expected: string, given: string): boolean {
@@ -10,12 +11,16 @@ export function isSameText(expected: string, given: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** SignatureDoesNotMatch with the fields that AWS adds; texts of bytes, one character each. SigV2 has no canonical request. */
+/**
+ * SignatureDoesNotMatch with the fields that AWS adds, but for keys of customers: programs write errors into their logs.
+ * Texts of bytes, one character each. SigV2 has no canonical request.
+ */
 export function signatureMismatch(
   claim: { accessKey: string; signature: string },
   texts: { stringToSign: string; canonicalRequest?: string },
 ): AppError {
-  const { stringToSign, canonicalRequest } = texts;
+  const stringToSign = withoutCustomerKeys(texts.stringToSign);
+  const canonicalRequest = texts.canonicalRequest && withoutCustomerKeys(texts.canonicalRequest);
   return new AppError('SignatureDoesNotMatch', {
     fields: {
       AWSAccessKeyId: claim.accessKey,

@@ -12,6 +12,7 @@ import { parseUploadId } from '../../arguments.ts';
 import { checksumXml, parseChecksumType, parseObjectChecksum } from '../../checksum-headers.ts';
 import { parseCompleteBody } from '../../complete-body.ts';
 import type { OperationContext } from '../../context.ts';
+import { type CustomerKey, parseCustomerKey, requireUploadKey } from '../../customer-key.ts';
 import { queryUpload } from '../../find-upload.ts';
 import { percentEncode } from '../../list-xml.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
@@ -28,6 +29,7 @@ interface CompleteHead {
   uploadId: UploadId;
   expected: NonNullable<Complete['expected']>;
   checksumType: ChecksumType | undefined;
+  customerKey: CustomerKey | undefined;
   conditions: Complete['conditions'] | undefined;
 }
 
@@ -47,6 +49,7 @@ export const completeMultipartUpload = defineOperation({
     'EntityTooLarge',
     'EntityTooSmall',
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidPart',
     'InvalidPartOrder',
     'InvalidRequest',
@@ -56,7 +59,7 @@ export const completeMultipartUpload = defineOperation({
     'PreconditionFailed',
   ],
   differences:
-    'A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',
+    'The key of the customer is not needed; one that is sent must be that of the upload. A checksum that the request lacks or that contradicts the parts is BadDigest. An answer that takes long begins with 200 and white space; then an error is its body.',
   parse: (request): CompleteHead => {
     const { bucket, key, query } = request;
     return {
@@ -66,6 +69,7 @@ export const completeMultipartUpload = defineOperation({
       uploadId: parseUploadId(query.get('uploadId')),
       expected: parseExpected(request.headers),
       checksumType: parseChecksumType(request.headers),
+      customerKey: parseCustomerKey(request),
       conditions: parseWriteConditions(request.headers),
     };
   },
@@ -92,7 +96,7 @@ function parseExpected(headers: OperationRequest['headers']): CompleteHead['expe
 async function complete(context: OperationContext, input: CompleteInput): Promise<OperationResult> {
   const { bucket, key, uploadId, parts, expected, conditions } = input;
   const { homeShard, claim } = context.bucket();
-  if (input.checksumType !== undefined) await requireChecksumType(context, input, input.checksumType);
+  if (input.checksumType !== undefined || input.customerKey !== undefined) await requireSaid(context, input);
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'complete-upload', {
     bucketId: claim.bucketId,
     key,
@@ -114,14 +118,19 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
   return { status: 200, headers: { 'x-amz-version-id': versionId }, body: { kind: 'xml', text } };
 }
 
-/** An upload that is gone is not looked at: the request may be a repetition. */
-async function requireChecksumType(
+/**
+ * The upload is as the request says: of this checksum type, begun with this key. One that is gone is not looked at: the
+ * request may be a repetition.
+ */
+async function requireSaid(
   context: OperationContext,
-  { key, uploadId }: CompleteInput,
-  type: ChecksumType,
+  { key, uploadId, customerKey, checksumType }: CompleteInput,
 ): Promise<void> {
   const upload = await queryUpload(context, { key, uploadId });
-  if (upload === null || upload.checksum === undefined || upload.checksum.type === type) return;
+  if (upload === null) return;
+  if (customerKey !== undefined) requireUploadKey(context, upload, customerKey);
+  if (checksumType === undefined || upload.checksum === undefined || upload.checksum.type === checksumType)
+    return;
   throw new AppError('BadDigest', {
     message: `The upload was created using the ${upload.checksum.type} checksum mode. The complete request must use the same checksum mode.`,
   });

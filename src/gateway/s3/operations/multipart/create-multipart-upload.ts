@@ -1,6 +1,7 @@
 // Begins a multipart upload: keeps the headers that the object will have, and how it is to be summed.
 import { escapeXml } from '../../../../lib/xml-writer.ts';
 import { parseUploadChecksum } from '../../checksum-headers.ts';
+import { customerKeyAnswer, parseCustomerKey } from '../../customer-key.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
@@ -11,17 +12,27 @@ export const createMultipartUpload = defineOperation({
   match: { method: 'POST', on: 'object', query: ['uploads'] },
   logName: 'REST.POST.UPLOADS',
   body: 'none',
-  errors: ['InvalidArgument', 'InvalidRequest', 'InvalidTag', 'MetadataTooLarge'],
-  parse: ({ bucket, key, headers }) => ({
-    bucket,
-    key,
-    resource: objectArn({ bucket, key }),
-    headers: parseObjectHeaders(headers),
-    tags: parseTaggingHeader(headers),
-    checksum: parseUploadChecksum(headers),
-  }),
+  errors: [
+    'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
+    'InvalidRequest',
+    'InvalidTag',
+    'MetadataTooLarge',
+  ],
+  parse: (request) => {
+    const { bucket, key, headers } = request;
+    return {
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
+      headers: parseObjectHeaders(headers),
+      tags: parseTaggingHeader(headers),
+      checksum: parseUploadChecksum(headers),
+      customerKey: parseCustomerKey(request),
+    };
+  },
   access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
-  async run(context, { bucket, key, headers, tags, checksum }) {
+  async run(context, { bucket, key, headers, tags, checksum, customerKey }) {
     const { accountId } = context.account();
     const upload = await context.objects.createUpload({
       calls: context.metadata,
@@ -31,6 +42,7 @@ export const createMultipartUpload = defineOperation({
       initiator: accountId,
       headers,
       ...(tags && { tags }),
+      customerKey: customerKey?.secret,
       ...(checksum && { checksum }),
     });
     const text = s3Document(
@@ -42,6 +54,7 @@ export const createMultipartUpload = defineOperation({
       headers: {
         'x-amz-checksum-algorithm': checksum?.algorithm,
         'x-amz-checksum-type': checksum?.type,
+        ...customerKeyAnswer(customerKey),
       },
       body: { kind: 'xml', text },
     };

@@ -6,6 +6,7 @@ import { LIMITS } from '../../../../model/limits.ts';
 import type { ListedPart } from '../../../../ports/metadata-queries.ts';
 import { parseCount, parseNumberMarker, parseUploadId } from '../../arguments.ts';
 import { checksumXml } from '../../checksum-headers.ts';
+import { parseCustomerKey, requireUploadKey } from '../../customer-key.ts';
 import { identityXml } from '../../list-xml.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
@@ -15,17 +16,22 @@ export const listParts = defineOperation({
   match: { method: 'GET', on: 'object', query: ['uploadId'] },
   logName: 'REST.GET.UPLOAD',
   body: 'none',
-  errors: ['InvalidArgument', 'NoSuchUpload'],
-  parse: ({ bucket, key, query }) => ({
-    bucket,
-    key,
-    resource: objectArn({ bucket, key }),
-    uploadId: parseUploadId(query.get('uploadId')),
-    max: parseCount(query, { name: 'max-parts', most: LIMITS.listPageMax }),
-    after: parseNumberMarker(query, 'part-number-marker'),
-  }),
+  errors: ['InvalidArgument', 'InvalidEncryptionAlgorithmError', 'InvalidRequest', 'NoSuchUpload'],
+  differences: 'The key of the customer is not needed; one that is sent must be that of the upload.',
+  parse: (request) => {
+    const { bucket, key, query } = request;
+    return {
+      bucket,
+      key,
+      resource: objectArn({ bucket, key }),
+      uploadId: parseUploadId(query.get('uploadId')),
+      max: parseCount(query, { name: 'max-parts', most: LIMITS.listPageMax }),
+      after: parseNumberMarker(query, 'part-number-marker'),
+      customerKey: parseCustomerKey(request),
+    };
+  },
   access: ({ resource }) => [['s3:ListMultipartUploadParts', resource]],
-  async run(context, { bucket, key, uploadId, max, after }) {
+  async run(context, { bucket, key, uploadId, max, after, customerKey }) {
     const { homeShard, claim } = context.bucket();
     const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'list-parts', {
       bucketId: claim.bucketId,
@@ -37,6 +43,7 @@ export const listParts = defineOperation({
     if (value.kind === 'no-such-upload')
       throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
     const { upload, parts, isTruncated } = value;
+    if (customerKey !== undefined) requireUploadKey(context, upload, customerKey);
     const checksum = upload.checksum;
     const text = s3Document(
       'ListPartsResult',

@@ -12,6 +12,13 @@ import { checksumXml } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
 import { COPY_CONDITION_HEADERS, parseCopyConditions, requireCopyConditions } from '../../copy-conditions.ts';
 import { parseCopySource } from '../../copy-source.ts';
+import {
+  customerKeyAnswer,
+  parseCustomerKey,
+  parseSourceKey,
+  requireObjectKey,
+  requireUploadKey,
+} from '../../customer-key.ts';
 import { findUpload } from '../../find-upload.ts';
 import { copiedVersionHeader, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
@@ -28,6 +35,7 @@ export const uploadPartCopy = defineOperation({
   conditions: COPY_CONDITION_HEADERS,
   errors: [
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidRange',
     'InvalidRequest',
     'NoSuchKey',
@@ -39,10 +47,12 @@ export const uploadPartCopy = defineOperation({
     'The ETag is the MD5 of the part only where the range is a whole object with an MD5 ETag; else 32 hex digits made of source version and range. A range of more than 1,100 segments of its source is InvalidRequest: copy smaller ranges.',
   parse,
   access: ({ resource }) => [['s3:PutObject', resource]],
-  run: (context, input) => answerWhenDone(context, copyPart(context, input)),
+  run: (context, input) =>
+    answerWhenDone(context, copyPart(context, input), customerKeyAnswer(input.customerKey)),
 });
 
-function parse({ bucket, key, query, headers }: OperationRequest) {
+function parse(request: OperationRequest) {
+  const { bucket, key, query, headers } = request;
   return {
     key,
     resource: objectArn({ bucket, key }),
@@ -52,6 +62,8 @@ function parse({ bucket, key, query, headers }: OperationRequest) {
     expectedOwner: headers['x-amz-source-expected-bucket-owner'],
     range: parseRange(headers['x-amz-copy-source-range']),
     sourceConditions: parseCopyConditions(headers),
+    customerKey: parseCustomerKey(request),
+    sourceKey: parseSourceKey(request),
   };
 }
 
@@ -68,10 +80,12 @@ function parseRange(header: string | undefined): ByteRange | undefined {
 }
 
 async function copyPart(context: OperationContext, input: PartCopyInput): Promise<OperationResult> {
-  const { key, uploadId, partNumber, range } = input;
+  const { key, uploadId, partNumber, range, customerKey, sourceKey } = input;
   const upload = await findUpload(context, { key, uploadId });
+  requireUploadKey(context, upload, customerKey);
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
+    requireObjectKey(context, version, sourceKey);
     requireCopyConditions(input.sourceConditions, version);
     requireBytes(version.sizeBytes, range);
   };
@@ -81,11 +95,13 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
     calls: context.metadata,
     bucket: context.bucket(),
     upload,
+    customerKey: customerKey?.secret,
     partNumber,
     source: {
       bucket: source.bucketRow,
       key: source.key,
       found: source.found,
+      customerKey: sourceKey?.secret,
       requireFit,
       ...(versionId !== undefined && { versionId }),
     },
@@ -100,7 +116,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   );
   return {
     status: 200,
-    headers: copiedVersionHeader(source, part),
+    headers: { ...copiedVersionHeader(source, part), ...customerKeyAnswer(customerKey) },
     body: { kind: 'xml', text },
   };
 }

@@ -3,6 +3,7 @@ import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { parsePartNumber, parseUploadId } from '../../arguments.ts';
 import { addChecksum } from '../../checksum-headers.ts';
+import { addCustomerKey, parseCustomerKey, requireUploadKey } from '../../customer-key.ts';
 import { findUpload, requireUploadChecksum } from '../../find-upload.ts';
 import type { AnswerHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
@@ -17,11 +18,13 @@ export const uploadPart = defineOperation({
     'EntityTooLarge',
     'IncompleteBody',
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'NoSuchUpload',
     'XAmzContentSHA256Mismatch',
   ],
-  parse: ({ bucket, key, query, body }) => {
+  parse: (request) => {
+    const { bucket, key, query, body } = request;
     const partNumber = parsePartNumber(query.get('partNumber') ?? '');
     if (body.sizeBytes > LIMITS.partBytesMax) {
       throw new AppError('EntityTooLarge', {
@@ -29,22 +32,26 @@ export const uploadPart = defineOperation({
       });
     }
     const uploadId = parseUploadId(query.get('uploadId'));
-    return { key, resource: objectArn({ bucket, key }), uploadId, partNumber, body };
+    const customerKey = parseCustomerKey(request);
+    return { key, resource: objectArn({ bucket, key }), uploadId, partNumber, customerKey, body };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
-  async run(context, { key, uploadId, partNumber, body }) {
+  async run(context, { key, uploadId, partNumber, customerKey, body }) {
     const upload = await findUpload(context, { key, uploadId });
+    requireUploadKey(context, upload, customerKey);
     requireUploadChecksum(upload, body.checksum?.algorithm ?? body.trailerAlgorithm);
     const part = await context.objects.putPart({
       calls: context.metadata,
       bucket: context.bucket(),
       upload,
+      customerKey: customerKey?.secret,
       partNumber,
       body,
       signal: context.signal,
     });
     const headers: AnswerHeaders = { ETag: `"${part.etag}"` };
     addChecksum(headers, part.checksum);
+    addCustomerKey(headers, customerKey);
     return { status: 200, headers };
   },
 });

@@ -11,6 +11,7 @@ import { checksumXml, parseChecksumAlgorithm } from '../../checksum-headers.ts';
 import type { OperationContext } from '../../context.ts';
 import { COPY_CONDITION_HEADERS, parseCopyConditions, requireCopyConditions } from '../../copy-conditions.ts';
 import { parseCopySource } from '../../copy-source.ts';
+import { customerKeyAnswer, parseCustomerKey, parseSourceKey, requireObjectKey } from '../../customer-key.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { copiedVersionHeader, type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
@@ -29,6 +30,7 @@ export const copyObject = defineOperation({
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
   errors: [
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'InvalidTag',
     'MetadataTooLarge',
@@ -40,7 +42,8 @@ export const copyObject = defineOperation({
     'Any size in one request: only metadata is written. Conditions on the target as for PutObject.',
   parse,
   access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
-  run: (context, input) => answerWhenDone(context, copy(context, input)),
+  run: (context, input) =>
+    answerWhenDone(context, copy(context, input), customerKeyAnswer(input.customerKey)),
 });
 
 function parse(request: OperationRequest) {
@@ -55,6 +58,8 @@ function parse(request: OperationRequest) {
     replacement: parseReplacement(headers),
     tags: parseReplacementTags(headers),
     checksumAlgorithm: parseChecksumAlgorithm(headers),
+    customerKey: parseCustomerKey(request),
+    sourceKey: parseSourceKey(request),
     // Naming a class or an encryption is a change to AWS, also when it is the one that the object has.
     namesStorage:
       headers['x-amz-storage-class'] !== undefined || headers['x-amz-server-side-encryption'] !== undefined,
@@ -79,9 +84,12 @@ function isReplaced(headers: OperationRequest['headers'], what: 'metadata' | 'ta
 }
 
 async function copy(context: OperationContext, input: CopyInput): Promise<OperationResult> {
-  const { key, conditions, replacement, tags, checksumAlgorithm } = input;
+  const { key, conditions, replacement, tags, checksumAlgorithm, customerKey, sourceKey } = input;
   const source = await openCopySource(context, input.source, input.expectedOwner);
-  const requireFit = (version: VersionRecord) => requireCopyConditions(input.sourceConditions, version);
+  const requireFit = (version: VersionRecord) => {
+    requireObjectKey(context, version, sourceKey);
+    requireCopyConditions(input.sourceConditions, version);
+  };
   requireFit(source.found.version);
   requireChange(context, input, source);
   if (tags === undefined) requireTaggingAccess(context, input, source);
@@ -92,12 +100,14 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
       bucket: source.bucketRow,
       key: source.key,
       found: source.found,
+      customerKey: sourceKey?.secret,
       requireFit,
       ...(versionId !== undefined && { versionId }),
     },
     bucket: context.bucket(),
     key,
     owner: context.account().accountId,
+    customerKey: customerKey?.secret,
     ...(replacement && { headers: replacement }),
     ...(tags && { tags }),
     ...(checksumAlgorithm && { checksumAlgorithm }),
@@ -115,6 +125,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     headers: {
       'x-amz-version-id': written.versioning === 'unversioned' ? undefined : written.versionId,
       ...copiedVersionHeader(source, written),
+      ...customerKeyAnswer(customerKey),
     },
     body: { kind: 'xml', text },
   };
@@ -129,7 +140,9 @@ function requireChange(context: OperationContext, input: CopyInput, source: Open
   const { checksumAlgorithm } = input;
   const changesChecksum =
     checksumAlgorithm !== undefined && checksumAlgorithm !== source.found.version.checksum?.algorithm;
-  if (!isSameObject || input.replacement !== undefined || input.namesStorage || changesChecksum) return;
+  const namesKey = input.customerKey !== undefined || input.sourceKey !== undefined;
+  if (!isSameObject || input.replacement !== undefined || input.namesStorage || namesKey || changesChecksum)
+    return;
   throw new AppError('InvalidRequest', {
     message:
       "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",

@@ -10,6 +10,7 @@ export const getObject = defineOperation({
   claims: READ_CLAIMS,
   errors: [
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidPart',
     'InvalidRange',
     'InvalidRequest',
@@ -19,7 +20,7 @@ export const getObject = defineOperation({
     'PreconditionFailed',
   ],
   differences:
-    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix. User metadata comes back as the bytes that were sent.',
+    'A part number beyond the last part is 400 InvalidPart. Request headers that begin with "response-" are echoed without that prefix. User metadata comes back as the bytes that were sent. Another key of the customer than the object\'s is 400 InvalidRequest.',
   parse: parseRead,
   access: readAccess,
   async run(context, input) {
@@ -29,6 +30,7 @@ export const getObject = defineOperation({
       bucket: context.bucket(),
       key: input.key,
       found,
+      customerKey: input.customerKey?.secret,
       range,
       signal: context.signal,
     });

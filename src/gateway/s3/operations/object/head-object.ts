@@ -10,6 +10,7 @@ export const headObject = defineOperation({
   claims: READ_CLAIMS,
   errors: [
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
     'InvalidPart',
     'InvalidRange',
     'InvalidRequest',

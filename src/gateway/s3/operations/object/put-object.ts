@@ -2,6 +2,7 @@
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { addChecksum } from '../../checksum-headers.ts';
+import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
@@ -19,13 +20,16 @@ export const putObject = defineOperation({
     'EntityTooLarge',
     'IncompleteBody',
     'InvalidArgument',
+    'InvalidEncryptionAlgorithmError',
+    'InvalidRequest',
     'InvalidTag',
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
     'XAmzContentSHA256Mismatch',
   ],
-  differences: 'If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it.',
+  differences:
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it.',
   parse: (request) => {
     const { bucket, key, body } = request;
     if (body.sizeBytes > LIMITS.putBytesMax) {
@@ -39,11 +43,12 @@ export const putObject = defineOperation({
       headers: parseObjectHeaders(request.headers),
       tags: parseTaggingHeader(request.headers),
       conditions: parseWriteConditions(request.headers),
+      customerKey: parseCustomerKey(request),
       body,
     };
   },
   access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
-  async run(context, { key, headers, tags, conditions, body }) {
+  async run(context, { key, headers, tags, conditions, customerKey, body }) {
     const written = await context.objects.putObject({
       calls: context.metadata,
       bucket: context.bucket(),
@@ -51,6 +56,7 @@ export const putObject = defineOperation({
       owner: context.account().accountId,
       headers,
       ...(tags && { tags }),
+      customerKey: customerKey?.secret,
       body,
       ...(conditions && { conditions }),
       signal: context.signal,
@@ -59,6 +65,7 @@ export const putObject = defineOperation({
     const answer: AnswerHeaders = { ETag: `"${written.etag}"` };
     if (written.versioning !== 'unversioned') answer['x-amz-version-id'] = written.versionId;
     addChecksum(answer, written.checksum);
+    addCustomerKey(answer, customerKey);
     return { status: 200, headers: answer };
   },
 });
