@@ -26,7 +26,7 @@ test('a bucket is there at once', async () => {
   expect(await api.keysOf(name)).toEqual([]);
 });
 
-test('creating it again is 200 and changes nothing', async () => {
+test('rule 39: creating it again is 200 and changes nothing', async () => {
   const name = freshName();
   expectStatus(await create(name), 200);
   await api.put(name, 'kept', 'x');
@@ -89,7 +89,7 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   expect(await exists(name)).toBe(false);
 });
 
-test('the bucket of another account', async () => {
+test('rule 39: the bucket of another account', async () => {
   const name = await api.makeBucket(await api.makeAccount());
   expectError(await create(name), { status: 409, code: 'BucketAlreadyExists', BucketName: name });
 });

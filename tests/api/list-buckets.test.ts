@@ -28,6 +28,7 @@ test("the account's own buckets by name, and nobody else's", async () => {
   expect(root.name).toBe('ListAllMyBucketsResult');
   expect(names).toEqual(NAMES);
   const [first] = buckets;
+  expect(first?.children.map((element) => element.name)).toEqual(['Name', 'CreationDate']);
   expect(first && textOf(first, 'CreationDate')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   const owner = must(childOf(root, 'Owner'), 'Owner');
   expect(textOf(owner, 'ID')).toBe(account.canonicalId);
@@ -40,13 +41,21 @@ test('an account without buckets', async () => {
   expect(childOf(xmlOf(answer), 'Buckets')?.children).toEqual([]);
 });
 
+test.each(['prefix=a', 'max-buckets=1', 'continuation-token=', 'bucket-region=anywhere'])(
+  'whoever asks with %s is told the region',
+  async (query) => {
+    const [first] = (await list(query)).buckets;
+    expect(first && [textOf(first, 'Name'), textOf(first, 'BucketRegion')]).toEqual(['alpha', 'us-east']);
+  },
+);
+
 test('prefix', async () => {
   const { names, fields } = await list('prefix=beta');
   expect(names).toEqual(['beta-1', 'beta-2']);
   expect(fields.Prefix).toBe('beta');
 });
 
-test.each([1, 2, 3, 4])('pages of %i', async (max) => {
+test.each([1, 2, 3, 4])('rule 37: pages of %i', async (max) => {
   const found: (string | undefined)[] = [];
   let token = '';
   do {
@@ -65,6 +74,19 @@ test('the SDK', async () => {
   expect(answer.Owner?.ID).toBe(account.canonicalId);
 });
 
+test('rule 37: an empty token says nothing', async () => {
+  expect((await list('continuation-token=&prefix=beta')).names).toEqual(['beta-1', 'beta-2']);
+});
+
+test('a prefix and a token together, beyond the last, and of no bucket', async () => {
+  const { fields } = await list('max-buckets=1&prefix=beta');
+  const token = encodeURIComponent(fields.ContinuationToken ?? '');
+  const rest = await list(`prefix=beta&continuation-token=${token}`);
+  expect([rest.names, rest.fields.ContinuationToken]).toEqual([['beta-2'], undefined]);
+  expect((await list('prefix=none')).names).toEqual([]);
+  expect((await list('prefix=')).names).toEqual(NAMES);
+});
+
 test('a deleted bucket is gone at once', async () => {
   const name = await api.makeBucket(account);
   expect((await list()).names).toContain(name);
@@ -77,7 +99,9 @@ test.each([
   'max-buckets=-1',
   'max-buckets=0',
   'max-buckets=10001',
+  'max-buckets=',
   'continuation-token=nonsense',
+  'continuation-token=1',
 ])('%s is refused', async (query) => {
   const answer = await api.send({ method: 'GET', path: `/?${query}` }, account);
   expectError(answer, { status: 400, code: 'InvalidArgument' });

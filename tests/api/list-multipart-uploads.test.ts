@@ -40,10 +40,24 @@ test('all uploads by key and by the time they were begun', async () => {
   const [first] = childrenOf(root, 'Upload');
   expect(first && textOf(first, 'StorageClass')).toBe('STANDARD');
   expect(first && textOf(first, 'Initiated')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
-  for (const who of ['Initiator', 'Owner']) {
-    const identity = first && childrenOf(first, who)[0];
-    expect(identity && textOf(identity, 'ID')).toMatch(/^[0-9a-f]{64}$/);
-    expect(identity && textOf(identity, 'DisplayName')).toBe('root');
+});
+
+test('rule 33: initiator and owner of each upload, with ID and DisplayName', async () => {
+  const account = await api.makeAccount();
+  const theirs = await api.makeBucket(account);
+  expectStatus(await api.send({ method: 'POST', path: `/${theirs}/k?uploads` }, account), 200);
+  const shown = [
+    { answer: await api.send({ method: 'GET', path: `/${bucket}?uploads` }), name: 'root' },
+    { answer: await api.send({ method: 'GET', path: `/${theirs}?uploads` }, account), name: account.name },
+  ];
+  for (const { answer, name } of shown) {
+    const [first] = childrenOf(xmlOf(answer), 'Upload');
+    for (const who of ['Initiator', 'Owner']) {
+      const identity = first && childrenOf(first, who)[0];
+      expect(identity?.children.map((element) => element.name)).toEqual(['ID', 'DisplayName']);
+      expect(identity && textOf(identity, 'ID')).toMatch(/^[0-9a-f]{64}$/);
+      expect(identity && textOf(identity, 'DisplayName')).toBe(name);
+    }
   }
 });
 
@@ -73,12 +87,20 @@ test('prefix and delimiter', async () => {
   expect(grouped.prefixes).toEqual(['dir/']);
   expect(grouped.fields.Delimiter).toBe('/');
   expect((await list('prefix=none&')).uploads).toEqual([]);
+  expect((await list('delimiter=&')).uploads).toEqual(ALL());
+  expect(await list('delimiter=%2F&key-marker=dir%2F1&')).toMatchObject({
+    uploads: [ALL()[4]],
+    prefixes: [],
+  });
 });
 
-test('encoding-type=url', async () => {
+test('rule 36: encoding-type=url', async () => {
   const { uploads, fields } = await list('encoding-type=url&max-uploads=1&prefix=a%20&');
   expect(uploads.map(([key]) => key)).toEqual(['a%20b']);
   expect(fields).toMatchObject({ EncodingType: 'url', Prefix: 'a%20' });
+  const grouped = await list('encoding-type=url&delimiter=%20&key-marker=A%2B&max-uploads=1&');
+  expect(grouped.prefixes).toEqual(['a%20']);
+  expect(grouped.fields).toMatchObject({ Delimiter: '%20', KeyMarker: 'A%2B', NextKeyMarker: 'a%20' });
 });
 
 test('max-uploads=0, and more than there can be', async () => {

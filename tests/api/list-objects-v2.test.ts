@@ -72,14 +72,14 @@ test('start-after, which a token outweighs', async () => {
   expect((await list(`start-after=a&continuation-token=${token}`)).keys).toEqual(['ö']);
 });
 
-test('an empty token is taken and given back', async () => {
+test('rule 37: an empty token is taken and given back', async () => {
   const { keys, fields } = await list('continuation-token=');
   expect(keys).toEqual(KEYS);
   expect(fields.ContinuationToken).toBe('');
   expect((await list('continuation-token=&start-after=dir%2F2')).keys).toEqual(KEYS.slice(3));
 });
 
-test('encoding-type=url', async () => {
+test('rule 36: encoding-type=url', async () => {
   const { keys, fields } = await list('encoding-type=url&start-after=a%20&prefix=a%20');
   expect(keys).toEqual(['a%20b']);
   expect(fields).toMatchObject({ EncodingType: 'url', StartAfter: 'a%20', Prefix: 'a%20' });
@@ -90,6 +90,23 @@ test('max-keys=0', async () => {
     keys: [],
     fields: { KeyCount: '0', MaxKeys: '0', IsTruncated: 'false' },
   });
+});
+
+test('a token goes on in another listing of the bucket, where that has keys behind it', async () => {
+  const { fields } = await list('max-keys=2');
+  const token = encodeURIComponent(fields.NextContinuationToken ?? '');
+  expect((await list(`prefix=dir%2F&continuation-token=${token}`)).keys).toEqual(['dir/2', 'dir/sub/3']);
+  expect((await list(`prefix=a&continuation-token=${token}`)).keys).toEqual([]);
+  expect((await list(`delimiter=%2F&continuation-token=${token}`)).prefixes).toEqual([]);
+});
+
+test('elements in the order in which AWS gives them', async () => {
+  const query = 'prefix=&delimiter=%2F&max-keys=2&encoding-type=url&fetch-owner=true&start-after=A';
+  const { root } = await list(`${query}&continuation-token=`);
+  expect(root.children.map(({ name }) => name)).toEqual([
+    ...['Name', 'Prefix', 'ContinuationToken', 'NextContinuationToken', 'StartAfter', 'KeyCount', 'MaxKeys'],
+    ...['Delimiter', 'EncodingType', 'IsTruncated', 'Contents', 'CommonPrefixes'],
+  ]);
 });
 
 test('the SDK', async () => {
@@ -122,6 +139,8 @@ test.each([
   ['max-keys=-5', 'max-keys', '-5'],
   ['encoding-type=gzip', 'encoding-type', 'gzip'],
   ['continuation-token=nonsense', 'continuation-token', 'nonsense'],
+  ['continuation-token=1', 'continuation-token', '1'],
+  ['continuation-token=1%2F%2B', 'continuation-token', '1/+'],
 ])('%s is refused', async (query, ArgumentName, ArgumentValue) => {
   const answer = await api.send({ method: 'GET', path: `/${bucket}?${query}&list-type=2` });
   expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName, ArgumentValue });

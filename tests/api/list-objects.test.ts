@@ -66,6 +66,13 @@ test.each([
   ['marker=%F0%9F%98%80', [], []],
   ['marker=a%2F&delimiter=%2F', ['é', '日', '😀'], ['b/']],
   ['marker=a&prefix=b', ['b/4', 'b/5'], []],
+  ['prefix=', KEYS, []],
+  ['marker=a%2F1&delimiter=%2F', ['é', '日', '😀'], ['b/']],
+  ['marker=a&delimiter=%2F', ['a b+c', 'é', '日', '😀'], ['a/', 'b/']],
+  ['marker=a%2Fb%2F&prefix=a%2F&delimiter=%2F', [], []],
+  ['marker=zzz&prefix=a', [], []],
+  ['continuation-token=x&start-after=b', KEYS, []],
+  ['list-typo=2', KEYS, []],
 ])('%s', async (query, keys, prefixes) => {
   expect(await list(query)).toMatchObject({ keys, prefixes });
 });
@@ -105,7 +112,7 @@ test('max-keys: none at all, and a thousand at most', async () => {
   expect((await list('max-keys=5000')).fields.MaxKeys).toBe('1000');
 });
 
-test('encoding-type=url encodes names and what the request gave', async () => {
+test('rule 36: encoding-type=url encodes names and what the request gave', async () => {
   const { keys, fields } = await list('encoding-type=url&delimiter=%20&prefix=a%20b%2B&marker=a%20');
   expect(keys).toEqual(['a%20b%2Bc']);
   expect(fields).toMatchObject({
@@ -119,7 +126,7 @@ test('encoding-type=url encodes names and what the request gave', async () => {
   expect(grouped.fields.NextMarker).toBe('a%20b%2B');
 });
 
-test('keys that XML cannot hold as they are', async () => {
+test('rule 36: keys that XML cannot hold as they are', async () => {
   const other = await api.makeBucket();
   const keys = ['\u0001&<>"', 'a\rb\nc', 'tab\t'];
   for (const key of keys) await api.put(other, key, 'x');
@@ -151,11 +158,34 @@ test.each([
   ['max-keys=x', 'max-keys', 'x'],
   ['max-keys=-1', 'max-keys', '-1'],
   ['max-keys=2147483648', 'max-keys', '2147483648'],
+  ['max-keys=%E2%91%A0', 'max-keys', '①'],
   ['encoding-type=base64', 'encoding-type', 'base64'],
+  ['list-type=1', 'list-type', '1'],
+  ['list-type=', 'list-type', ''],
 ])('%s is refused', async (query, ArgumentName, ArgumentValue) => {
   const answer = await api.send({ method: 'GET', path: `/${bucket}?${query}` });
   expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName, ArgumentValue });
 });
+
+test.each(['', '&list-type=2', '&versions'])(
+  'optional attributes (%s): none that is not known',
+  async (query) => {
+    const ask = (attributes: string) =>
+      api.send({
+        method: 'GET',
+        path: `/${bucket}?prefix=a${query}`,
+        headers: { 'x-amz-optional-object-attributes': attributes },
+      });
+    const answer = await ask('RestoreStatus');
+    expectStatus(answer, 200);
+    expect(answer.body.toString()).not.toContain('RestoreStatus');
+    expectError(await ask('RestoreStatus,Colour'), {
+      status: 400,
+      code: 'InvalidArgument',
+      ArgumentName: 'x-amz-optional-object-attributes',
+    });
+  },
+);
 
 test('only the owner lists, and only a bucket that is there', async () => {
   const path = `/${bucket}`;

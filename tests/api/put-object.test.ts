@@ -58,9 +58,14 @@ test('user metadata: bytes as sent, empty values, two kilobytes', async () => {
   expectStatus(await put('metadata', 'x', { 'x-amz-meta-a': 'v'.repeat(2047) }), 200);
 });
 
-test('aws-chunked is not of the object', async () => {
-  await put('encoded', 'x', { 'content-encoding': 'gzip, aws-chunked' });
-  expect((await get('encoded')).headers['content-encoding']).toBe('gzip');
+test.each([
+  ['gzip, aws-chunked', 'gzip'],
+  ['aws-chunked,gzip,br', 'gzip,br'],
+  ['gzip,AWS-Chunked , br', 'gzip,br'],
+  ['aws-chunked', undefined],
+])('rule 35: Content-Encoding: %s', async (sent, kept) => {
+  await put('encoded', 'x', { 'content-encoding': sent });
+  expect((await get('encoded')).headers['content-encoding']).toBe(kept);
 });
 
 test('storage class, encryption, private and website redirects change nothing', async () => {

@@ -1,7 +1,7 @@
 // What both versions of ListObjects share: their common parameters, and one page of the bucket's current versions.
 import { LIMITS } from '../../model/limits.ts';
 import type { ListObjectsPage } from '../../ports/metadata-queries.ts';
-import { parseCount, parseEncodingType } from './arguments.ts';
+import { invalidArgument, parseCount, parseEncodingType } from './arguments.ts';
 import type { OperationContext } from './context.ts';
 import { nameWriter, type WriteName } from './list-xml.ts';
 import { bucketArn, type OperationRequest } from './operation.ts';
@@ -17,8 +17,10 @@ export interface ListInput {
   writeName: WriteName;
 }
 
+/** The parameters that listings of objects and of versions have in common. InvalidArgument. */
 export function parseList(request: OperationRequest): ListInput {
   const { bucket, query } = request;
+  requireKnownAttributes(request.headers);
   const isUrlEncoded = parseEncodingType(query);
   const input: ListInput = {
     resource: bucketArn(bucket),
@@ -31,6 +33,14 @@ export function parseList(request: OperationRequest): ListInput {
   const delimiter = query.get('delimiter');
   if (delimiter) input.delimiter = delimiter;
   return input;
+}
+
+/** What may be shown besides: of restored objects, and no object here was ever away. */
+function requireKnownAttributes(headers: OperationRequest['headers']): void {
+  const name = 'x-amz-optional-object-attributes';
+  const value = headers[name] ?? '';
+  const isKnown = value.split(',').every((word) => ['', 'RestoreStatus'].includes(word.trim()));
+  if (!isKnown) throw invalidArgument({ name, value, message: 'Invalid attribute name specified.' });
 }
 
 /** One page behind `after`, exclusive. */

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AccountId, ObjectKey } from '../../model/names.ts';
 import {
@@ -55,6 +56,23 @@ test('a token gives back what it was made of', () => {
     expect(readToken(makeToken(after))).toBe(after);
 });
 
-test.each(['x', 'token', '2YQ', '1_w', '1a=', '1a b'])('%j is no token', (token) => {
+test.each(['', '1', 'x', 'token', '2YQ', '1_w', '1a=', '1a b'])('%j is no token', (token) => {
   expect(() => readToken(token)).toThrowError(expect.objectContaining({ code: 'InvalidArgument' }));
+});
+
+test('any text is a token or a refusal, and never a page from the beginning', () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.base64String().map((tail) => `1${tail}`),
+  );
+  fc.assert(
+    fc.property(text, (token) => {
+      try {
+        expect(readToken(token)).not.toBe('');
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'InvalidArgument' });
+      }
+    }),
+  );
 });

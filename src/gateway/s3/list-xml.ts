@@ -16,7 +16,7 @@ export type WriteName = (name: string) => string;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: keys hold any characters
 const ASCII = /^[\u0000-\u007f]*$/;
 const TOKEN_VERSION = '1';
-const TOKEN = /^1[A-Za-z0-9_-]*$/;
+const TOKEN = /^1[A-Za-z0-9_-]+$/;
 
 /** How this answer writes names: as they are, or percent-encoded (encoding-type=url). */
 export function nameWriter(isUrlEncoded: boolean): WriteName {

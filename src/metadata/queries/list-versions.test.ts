@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../lib/bytes.ts';
+import { commonPrefixOf } from '../../model/listing.ts';
 import type { ListVersionsQuery } from '../../ports/metadata-queries.ts';
 
 let world: MetadataShards;
@@ -122,4 +123,56 @@ test('pages of any size show every version once', async () => {
     },
   );
   await fc.assert(property, { numRuns: 60 });
+});
+
+test('any prefix, delimiter and key marker: all pages together show what a scan of all versions does', async () => {
+  const text = (min: number, max: number) =>
+    fc
+      .array(fc.constantFrom('a', 'b', '/', '\u0000', 'é', '😀'), { minLength: min, maxLength: max })
+      .map((letters) => letters.join(''));
+  const property = fc.asyncProperty(
+    fc.array(text(1, 4), { maxLength: 25 }),
+    text(0, 2),
+    fc.option(text(1, 2), { nil: undefined }),
+    fc.option(text(1, 3), { nil: undefined }),
+    fc.integer({ min: 1, max: 5 }),
+    async (puts, prefix, delimiter, keyMarker, max) => {
+      world = await openMetadata();
+      await world.createBucket('enabled');
+      for (const key of puts) await world.put(key);
+      const grouping = { prefix, ...(delimiter !== undefined && { delimiter }) };
+      const expected = new Set<string>();
+      for (const key of [...puts].sort((a, b) => compareBytes(utf8(a), utf8(b)))) {
+        if (!key.startsWith(prefix)) continue;
+        const common = commonPrefixOf(key, grouping);
+        if (compareBytes(utf8(common ?? key), utf8(keyMarker ?? '')) <= 0) continue;
+        const count = puts.filter((other) => other === key).length;
+        if (common !== undefined) expected.add(common);
+        else for (let order = count; order > 0; order--) expected.add(`${key} ${order}`);
+      }
+      const seen: string[] = [];
+      let query: ListVersionsQuery = { bucketId: BUCKET, max, ...grouping, ...(keyMarker && { keyMarker }) };
+      for (let isTruncated = true; isTruncated; ) {
+        const page = await world.query('list-versions', query);
+        const entries = [
+          ...page.versions.map(({ key, summary }) => ({
+            key: key as string,
+            entry: `${key} ${summary.order}`,
+          })),
+          ...page.commonPrefixes.map((entry) => ({ key: entry, entry })),
+        ].sort((a, b) => compareBytes(utf8(a.key), utf8(b.key)));
+        seen.push(...entries.map(({ entry }) => entry));
+        isTruncated = page.isTruncated;
+        if (isTruncated) expect(entries).toHaveLength(max);
+        const { nextKeyMarker, nextVersionIdMarker } = page;
+        query = {
+          ...{ bucketId: BUCKET, max, ...grouping },
+          ...(nextKeyMarker && { keyMarker: nextKeyMarker }),
+          ...(nextVersionIdMarker && { versionIdMarker: nextVersionIdMarker }),
+        };
+      }
+      expect(seen).toEqual([...expected]);
+    },
+  );
+  await fc.assert(property, { numRuns: 100 });
 });

@@ -1,4 +1,5 @@
 // ListObjects, version 1: pages by marker, owners always shown.
+import { invalidArgument } from '../../arguments.ts';
 import { echoXml, parseList, queryPage } from '../../list-objects-page.ts';
 import { commonPrefixesXml, contentsXml, ownersXml } from '../../list-xml.ts';
 import { defineOperation } from '../../operation.ts';
@@ -10,7 +11,15 @@ export const listObjects = defineOperation({
   logName: 'REST.GET.BUCKET',
   body: 'none',
   errors: ['InvalidArgument'],
-  parse: (request) => ({ ...parseList(request), marker: request.query.get('marker') ?? '' }),
+  parse: (request) => {
+    const listType = request.query.get('list-type');
+    // 2 is another operation, and there are no others.
+    if (listType !== undefined) {
+      const message = 'Invalid List Type specified in Request';
+      throw invalidArgument({ name: 'list-type', value: listType, message });
+    }
+    return { ...parseList(request), marker: request.query.get('marker') ?? '' };
+  },
   access: ({ resource }) => [['s3:ListBucket', resource]],
   async run(context, input) {
     const { writeName, marker } = input;

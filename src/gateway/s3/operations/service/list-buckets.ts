@@ -7,9 +7,10 @@ import { invalidArgument } from '../../arguments.ts';
 import type { OperationContext } from '../../context.ts';
 import { identityXml, makeToken, readToken } from '../../list-xml.ts';
 import { defineOperation, type QueryParameters } from '../../operation.ts';
-import { s3Document } from '../../vendor.ts';
+import { REGION, s3Document } from '../../vendor.ts';
 
 const PAGE_MAX = 10_000;
+const PARAMETERS = ['bucket-region', 'continuation-token', 'max-buckets', 'prefix'];
 /** Rows asked of the shard at a time. */
 const SCAN_PAGE = 1000;
 
@@ -20,7 +21,7 @@ export const listBuckets = defineOperation({
   body: 'none',
   needsBucket: false,
   errors: ['InvalidArgument'],
-  differences: 'bucket-region is ignored: there is one region.',
+  differences: 'bucket-region limits nothing: there is one region.',
   parse: ({ query }) => {
     const token = query.get('continuation-token');
     return {
@@ -28,14 +29,21 @@ export const listBuckets = defineOperation({
       prefix: query.get('prefix'),
       // An empty token is a token that says nothing (s3-behaviour 37).
       after: token ? readToken(token) : undefined,
+      // AWS tells it to those who ask for anything in particular.
+      region: PARAMETERS.some((name) => query.has(name)) ? REGION : undefined,
     };
   },
   access: () => [['s3:ListAllMyBuckets', 'arn:aws:s3:::*']],
-  async run(context, { max, prefix, after }) {
+  async run(context, { max, prefix, after, region }) {
     const { accountId } = context.account();
     const { names, isTruncated } = await readNames(context, { max, prefix, after });
     const buckets = names.map(({ name, record }) =>
-      xmlElement('Bucket', xmlText('Name', name), xmlText('CreationDate', isoSeconds(record.createdAtMs))),
+      xmlElement(
+        'Bucket',
+        xmlText('Name', name),
+        xmlText('CreationDate', isoSeconds(record.createdAtMs)),
+        xmlText('BucketRegion', region),
+      ),
     );
     const last = names.at(-1);
     const text = s3Document(
