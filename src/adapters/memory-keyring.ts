@@ -4,6 +4,7 @@ import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { assert, must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
+import { systemRandom } from './system-clock.ts';
 
 /** Which keys there are: what a keyring keeps. */
 export interface MasterKeys {
@@ -38,7 +39,7 @@ export function createKeyring({ initial = newMasterKeys(), save }: KeyringOption
     wrap(kek) {
       const keyId = current.activeKeyId;
       const key = must(current.keys.get(keyId), 'the active key is on the ring');
-      const nonce = randomBytes(NONCE_BYTES);
+      const nonce = systemRandom.bytes(NONCE_BYTES);
       return {
         by: 'master',
         keyId,
