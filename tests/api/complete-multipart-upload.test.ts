@@ -137,11 +137,17 @@ describe('checksums', () => {
     });
     expectStatus(answer, 200);
     expect(fieldsOf(answer)).toMatchObject({ ChecksumCRC32: COMPOSITE_SUM, ChecksumType: 'COMPOSITE' });
-    const { headers } = await get('composite', { 'x-amz-checksum-mode': 'ENABLED' });
-    expect(headers).toMatchObject({
-      'x-amz-checksum-crc32': COMPOSITE_SUM,
-      'x-amz-checksum-type': 'COMPOSITE',
-    });
+    for (const method of ['GET', 'HEAD']) {
+      const read = (headers: Record<string, string>) =>
+        api.send({ method, path: `/${bucket}/composite`, headers });
+      expect((await read({ 'x-amz-checksum-mode': 'ENABLED' })).headers).toMatchObject({
+        'x-amz-checksum-crc32': COMPOSITE_SUM,
+        'x-amz-checksum-type': 'COMPOSITE',
+      });
+      const unasked = await read({});
+      expect(unasked.headers).not.toHaveProperty('x-amz-checksum-crc32');
+      expect(unasked.headers).not.toHaveProperty('x-amz-checksum-type');
+    }
     const part = await api.send({
       method: 'GET',
       path: `/${bucket}/composite?partNumber=2`,

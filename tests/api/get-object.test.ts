@@ -179,6 +179,7 @@ test('rule 31: parts of a multipart object, and part 1 of a plain one', async ()
   expect((await get('parts?partNumber=2')).headers['content-range']).toBe(
     `bytes ${5 * MiB}-${6 * MiB - 1}/${6 * MiB}`,
   );
+  expectError(await get('parts?partNumber=3'), { status: 400, code: 'InvalidPart' });
   const plain = await get('ten?partNumber=1');
   expectStatus(plain, 206);
   expect(plain.body.toString()).toBe('0123456789');

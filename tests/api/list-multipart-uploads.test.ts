@@ -26,7 +26,7 @@ async function list(query = '') {
 }
 const ALL = () => KEYS.map((key, index) => [key, ids[index]]);
 
-test('all uploads by key and by the time they were begun', async () => {
+test('rule 33: all uploads by key and by the time they were begun, and who began them', async () => {
   const { root, uploads, fields } = await list();
   expect(root.name).toBe('ListMultipartUploadsResult');
   expect(uploads).toEqual(ALL());

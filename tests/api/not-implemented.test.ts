@@ -7,7 +7,7 @@ import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { parseTarget } from '../../src/gateway/s3/target.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
 import { pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, useApi } from '../support/s3-api.ts';
 
 const api = useApi();
 let bucket: string;
@@ -180,19 +180,5 @@ describe('headers', () => {
     'x-amz-server-side-encryption-bucket-key-enabled',
   ])('%s is 501', async (name) => {
     expectError(await put({ [name]: 'true' }), { ...NOT_IMPLEMENTED, Header: name });
-  });
-
-  test('AES256 is what is done anyway: taken, and not told', async () => {
-    const answer = await put({ 'x-amz-server-side-encryption': 'AES256' });
-    expectStatus(answer, 200);
-    expect(answer.headers).not.toHaveProperty('x-amz-server-side-encryption');
-  });
-
-  test('a website redirect is ignored', async () => {
-    expectStatus(await put({ 'x-amz-website-redirect-location': '/elsewhere' }), 200);
-    expectStatus(await put({ 'x-std-website-redirect-location': 'none at all' }), 200);
-    const read = await api.send({ method: 'GET', path: pathOf(bucket, 'h') });
-    expectStatus(read, 200);
-    expect(read.headers).not.toHaveProperty('x-amz-website-redirect-location');
   });
 });
