@@ -39,11 +39,6 @@ export const ERRORS = {
     status: 400,
     message: 'Your proposed upload is smaller than the minimum allowed object size.',
   },
-  ExpiredToken: { status: 400, message: 'The provided token has expired.' },
-  IllegalLocationConstraintException: {
-    status: 400,
-    message: 'The specified location constraint is not valid.',
-  },
   IllegalVersioningConfigurationException: {
     status: 400,
     message: 'The versioning configuration specified in the request is invalid.',
@@ -63,10 +58,6 @@ export const ERRORS = {
   },
   InvalidArgument: { status: 400, message: 'Invalid Argument' },
   InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
-  InvalidBucketState: {
-    status: 409,
-    message: 'The request is not valid for the current state of the bucket.',
-  },
   InvalidDigest: {
     status: 400,
     message: 'The Content-MD5 or checksum value that you specified is not valid.',
@@ -80,7 +71,6 @@ export const ERRORS = {
     message:
       "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.",
   },
-  InvalidPartNumber: { status: 416, message: 'The requested partnumber is not satisfiable.' },
   InvalidPartOrder: {
     status: 400,
     message:
@@ -169,13 +159,7 @@ export const ERRORS = {
   },
   SlowDown: { status: 503, message: 'Please reduce your request rate.' },
   TooManyBuckets: { status: 400, message: 'You have attempted to create more buckets than are allowed.' },
-  UnexpectedContent: { status: 400, message: 'This request contains unsupported content.' },
-  UnsupportedArgument: { status: 400, message: 'The request contained an unsupported argument.' },
   ValidationError: { status: 400, message: 'The input does not satisfy the constraints of the service.' },
-  XAmzContentChecksumMismatch: {
-    status: 400,
-    message: 'The provided x-amz-checksum header does not match what was computed.',
-  },
   XAmzContentSHA256Mismatch: {
     status: 400,
     message: "The provided 'x-amz-content-sha256' header does not match what was computed.",

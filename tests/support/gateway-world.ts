@@ -13,6 +13,7 @@ import type { AccountId } from '../../src/model/names.ts';
 import type { AccountState } from '../../src/model/records/rows.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import { type ObjectWorld, openObjectWorld } from './object-world.ts';
+import { leaveCoverage } from './operation-coverage.ts';
 import type { Credentials } from './s3-client.ts';
 
 export interface GatewayWorld extends ObjectWorld {
@@ -109,6 +110,10 @@ export async function openGatewayWorld(
     async setState(accountId, state) {
       await world.metadata.execute('set-account', { accountId, changes: { state } });
     },
-    close: () => gateway.drain(0),
+    async close() {
+      await gateway.drain(0);
+      const shown = lines.map(({ fields, ...head }) => ({ ...fields, ...head }));
+      await leaveCoverage(shown, { isOdd: true });
+    },
   };
 }

@@ -163,7 +163,7 @@ async function startChild(options: {
     async stop() {
       child.kill('SIGTERM');
       const { code } = await exited;
-      if (options.isDamaged !== true) await leaveCoverage(written.lines);
+      await leaveCoverage(written.lines, { isOdd: options.isDamaged });
       await options.removeFolder();
       return code ?? -1;
     },
