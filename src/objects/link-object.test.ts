@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { beginUpload, completeUpload, uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
@@ -77,6 +77,42 @@ test('an object of many parts is copied by one link', async () => {
   expect(copied.version).toMatchObject({ etag: version.etag, sizeBytes: version.sizeBytes });
   expect(linksOf(copied.version.manifest)).toHaveLength(1);
   expect((await world.get('copy', { bucket, range })).equals(await world.get('k', { range }))).toBe(true);
+});
+
+test('an object of many parts is copied from a customer’s key to another and back, and keeps its pages', async () => {
+  const world = await openObjectWorld();
+  await world.put('source', randomBytes(LIMITS.partBytesMin + 100));
+  const ranges = Array.from({ length: 70 }, (_, at) => ({ offsetBytes: at, sizeBytes: LIMITS.partBytesMin }));
+  await uploadCopies(world, { from: 'source', to: 'k', ranges });
+  const range = { offsetBytes: 3 * LIMITS.partBytesMin - 100, sizeBytes: 200 };
+  const expected = await world.get('k', { range });
+  const [first, second] = [1, 2].map(() => createSecretKey(randomBytes(32)));
+  const chunksBefore = await world.chunkCount();
+  let from = 'k';
+  for (const [index, [old, next]] of [
+    [undefined, first],
+    [first, second],
+    [second, undefined],
+  ].entries()) {
+    const bucket = world.bucket(index);
+    const source = {
+      bucket: world.bucket(Math.max(0, index - 1)),
+      key: from as ObjectKey,
+      customerKey: old,
+      found: await world.find(from, { bucket: world.bucket(Math.max(0, index - 1)) }),
+    };
+    from = `copy ${index}`;
+    await world.copy('k', from, { bucket, source, customerKey: next, headers: OTHER_HEADERS });
+    const { version } = await world.find(from, { bucket });
+    expect(version.manifest.kind).toBe('paged');
+    expect(world.store.headersOf(version, next)).toEqual(OTHER_HEADERS);
+    const key = { ...(next && { customerKey: next }) };
+    expect((await world.get(from, { bucket, range, ...key })).equals(expected)).toBe(true);
+    const others = { ...(old && { customerKey: old }) };
+    if (next !== undefined)
+      expect(await codeOf(world.get(from, { bucket, range, ...others }))).toBe('InternalError');
+  }
+  expect(await world.chunkCount()).toBe(chunksBefore);
 });
 
 test('a part of a copy is of a bounded number of pieces: a larger range is refused, a smaller one taken', async () => {

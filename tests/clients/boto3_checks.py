@@ -6,6 +6,7 @@ Prints one JSON line per check: {"name": ..., "error": null or text}. What the d
 style, other checksums, virtual hosts) is set on the call or client that is about it.
 """
 
+import base64
 import hashlib
 import io
 import json
@@ -420,6 +421,64 @@ def check_tags():
     equal(tags_of(Key="parts"), [{"Key": "a", "Value": "b"}])
     eleven = [{"Key": str(number), "Value": ""} for number in range(11)]
     equal(error_of(s3.put_object_tagging, **place, Tagging={"TagSet": eleven}), ("InvalidTag", 400))
+
+
+def check_customer_keys():
+    bucket = new_bucket("boto-customer-keys")
+    first, second = bytes_of("first key", 32), bytes_of("second key", 32)
+
+    def under(key):
+        return {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
+
+    def source_under(key):
+        return {f"CopySource{name}": value for name, value in under(key).items()}
+
+    body = bytes_of("sealed", 3 * MIB + 1)
+    place = {"Bucket": bucket, "Key": "k"}
+    put = s3.put_object(**place, **under(first), Body=body, Metadata={"colour": "red"})
+    md5 = base64.b64encode(hashlib.md5(first).digest()).decode()
+    equal((put["ETag"], put["SSECustomerAlgorithm"], put["SSECustomerKeyMD5"], "ServerSideEncryption" in put),
+          (f'"{hashlib.md5(body).hexdigest()}"', "AES256", md5, False))
+    got = s3.get_object(**place, **under(first))
+    equal((got["Body"].read() == body, got["Metadata"], got["SSECustomerKeyMD5"]), (True, {"colour": "red"}, md5))
+    equal(s3.get_object(**place, **under(first), Range="bytes=5-9")["Body"].read(), body[5:10])
+    equal(s3.head_object(**place, **under(first))["ContentLength"], len(body))
+    equal(error_of(s3.get_object, **place), ("InvalidRequest", 400))
+    equal(error_of(s3.get_object, **place, **under(second)), ("InvalidRequest", 400))
+    equal(error_of(s3.head_object, **place), ("400", 400))
+    s3.put_object(Bucket=bucket, Key="plain", Body=body)
+    equal(error_of(s3.get_object, Bucket=bucket, Key="plain", **under(first)), ("InvalidRequest", 400))
+
+    copy = {"Bucket": bucket, "Key": "copy", "CopySource": place}
+    equal(error_of(s3.copy_object, **copy), ("InvalidRequest", 400))
+    copied = s3.copy_object(**copy, **source_under(first), **under(second))
+    equal((copied["CopyObjectResult"]["ETag"], copied["SSECustomerAlgorithm"]), (put["ETag"], "AES256"))
+    equal(s3.get_object(Bucket=bucket, Key="copy", **under(second))["Body"].read() == body, True)
+    s3.copy_object(**copy, **source_under(first))
+    equal(s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == body, True)
+
+    # By hand, and by the managed transfers, which send parts and copy by parts.
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="parts", **under(second))
+    equal(upload["SSECustomerAlgorithm"], "AES256")
+    parts = {"Bucket": bucket, "Key": "parts", "UploadId": upload["UploadId"]}
+    equal(error_of(s3.upload_part, **parts, PartNumber=1, Body=b"x"), ("InvalidRequest", 400))
+    equal(error_of(s3.upload_part, **parts, **under(first), PartNumber=1, Body=b"x"), ("InvalidRequest", 400))
+    large = bytes_of("large", 5 * MIB)
+    tags = [s3.upload_part(**parts, **under(second), PartNumber=1, Body=large)["ETag"],
+            s3.upload_part_copy(**parts, **under(second), **source_under(first), PartNumber=2, CopySource=place)
+            ["CopyPartResult"]["ETag"]]
+    listed = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+    s3.complete_multipart_upload(**parts, MultipartUpload={"Parts": listed})
+    equal(s3.get_object(Bucket=bucket, Key="parts", **under(second))["Body"].read() == large + body, True)
+    config = TransferConfig(multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB)
+    body = bytes_of("managed", 11 * MIB)
+    s3.upload_fileobj(io.BytesIO(body), bucket, "managed", ExtraArgs=under(first), Config=config)
+    source = {"Bucket": bucket, "Key": "managed"}
+    s3.copy(source, bucket, "managed copy", ExtraArgs={**under(second), **source_under(first)}, Config=config)
+    for key, secret in (("managed", first), ("managed copy", second)):
+        file = io.BytesIO()
+        s3.download_fileobj(bucket, key, file, ExtraArgs=under(secret), Config=config)
+        equal(file.getvalue() == body, True)
 
 
 def main():

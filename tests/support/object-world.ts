@@ -8,6 +8,7 @@ import type { BucketId, BucketName, ObjectKey, VersionId } from '../../src/model
 import type { ObjectHeaders } from '../../src/model/version.ts';
 import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
+import type { CustomerKey } from '../../src/objects/customer-keys.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type {
   BodySource,
@@ -53,7 +54,10 @@ export interface ObjectWorld {
   bucket(shard?: number): BucketTarget;
   put(key: string, body: Buffer, options?: PutOptions): Promise<Written>;
   find(key: string, options?: { bucket?: BucketTarget; versionId?: VersionId }): Promise<FoundVersion>;
-  get(key: string, options?: { bucket?: BucketTarget; range?: ByteRange }): Promise<Buffer>;
+  get(
+    key: string,
+    options?: { bucket?: BucketTarget; range?: ByteRange; customerKey?: CustomerKey },
+  ): Promise<Buffer>;
   copy(
     from: string,
     to: string,
@@ -195,13 +199,14 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       if (value.kind !== 'found') throw new Error(value.kind);
       return value;
     },
-    async get(key, { bucket = world.bucket(), range } = {}) {
+    async get(key, { bucket = world.bucket(), range, customerKey } = {}) {
       const found = await world.find(key, { bucket });
       const opened = await store.openObject({
         calls,
         bucket,
         key: key as ObjectKey,
         found,
+        customerKey,
         range: range ?? { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
         signal: new AbortController().signal,
       });

@@ -18,7 +18,7 @@ export interface AccessRecord {
   /** Wall clock, ms since epoch. */
   readonly receivedAtMs: number;
   readonly method: string;
-  /** The request line's target, as sent. */
+  /** The request line's target, as sent: into a log only through withoutCustomerKeys (customer-key.ts). */
   readonly requestUri: string;
   /** Of the client, as far as proxies can be believed. */
   readonly remoteAddress: string;

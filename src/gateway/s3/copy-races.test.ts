@@ -1,6 +1,7 @@
 // Copies whose source is replaced while they are under way: what a request said of its source holds for what is read
 // again, too.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keyHeaders } from '../../../tests/support/customer-keys.ts';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
 import type { BucketName } from '../../model/names.ts';
@@ -63,6 +64,34 @@ test('a part of a copy by ETag is never taken from what replaced the source', as
   expect(copied.status, copied.body.toString()).toBe(412);
   const anything = await ask(racing.endpoint, line, { headers: { 'x-amz-copy-source': '/copies/k' } });
   expect(anything.status).toBe(200);
+});
+
+test('rule 34: a source that is put under a key meanwhile asks for that key', async () => {
+  const ask = await openAccount('keys');
+  await ask(world.endpoint, 'PUT /sealed');
+  const first = keyHeaders(Buffer.alloc(32, 1));
+  const second = keyHeaders(Buffer.alloc(32, 2));
+  const ofSource = keyHeaders(Buffer.alloc(32, 1), 'source');
+  const begun = await ask(world.endpoint, 'POST /sealed/to?uploads');
+  const uploadId = /<UploadId>(.*)<\/UploadId>/.exec(begun.body.toString())?.[1];
+  const copied = { 'x-amz-copy-source': '/sealed/k' };
+  for (const line of ['PUT /sealed/copy', `PUT /sealed/to?partNumber=1&uploadId=${uploadId}`]) {
+    for (const [before, sent, after, status] of [
+      [{}, {}, first, 400],
+      [first, ofSource, second, 400],
+      [first, ofSource, {}, 400],
+      [first, ofSource, first, 200],
+    ] as const) {
+      await ask(world.endpoint, 'PUT /sealed/k', { body: 'first', headers: before });
+      meanwhile = async () => {
+        await ask(world.endpoint, 'PUT /sealed/k', { body: 'second', headers: after });
+        await condemnAll();
+      };
+      const answer = await ask(racing.endpoint, line, { headers: { ...copied, ...sent } });
+      expect(answer.status, answer.body.toString()).toBe(status);
+      if (status === 400) expect(answer.body.toString()).toContain('<Code>InvalidRequest<');
+    }
+  }
 });
 
 test('the answer names the version that was copied, also where it is another than was found', async () => {

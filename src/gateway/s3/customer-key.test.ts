@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AppError } from '../../model/errors.ts';
+import { signatureMismatch } from './auth/signature-mismatch.ts';
 import {
   CUSTOMER_KEY_HEADERS,
   customerKeyAnswer,
@@ -175,6 +176,14 @@ test('what clients are told of what they signed holds no key', () => {
     '',
     `${OWN}-algorithm;${OWN}-key;${OWN}-key-md5`,
   ].join('\n');
+  const told = signatureMismatch(
+    { accessKey: 'a', signature: 's' },
+    { stringToSign: `GET\n\n\n\n${OWN}-key:${secret}\n/b/k`, canonicalRequest: canonical },
+  );
+  const bytes = Buffer.from(secret)
+    .toString('hex')
+    .replace(/..(?!$)/g, '$& ');
+  for (const form of [secret, bytes]) expect(JSON.stringify(told.fields)).not.toContain(form);
   const shown = withoutCustomerKeys(canonical);
   expect(shown).not.toContain(secret.slice(0, 20));
   expect(shown.split('\n')).toHaveLength(10);
