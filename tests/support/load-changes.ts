@@ -16,6 +16,8 @@ export interface KeyState {
   readonly path: string;
   /** What a read may find: one value when all is known, more after a request without an answer. */
   possible: Set<Label>;
+  /** Likewise of its one tag; null: it has none. */
+  possibleTags: Set<Label>;
 }
 
 /** A connection's keys, chance, and way to the server. Nobody else touches its keys. */
@@ -30,7 +32,8 @@ export interface Worker {
 
 export interface Change {
   readonly kind: string;
-  readonly outcomes: readonly { key: KeyState; label: Label }[];
+  /** `tag` is null unless told. */
+  readonly outcomes: readonly { key: KeyState; label: Label; tag?: Label }[];
   /** Resolves when it is acknowledged; throws WrongAnswer for an answer that is no success. */
   send(): Promise<void>;
 }
@@ -41,6 +44,7 @@ export class WrongAnswer extends Error {}
 
 /** The one value that a key holds, while nothing is under way. */
 export const labelOf = (key: KeyState): Label => [...key.possible][0] ?? null;
+const tagOf = (key: KeyState): Label => [...key.possibleTags][0] ?? null;
 
 const labelled = (label: string) => ({ 'x-amz-meta-label': encodeURIComponent(label) });
 
@@ -166,10 +170,28 @@ const copy: MakeChange = (worker, key) => {
   if (source === undefined) return putSmall(worker, key);
   return {
     kind: 'copy',
-    outcomes: [{ key, label: labelOf(source) }],
+    outcomes: [{ key, label: labelOf(source), tag: tagOf(source) }],
     async send() {
       const headers = { 'x-amz-copy-source': source.path };
       await succeed(worker, { method: 'PUT', path: key.path, headers }, '<ETag>');
+    },
+  };
+};
+
+/** A new tag, or none any more. */
+const setTag: MakeChange = (worker, key) => {
+  const label = labelOf(key);
+  if (label === null) return putSmall(worker, key);
+  const tag = worker.random() < 0.2 ? null : String(Math.floor(worker.random() * 1e9));
+  const body = Buffer.from(
+    `<Tagging><TagSet><Tag><Key>tag</Key><Value>${tag}</Value></Tag></TagSet></Tagging>`,
+  );
+  return {
+    kind: 'tag',
+    outcomes: [{ key, label, tag }],
+    async send() {
+      const path = `${key.path}?tagging=`;
+      await succeed(worker, tag === null ? { method: 'DELETE', path } : { method: 'PUT', path, body });
     },
   };
 };
@@ -216,6 +238,8 @@ export const CHANGES: readonly MakeChange[] = [
   abandonUpload,
   copy,
   copy,
+  setTag,
+  setTag,
   remove,
   removeMany,
 ];

@@ -1,5 +1,5 @@
 // A seeded load that knows what it was promised. Several connections write small, chunked and multipart objects, copy,
-// overwrite, delete and read them, each on keys of its own, and note what was acknowledged and what was under way.
+// overwrite, tag, delete and read them, each on keys of its own, and note what was acknowledged and what was under way.
 // After a crash `verify` compares a server with that: each key holds its last acknowledged value, or an outcome of the
 // one request that was under way; never anything else, and never a part of it.
 // Not here: the kinds of change (load-changes.ts), starting and killing the server (tests/faults/kill.test.ts).
@@ -46,6 +46,7 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
     Array.from({ length: KEYS_PER_WORKER }, (_, index) => ({
       path: pathOf(BUCKETS[index % BUCKETS.length] ?? '', `${name}/key + ${index} é`),
       possible: new Set([null]),
+      possibleTags: new Set([null]),
     }));
   const owned = Array.from({ length: options.workerCount }, (_, index) => {
     const name = `worker ${index}`;
@@ -104,10 +105,16 @@ async function runWorker(worker: Worker, tally: Pick<Load, 'begun' | 'acknowledg
       continue;
     }
     const change = make(worker, key);
-    for (const { key: changed, label } of change.outcomes) changed.possible.add(label);
+    for (const { key: changed, label, tag = null } of change.outcomes) {
+      changed.possible.add(label);
+      changed.possibleTags.add(tag);
+    }
     count(tally.begun, change.kind);
     await change.send();
-    for (const { key: changed, label } of change.outcomes) changed.possible = new Set([label]);
+    for (const { key: changed, label, tag = null } of change.outcomes) {
+      changed.possible = new Set([label]);
+      changed.possibleTags = new Set([tag]);
+    }
     count(tally.acknowledged, change.kind);
   }
 }
@@ -146,7 +153,13 @@ async function verifyKey(options: {
   const answer = await send(access, { method: 'GET', path: key.path, agent });
   const problem = compareValue({ key, answer, values: options.values });
   key.possible = new Set([foundIn(answer).label]);
-  return problem === undefined ? [] : [problem];
+  const tags = await send(access, { method: 'GET', path: `${key.path}?tagging=`, agent });
+  const tag = elements(tags.body, 'Value')[0] ?? null;
+  const isKnown = key.possibleTags.has(tag);
+  const wanted = [...key.possibleTags].join(' | ');
+  key.possibleTags = new Set([tag]);
+  if (problem !== undefined) return [problem];
+  return isKnown ? [] : [`${key.path}: has the tag "${tag}" instead of "${wanted}"`];
 }
 
 /** The list of a bucket names exactly the keys that are there, each as HEAD describes it. */
