@@ -4,19 +4,21 @@ import { BUCKET, OWNER, openMetadata } from '../../tests/support/metadata-shards
 import type { BlobId, ObjectKey, VersionId } from '../model/names.ts';
 import type { DeleteItem } from '../ports/metadata-commands.ts';
 
-// Any sequence of writes and deletes in any versioning states, against a list per key: what is listed, what GET gives,
-// which blobs live, what is counted.
+// Any sequence of writes, deletes and changes of tags in any versioning states, against a list per key: what is listed,
+// what GET gives, which blobs live, what is counted.
 
 interface ModelVersion {
   id: string;
   isMarker: boolean;
   blobId?: BlobId;
+  tag?: string;
 }
 
 type Versioning = 'enabled' | 'suspended';
 type Step =
   | { kind: 'put'; key: string }
   | { kind: 'delete'; items: { key: string; pick: number | null }[] }
+  | { kind: 'tag'; key: string; pick: number | null }
   | { kind: 'set'; versioning: Versioning };
 
 const keyArbitrary = fc.constantFrom('a', 'a', 'a', 'a\u0000');
@@ -28,6 +30,14 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('delete' as const),
       items: fc.array(itemArbitrary, { minLength: 1, maxLength: 5 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('tag' as const),
+      key: keyArbitrary,
+      pick: fc.option(fc.nat(3)),
     }),
   },
   {
@@ -72,8 +82,18 @@ async function check(steps: readonly Step[]): Promise<void> {
   const model = new Model();
   const blobIds: BlobId[] = [];
 
-  for (const step of steps) {
-    if (step.kind === 'set') {
+  for (const [at, step] of steps.entries()) {
+    if (step.kind === 'tag') {
+      const { key, pick } = step;
+      const version = model.of(key)[pick ?? 0];
+      const versionId = (version?.id ?? 'unknown') as VersionId;
+      const tags = [{ key: 'at', value: String(at) }];
+      const named = { bucketId: BUCKET, key: key as ObjectKey, ...(pick !== null && { versionId }), tags };
+      const absent = pick === null ? 'no-such-key' : 'no-such-version';
+      const kind = version === undefined ? absent : version.isMarker ? 'delete-marker' : 'tagged';
+      expect(await world.execute('set-tags', named)).toMatchObject({ kind });
+      if (version !== undefined && !version.isMarker) version.tag = String(at);
+    } else if (step.kind === 'set') {
       model.versioning = step.versioning;
       await world.execute('set-versioning', { bucketId: BUCKET, versioning: step.versioning });
     } else if (step.kind === 'put') {
@@ -115,7 +135,10 @@ async function check(steps: readonly Step[]): Promise<void> {
       includeBody: false,
     };
     const kind = version.isMarker ? 'delete-marker' : 'found';
-    expect(await world.query('get-version', query)).toMatchObject({ kind, isLatest });
+    const found = await world.query('get-version', query);
+    expect(found).toMatchObject({ kind, isLatest });
+    const tags = found.kind === 'found' ? found.version.tags : undefined;
+    expect(tags?.map(({ value }) => value)).toEqual(version.tag === undefined ? undefined : [version.tag]);
   }
   await world.condemn();
   const living = new Set(model.all().map(({ version }) => version.blobId));

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   BUCKET,
@@ -6,6 +7,8 @@ import {
   openMetadata,
   putPart,
 } from '../../../tests/support/metadata-shards.ts';
+import { compareBytes, utf8 } from '../../lib/bytes.ts';
+import { commonPrefixOf } from '../../model/listing.ts';
 import type { ObjectKey, UploadId } from '../../model/names.ts';
 import type { QueryOf } from '../../ports/metadata.ts';
 
@@ -50,6 +53,58 @@ test('pages', async () => {
   expect(await list({ max: 0 })).toEqual({ uploads: [], commonPrefixes: [], isTruncated: false });
   expect(await list({ keyMarker: 'b'.repeat(3000) })).toMatchObject({ uploads: ['c/1 3', 'c/2 4'] });
 });
+
+test('any prefix, delimiter and key marker: all pages together show what a scan of all uploads does', async () => {
+  const text = (min: number, max: number) =>
+    fc
+      .array(fc.constantFrom('a', 'b', '/', '\u0000', 'é'), { minLength: min, maxLength: max })
+      .map((letters) => letters.join(''));
+  const property = fc.asyncProperty(
+    fc.array(text(1, 4), { maxLength: 20 }),
+    text(0, 2),
+    fc.option(text(1, 2), { nil: undefined }),
+    fc.option(text(1, 3), { nil: undefined }),
+    fc.integer({ min: 1, max: 5 }),
+    async (keys, prefix, delimiter, keyMarker, max) => {
+      world = await openMetadata();
+      await world.createBucket();
+      ids = [];
+      for (const key of keys) {
+        ids.push(await beginUpload(world, key));
+        world.clock.advance(1);
+      }
+      const grouping = { prefix, ...(delimiter !== undefined && { delimiter }) };
+      const expected = new Set<string>();
+      for (const { key, at } of keys.map((key, at) => ({ key, at })).sort(byKey)) {
+        if (!key.startsWith(prefix)) continue;
+        const common = commonPrefixOf(key, grouping);
+        if (compareBytes(utf8(common ?? key), utf8(keyMarker ?? '')) > 0)
+          expected.add(common ?? `${key} ${at}`);
+      }
+      const seen: string[] = [];
+      let query: Partial<QueryOf<'list-uploads'>> = { max, ...grouping, ...(keyMarker && { keyMarker }) };
+      for (let isTruncated = true; isTruncated; ) {
+        const page = await list(query);
+        const entries = [...page.uploads, ...page.commonPrefixes];
+        seen.push(...entries);
+        isTruncated = page.isTruncated;
+        if (isTruncated) expect(entries).toHaveLength(max);
+        const { nextKeyMarker, nextUploadIdMarker } = page;
+        query = {
+          ...{ max, ...grouping },
+          ...(nextKeyMarker && { keyMarker: nextKeyMarker }),
+          ...(nextUploadIdMarker && { uploadIdMarker: nextUploadIdMarker }),
+        };
+      }
+      expect(seen.sort()).toEqual([...expected].sort());
+    },
+  );
+  await fc.assert(property, { numRuns: 80 });
+});
+
+function byKey(a: { key: string }, b: { key: string }): number {
+  return compareBytes(utf8(a.key), utf8(b.key));
+}
 
 describe('parts', () => {
   const key = 'a' as ObjectKey;
