@@ -16,7 +16,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const names = selfSignedNames({ domains: ['s3.example.test'], names: ['10.1.2.3', 'FD00::1', 'localhost'] });
+const names = selfSignedNames({
+  domains: ['s3.example.test', 'other.test'],
+  names: ['10.1.2.3', 'FD00::1', 'localhost'],
+});
 const openSelfSigned = (more: { names?: string[]; nowMs?: () => number } = {}) =>
   openTls({ mode: 'self-signed', folder, names: more.names ?? names }, more.nowMs);
 
@@ -26,7 +29,12 @@ describe('self-signed', () => {
     const server = createServer({ cert, key }, (_, response) => response.end()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    for (const servername of ['localhost', 's3.example.test', 'bucket.s3.example.test']) {
+    for (const servername of [
+      'localhost',
+      's3.example.test',
+      'bucket.s3.example.test',
+      'bucket.other.test',
+    ]) {
       const request = get({ host: '127.0.0.1', port, servername, ca: cert, agent: false });
       const [response] = await once(request, 'response');
       expect(response.statusCode).toBe(200);

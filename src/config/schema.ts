@@ -16,7 +16,7 @@ export type SettingKind =
   | 'secret';
 
 /** What the items of a list must look like (values.ts). */
-export type ItemKind = 'hostName' | 'publicName' | 'networkRange';
+export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange';
 
 export interface SettingRow {
   /** Dotted camelCase, at most one dot: `storage.readingGrace` is --storage-reading-grace. */
@@ -59,7 +59,7 @@ export const SETTINGS = [
   {
     key: 'domain',
     kind: 'list',
-    items: 'hostName',
+    items: 'domainName',
     default: '',
     help: 'Base domains of virtual-host requests: BUCKET.DOMAIN is the bucket. Repeat or separate by commas.',
   },

@@ -122,6 +122,11 @@ function isHost(text: string): boolean {
   return HOST_NAME.test(text) || IPV6.test(text);
 }
 
+/** Addresses have no labels in front of them: hosts that are one are path style always. */
+function isDomain(text: string): boolean {
+  return HOST_NAME.test(text) && !/(?:^|\.)\d+$/.test(text);
+}
+
 function isPublicName(text: string): boolean {
   if (text.includes('://')) {
     if (!URL.canParse(text)) return false;
@@ -142,6 +147,7 @@ function isNetworkRange(text: string): boolean {
 }
 
 const ITEM_FORMS: Readonly<Record<ItemKind, { description: string; isValid(item: string): boolean }>> = {
+  domainName: { description: 'a domain name', isValid: isDomain },
   hostName: { description: 'a host name or address', isValid: isHost },
   publicName: { description: 'HOST, HOST:PORT or an http(s) URL without a path', isValid: isPublicName },
   networkRange: { description: 'an address or CIDR range', isValid: isNetworkRange },

@@ -52,22 +52,25 @@ describe('Expect: 100-continue', () => {
   test.each([
     ['403', 'bucket', () => stranger()],
     ['404', 'no-such-bucket', () => root],
-  ])('a refused request gets %s instead, and the connection stays usable', async (status, bucket, as) => {
-    const socket = await openSocket(root);
-    for (let round = 0; round < 3; round++) {
-      socket.write(
-        headOf(as(), {
-          method: 'PUT',
-          path: `/${bucket}/refused`,
-          headers: { ...expectation, 'content-length': '5000000' },
-        }),
-      );
-      const answer = await socket.answer();
-      expect([String(answer?.status), answer?.headers.get('connection')]).toEqual([status, 'keep-alive']);
-      expect(await roundTrip(socket)).toBe(200);
-    }
-    socket.destroy();
-  });
+  ])(
+    'rule 16: a refused request gets %s instead, and the connection stays usable',
+    async (status, bucket, as) => {
+      const socket = await openSocket(root);
+      for (let round = 0; round < 3; round++) {
+        socket.write(
+          headOf(as(), {
+            method: 'PUT',
+            path: `/${bucket}/refused`,
+            headers: { ...expectation, 'content-length': '5000000' },
+          }),
+        );
+        const answer = await socket.answer();
+        expect([String(answer?.status), answer?.headers.get('connection')]).toEqual([status, 'keep-alive']);
+        expect(await roundTrip(socket)).toBe(200);
+      }
+      socket.destroy();
+    },
+  );
 
   test('a client that sends its body all the same is refused like any other', async () => {
     const socket = await openSocket(root);
@@ -77,7 +80,7 @@ describe('Expect: 100-continue', () => {
     await socket.closed;
   });
 
-  test('other expectations are ignored', async () => {
+  test('rule 16: other expectations are ignored', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('unexpected', { expect: '200-ok', 'content-length': '5' })}hello`);
     expect((await socket.answer())?.status).toBe(200);

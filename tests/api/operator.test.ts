@@ -94,6 +94,21 @@ test.each<[string, Call, number, string]>([
     400,
     'AuthorizationHeaderMalformed',
   ],
+  [
+    'a signature of version 2, good or not',
+    { headers: { authorization: 'AWS HF:c2lnbmF0dXJl' } },
+    400,
+    'InvalidRequest',
+  ],
+  [
+    'a query of version 2',
+    {
+      path: '/holdfast-admin/v1/accounts?AWSAccessKeyId=HF&Expires=2000000000&Signature=x',
+      headers: { authorization: '' },
+    },
+    400,
+    'InvalidArgument',
+  ],
   ['an unknown endpoint', { path: '/holdfast-admin/v1/nothing' }, 404, 'NoSuchEntity'],
   ['another version of the API', { path: '/holdfast-admin/v2/accounts' }, 404, 'NoSuchEntity'],
   ['a method that it has not', { method: 'PUT' }, 405, 'MethodNotAllowed'],

@@ -16,7 +16,12 @@ beforeAll(async () => {
   await api.put(bucket, 'key', 'x');
 });
 
-const PATHS = ['/', '/no-such-bucket-here', '/no-such-bucket-here/key?uploads&X-Amz-Signature=0'];
+const PATHS = [
+  '/',
+  '/no-such-bucket-here',
+  '/no-such-bucket-here/key?uploads&X-Amz-Signature=0',
+  '/no-such-bucket-here/key?AWSAccessKeyId=k&Expires=1&Signature=s',
+];
 
 test.each(PATHS)('OPTIONS %s', async (path) => {
   const headers = { origin: 'https://example.com', 'access-control-request-method': 'PUT' };
@@ -26,7 +31,7 @@ test.each(PATHS)('OPTIONS %s', async (path) => {
   expect(answer.body).toHaveLength(0);
 });
 
-test.each(PATHS)('OPTIONS %s without an Origin is 400', async (path) => {
+test.each(PATHS)('rule 13: OPTIONS %s without an Origin is 400', async (path) => {
   const answer = await api.sendAnonymous({ method: 'OPTIONS', path });
   expectError(answer, { status: 400, code: 'BadRequest' });
   expect(answer.headers).not.toHaveProperty('access-control-allow-origin');

@@ -34,11 +34,14 @@ const PROGRAM = {
     cpAlgorithms: [...ALGORITHMS, 'CRC64NVME'],
     /** After an error of the service. */
     errorCode: 255,
+    /** In this region, unless told otherwise. */
+    presignsBy: 'SigV2',
   },
   'of Debian': {
     command: PROGRAMS.debianAws,
     cpAlgorithms: [],
     errorCode: 254,
+    presignsBy: 'SigV4',
   },
 };
 
@@ -48,7 +51,7 @@ function expectSameBytes(actual: string, expected: string): void {
 
 describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
   const { name, transport, sizeMiB } = run;
-  const { command, cpAlgorithms, errorCode } = PROGRAM[name];
+  const { command, cpAlgorithms, errorCode, presignsBy } = PROGRAM[name];
   let world: ClientWorld;
   const tree = () => world.path('tree');
   const aws = async (args: string[], options: RunOptions = {}) => {
@@ -66,8 +69,6 @@ describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
   beforeAll(async () => {
     world = await openWorld({ transport });
     writeTree({ folder: tree(), seed: `aws-${transport}`, sizeMiB });
-    // By default today's presigns for this region with the old signature.
-    writeFileSync(world.path('aws-config'), '[default]\ns3 =\n  signature_version = s3v4\n');
     await aws(['s3', 'mb', 's3://aws-sync']);
     await aws(['s3', 'mb', 's3://aws-other']);
   });
@@ -219,13 +220,23 @@ describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
   });
 
   test('presigns a URL that anyone can fetch', async () => {
-    // Today's own choice for this region is the old signature.
-    const env = { AWS_CONFIG_FILE: world.path('config') };
-    writeFileSync(env.AWS_CONFIG_FILE, '[default]\ns3 =\n  signature_version = s3v4\n');
-    const url = await aws(['s3', 'presign', 's3://aws-sync/stream', '--expires-in', '60'], { env });
     const trust = world.caFile === undefined ? [] : ['--cacert', world.caFile];
-    const got = await world.run(PROGRAMS.curl, ['--silent', '--show-error', '--fail', ...trust, url.trim()]);
-    expect(got.stdout).toBe('from standard input');
+    const env = { AWS_CONFIG_FILE: world.path('config') };
+    const versions: string[] = [];
+    for (const config of ['', '[default]\ns3 =\n  signature_version = s3v4\n']) {
+      writeFileSync(env.AWS_CONFIG_FILE, config);
+      const url = await aws(['s3', 'presign', 's3://aws-sync/stream', '--expires-in', '60'], { env });
+      versions.push(url.includes('X-Amz-Signature=') ? 'SigV4' : 'SigV2');
+      const got = await world.run(PROGRAMS.curl, [
+        '--silent',
+        '--show-error',
+        '--fail',
+        ...trust,
+        url.trim(),
+      ]);
+      expect(got.stdout).toBe('from standard input');
+    }
+    expect(versions).toEqual([presignsBy, 'SigV4']);
   });
 
   test('says what went wrong', async () => {

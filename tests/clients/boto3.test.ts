@@ -9,6 +9,9 @@ import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../suppor
 const SCRIPT = join(import.meta.dirname, 'boto3_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');
 
+/** Of all checks together. */
+const RUN_TIMEOUT_MS = 180_000;
+
 const RUNS: { transport: Transport; crt: 'with' | 'without' }[] = [
   { transport: 'http', crt: 'without' },
   { transport: 'https', crt: 'without' },
@@ -28,7 +31,7 @@ describe.each(RUNS)('boto3 over $transport $crt awscrt', ({ transport, crt }) =>
       const { name, error } = JSON.parse(line) as { name: string; error: string | null };
       errors.set(name, error);
     }
-  });
+  }, RUN_TIMEOUT_MS);
   afterAll(() => world.close());
 
   test.each(NAMES)('%s', (name) => {

@@ -323,30 +323,69 @@ def check_conditional_writes():
     equal(error_of(s3.head_object, **place), ("404", 404))
 
 
+def fetch(url, method="GET", body=None, headers=None):
+    trust = ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
+    request = urllib.request.Request(url, data=body, method=method, headers=headers or {})
+    request.add_unredirected_header("Content-Type", (headers or {}).get("Content-Type", ""))
+    with urllib.request.urlopen(request, context=trust) as answer:
+        return answer.status, answer.read()
+
+
+def fetch_refused(url, code, method="GET"):
+    try:
+        fetch(url, method)
+    except urllib.error.HTTPError as error:
+        return equal((error.code, f"<Code>{code}</Code>".encode() in error.read()), (403, True))
+    raise AssertionError("the URL was accepted")
+
+
 def check_presigned_urls():
     bucket = new_bucket("boto-presigned")
-    trust = ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
     v4 = boto3.client("s3", endpoint_url=ENDPOINT, config=Config(signature_version="s3v4"))
-
-    def fetch(url, method="GET", body=None):
-        request = urllib.request.Request(url, data=body, method=method)
-        request.add_unredirected_header("Content-Type", "")
-        with urllib.request.urlopen(request, context=trust) as answer:
-            return answer.status, answer.read()
-
+    v2 = boto3.client("s3", endpoint_url=ENDPOINT, config=Config(signature_version="s3"))
+    # Unless told otherwise boto3 presigns for this region by version 2.
+    equal("AWSAccessKeyId=" in s3.generate_presigned_url("list_buckets"), True)
     place = {"Bucket": bucket, "Key": "a key/with é & +"}
-    equal(fetch(v4.generate_presigned_url("put_object", Params=place), "PUT", b"presigned")[0], 200)
-    equal(fetch(v4.generate_presigned_url("get_object", Params=place)), (200, b"presigned"))
-    equal(fetch(v4.generate_presigned_url("head_object", Params=place), "HEAD"), (200, b""))
-    listing = fetch(v4.generate_presigned_url("list_objects_v2", Params={"Bucket": bucket}))
-    equal(b"<KeyCount>1</KeyCount>" in listing[1], True)
-    tampered = v4.generate_presigned_url("get_object", Params=place).replace("with", "without")
-    try:
-        fetch(tampered)
-        raise AssertionError("a tampered URL was accepted")
-    except urllib.error.HTTPError as error:
-        equal((error.code, b"<Code>SignatureDoesNotMatch</Code>" in error.read()), (403, True))
-    equal(fetch(v4.generate_presigned_url("delete_object", Params=place), "DELETE")[0], 204)
+    for client in [v4, v2, s3]:
+        equal(fetch(client.generate_presigned_url("put_object", Params=place), "PUT", b"presigned")[0], 200)
+        equal(fetch(client.generate_presigned_url("get_object", Params=place)), (200, b"presigned"))
+        equal(fetch(client.generate_presigned_url("head_object", Params=place), "HEAD"), (200, b""))
+        listing = fetch(client.generate_presigned_url("list_objects_v2", Params={"Bucket": bucket}))
+        equal(b"<KeyCount>1</KeyCount>" in listing[1], True)
+        chosen = {**place, "ResponseContentType": "text/x é", "VersionId": "null"}
+        equal(fetch(client.generate_presigned_url("get_object", Params=chosen)), (200, b"presigned"))
+        tampered = client.generate_presigned_url("get_object", Params=place)
+        fetch_refused(tampered.replace("with", "without"), "SignatureDoesNotMatch")
+        fetch_refused(client.generate_presigned_url("get_object", Params=place, ExpiresIn=-1), "AccessDenied")
+        equal(fetch(client.generate_presigned_url("delete_object", Params=place), "DELETE")[0], 204)
+
+
+def check_signature_version_2():
+    """Whole uploads and downloads, in path style and with headers that are signed one by one."""
+    config = Config(signature_version="s3", s3={"addressing_style": "path"})
+    client = boto3.client("s3", endpoint_url=ENDPOINT, config=config)
+    bucket = "boto-v2"
+    client.create_bucket(Bucket=bucket)
+    equal(bucket in [found["Name"] for found in client.list_buckets()["Buckets"]], True)
+    for key in ["plain", "a key/with é & +?", "//"]:
+        body = bytes_of(key, 70_000)
+        client.put_object(Bucket=bucket, Key=key, Body=body, Metadata={"a": "b  c"}, ContentType="text/x")
+        got = client.get_object(Bucket=bucket, Key=key, ResponseContentType="text/y")
+        equal((got["Body"].read(), got["ContentType"], got["Metadata"]["a"]), (body, "text/y", "b  c"))
+        client.copy_object(Bucket=bucket, Key=f"{key}-copy", CopySource={"Bucket": bucket, "Key": key})
+    equal(len(client.list_objects_v2(Bucket=bucket, Prefix="a key/")["Contents"]), 2)
+    big = bytes_of("big", 12 * MIB)
+    client.upload_fileobj(io.BytesIO(big), bucket, "big", Config=TransferConfig(multipart_chunksize=5 * MIB))
+    equal(client.get_object(Bucket=bucket, Key="big")["Body"].read(), big)
+    client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    equal(client.get_bucket_versioning(Bucket=bucket)["Status"], "Enabled")
+    every = client.list_object_versions(Bucket=bucket)["Versions"]
+    doomed = [{"Key": version["Key"], "VersionId": version["VersionId"]} for version in every]
+    equal(len(client.delete_objects(Bucket=bucket, Delete={"Objects": doomed})["Deleted"]), len(every))
+    client.delete_bucket(Bucket=bucket)
+    wrong = boto3.client("s3", endpoint_url=ENDPOINT, config=config, aws_secret_access_key="x" * 40,
+                         aws_access_key_id=os.environ["AWS_ACCESS_KEY_ID"])
+    equal(error_of(wrong.list_buckets), ("SignatureDoesNotMatch", 403))
 
 
 def check_virtual_hosts():
@@ -366,6 +405,15 @@ def check_virtual_hosts():
         equal(client.get_object(Bucket="boto-virtual", Key="a/b é")["Body"].read(), b"virtual")
         equal([found["Key"] for found in client.list_objects_v2(Bucket="boto-virtual")["Contents"]], ["a/b é"])
         equal("boto-virtual" in [found["Name"] for found in client.list_buckets()["Buckets"]], True)
+        old = boto3.client(
+            "s3",
+            endpoint_url=ENDPOINT.replace("127.0.0.1", "s3.localhost"),
+            config=Config(s3={"addressing_style": "virtual"}, signature_version="s3"),
+        )
+        equal([found["Key"] for found in old.list_objects_v2(Bucket="boto-virtual")["Contents"]], ["a/b é"])
+        equal(old.get_object(Bucket="boto-virtual", Key="a/b é")["Body"].read(), b"virtual")
+        url = old.generate_presigned_url("get_object", Params={"Bucket": "boto-virtual", "Key": "a/b é"})
+        equal(("://boto-virtual.s3.localhost" in url, fetch(url)), (True, (200, b"virtual")))
     finally:
         socket.getaddrinfo = resolve
 

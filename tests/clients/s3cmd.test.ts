@@ -1,13 +1,18 @@
-// s3cmd with its default signature (V4): its own way of uploading in parts, syncing and asking for details.
+// s3cmd with its default signature (V4) and the old one (V2): its own way of uploading in parts, syncing and asking for
+// details.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { type ClientWorld, openWorld, PROGRAMS } from '../support/clients.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
-const TRANSPORTS: Transport[] = ['http', 'https'];
+const RUNS = [
+  { transport: 'http', signature: 'SigV4', args: [] },
+  { transport: 'https', signature: 'SigV4', args: [] },
+  { transport: 'http', signature: 'SigV2', args: ['--signature-v2'] },
+] as const;
 
-describe.each(TRANSPORTS)('s3cmd over %s', (transport) => {
+describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signature, args: choice }) => {
   let world: ClientWorld;
   const tree = () => world.path('tree');
   const s3cmd = async (...args: string[]) => {
@@ -19,6 +24,7 @@ describe.each(TRANSPORTS)('s3cmd over %s', (transport) => {
       `--host-bucket=${world.host}`,
       '--multipart-chunk-size-mb=5',
       '--no-progress',
+      ...choice,
     ];
     return (await world.run(PROGRAMS.s3cmd, [...settings, ...trust, ...args])).stdout;
   };
@@ -49,6 +55,23 @@ describe.each(TRANSPORTS)('s3cmd over %s', (transport) => {
     }
   });
 
+  test('signs a URL that anyone can fetch', async () => {
+    const url = await s3cmd('signurl', 's3://s3cmd-one/single/sizes/65537.bin', '+60');
+    const trust = world.caFile === undefined ? [] : ['--cacert', world.caFile];
+    const place = url.trim().replace(/^http:/, `${transport}:`);
+    await world.run(PROGRAMS.curl, [
+      '--silent',
+      '--fail',
+      ...trust,
+      '--output',
+      world.path('fetched'),
+      place,
+    ]);
+    expect(readFileSync(world.path('fetched')).equals(readFileSync(join(tree(), 'sizes/65537.bin')))).toBe(
+      true,
+    );
+  });
+
   test('tells the details of an object', async () => {
     const details = await s3cmd('info', 's3://s3cmd-one/single/sizes/65537.bin');
     expect(details).toMatch(/File size: 65537/);
@@ -64,5 +87,14 @@ describe.each(TRANSPORTS)('s3cmd over %s', (transport) => {
     expect((await s3cmd('la')).trim()).toBe('');
     await s3cmd('rb', 's3://s3cmd-one');
     expect(await s3cmd('ls')).toBe('');
+  });
+
+  test('was known by this signature, and by no other', () => {
+    // Apart from the URL, which is of version 2 always.
+    const seen = world.server
+      .logs()
+      .map(({ operation, signatureVersion }) => (operation === 'GetObject' ? undefined : signatureVersion))
+      .filter((version) => version !== undefined);
+    expect([...new Set(seen)]).toEqual([signature]);
   });
 });

@@ -1,7 +1,9 @@
 // The AWS SDK for JavaScript v3 with its default settings (CRC32 of every body, streams as chunked trailers).
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { Agent as HttpAgent } from 'node:http';
 import { Agent } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import {
   ChecksumAlgorithm,
@@ -28,6 +30,7 @@ import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../suppor
 const MiB = 1024 * 1024;
 const Bucket = 'sdk-bucket';
 const TRANSPORTS: Transport[] = ['http', 'https'];
+const DOMAINS = ['s3.one.test', 'two.test'];
 
 async function bytesOf(body: { transformToByteArray(): Promise<Uint8Array> } | undefined): Promise<Buffer> {
   return Buffer.from((await body?.transformToByteArray()) ?? []);
@@ -45,7 +48,7 @@ describe.each(TRANSPORTS)('AWS SDK for JavaScript over %s', (transport) => {
   let s3: S3Client;
 
   beforeAll(async () => {
-    world = await openWorld({ transport });
+    world = await openWorld({ transport, settings: { domain: DOMAINS.join(',') } });
     const { server, caFile } = world;
     s3 = new S3Client({
       endpoint: server.endpoint,
@@ -144,6 +147,49 @@ describe.each(TRANSPORTS)('AWS SDK for JavaScript over %s', (transport) => {
     const curl = (...args: string[]) => world.run(PROGRAMS.curl, ['-sS', '--fail', ...trust, ...args]);
     await curl('-X', 'PUT', '--data-binary', 'presigned body', '-H', 'content-type:', putUrl);
     expect((await curl(getUrl)).stdout).toBe('presigned body');
+  });
+
+  test.each(DOMAINS)('names buckets by hosts under %s, with dots in them too', async (domain) => {
+    const { server, caFile } = world;
+    // No resolver knows these names.
+    const lookup: LookupFunction = (_name, options, done) => {
+      if (options.all === true) done(null, [{ address: '127.0.0.1', family: 4 }]);
+      else done(null, '127.0.0.1', 4);
+    };
+    const agent =
+      caFile === undefined ? new HttpAgent({ lookup }) : new Agent({ lookup, ca: readFileSync(caFile) });
+    const client = new S3Client({
+      endpoint: server.endpoint.replace('127.0.0.1', domain),
+      region: 'us-east-1',
+      credentials: { accessKeyId: server.accessKey, secretAccessKey: server.secretKey },
+      requestHandler: { httpAgent: agent, httpsAgent: agent },
+    });
+    const hosts: string[] = [];
+    client.middlewareStack.add(
+      (next) => (args) => {
+        hosts.push((args.request as { hostname: string }).hostname);
+        return next(args);
+      },
+      { step: 'finalizeRequest', priority: 'low' },
+    );
+    // A wildcard certificate covers one label, so over TLS the SDK puts names with dots into the path.
+    const dotted = `dots.in.${domain.slice(0, 2)}`;
+    const Body = randomBytes(100);
+    for (const name of [`sdk-${domain.slice(0, 2)}`, dotted]) {
+      await client.send(new CreateBucketCommand({ Bucket: name }));
+      await client.send(new PutObjectCommand({ Bucket: name, Key: 'a/b é', Body }));
+      const got = await client.send(new GetObjectCommand({ Bucket: name, Key: 'a/b é' }));
+      expect((await bytesOf(got.Body)).equals(Body)).toBe(true);
+      const inPath = await s3.send(new GetObjectCommand({ Bucket: name, Key: 'a/b é' }));
+      expect((await bytesOf(inPath.Body)).equals(Body)).toBe(true);
+      const url = new URL(await getSignedUrl(client, new GetObjectCommand({ Bucket: name, Key: 'a/b é' })));
+      const resolve = ['--resolve', `${url.hostname}:${url.port}:127.0.0.1`];
+      const trust = caFile === undefined ? [] : ['--cacert', caFile];
+      await world.run(PROGRAMS.curl, ['-sS', '--fail', ...resolve, ...trust, '-o', '/dev/null', url.href]);
+    }
+    const dottedHost = transport === 'http' ? `${dotted}.${domain}` : domain;
+    expect([...new Set(hosts)]).toEqual([`sdk-${domain.slice(0, 2)}.${domain}`, dottedHost]);
+    client.destroy();
   });
 
   test('answers with the errors that the SDK has types for', async () => {

@@ -78,6 +78,20 @@ export function signedHeaders(
   return { ...headers, authorization };
 }
 
+/** Sends a request with no other headers than these and Node's own, and reads the whole answer. */
+export async function sendBare(
+  { endpoint }: Pick<Access, 'endpoint'>,
+  wanted: Omit<RawRequest, 'body'> & { body?: Buffer },
+): Promise<RawAnswer> {
+  const { hostname, port } = new URL(endpoint);
+  const { method, path, headers } = wanted;
+  const sent = request({ host: hostname, port, method, path, ...(headers && { headers }) });
+  const answered = answerOf(sent);
+  sent.end(wanted.body);
+  const answer = await answered;
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
+}
+
 /** Sends the head of a request; the caller writes its body and ends it, or destroys it. */
 export function openRequest(access: Access, wanted: Omit<RawRequest, 'body'>): ClientRequest {
   const { hostname, port } = new URL(access.endpoint);

@@ -81,6 +81,43 @@ test('the bucket is the label before one of our domains', () => {
   expect(bucketLabelOf('127.0.0.1', [])).toBeUndefined();
 });
 
+test('no bucket at all before a domain is no way to ask for the service', () => {
+  const domains = ['s3.test'];
+  expect(bucketLabelOf('.s3.test', domains)).toBe('');
+  expect(codeOf(() => parseTarget('/', ''))).toBe('InvalidBucketName');
+  expect(codeOf(() => parseTarget('/key', ''))).toBe('InvalidBucketName');
+  expect(codeOf(() => checkNames(parseTarget('/', bucketLabelOf('..s3.test', domains))))).toBe(
+    'InvalidBucketName',
+  );
+});
+
+test('any host is a label under a domain, or none, in bounded time', () => {
+  const piece = fc.constantFrom(
+    '.',
+    '..',
+    's3.test',
+    'eu',
+    ':',
+    '9000',
+    '[::1]',
+    'B',
+    '\u00ff',
+    '127.0.0.1',
+    ' ',
+    '',
+  );
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => {
+      const host = pieces.join('');
+      const label = bucketLabelOf(host, ['eu.s3.test', 's3.test']);
+      if (label !== undefined) expect(host.toLowerCase().startsWith(`${label}.`)).toBe(true);
+    }),
+  );
+  const startedMs = performance.now();
+  bucketLabelOf(`${'.s3.test:'.repeat(20_000)}x`, ['s3.test']);
+  expect(performance.now() - startedMs).toBeLessThan(1000);
+});
+
 test('names are checked: bucket rules, key length in bytes', () => {
   expect(checkNames(parseTarget('/bucket/k', undefined))).toEqual({ bucket: 'bucket', key: 'k' });
   expect(checkNames(parseTarget('/', undefined))).toEqual({ bucket: '', key: '' });
