@@ -39,6 +39,7 @@ export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): G
     keepAliveTimeoutMs: config.requests.keepAliveTimeoutMs,
     idleTimeoutMs: config.requests.idleTimeoutMs,
     connectionsMax: LIMITS.connectionsMax,
+    requestsInFlightMax: LIMITS.requestsInFlightMax,
   };
 }
 

@@ -38,6 +38,12 @@ export const METRICS = {
   },
   holdfast_s3_sent_bytes_total: { kind: 'counter', help: 'Bytes of answer bodies.', labels: ['operation'] },
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
+  holdfast_requests_shed_total: {
+    kind: 'counter',
+    help: 'Requests answered 503 SlowDown, by what there was too much of: connections, requests, unsent answers, bodies that wait for memory.',
+    labels: ['reason'],
+  },
+  holdfast_unsent_bytes: { kind: 'gauge', help: 'Bytes of answers that clients have not taken yet.' },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
   holdfast_kv_commit_group_size: {

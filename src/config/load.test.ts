@@ -24,7 +24,7 @@ describe('defaults', () => {
     expect(config.drainTimeoutMs).toBe(30_000);
     expect(config.storage.readingGraceMs).toBe(600_000);
     expect(config.storage.inlineBodyMaxBytes).toBe(65_536);
-    expect(config.memory.bodyBufferBytes).toBe(256 * 1024 * 1024);
+    expect(config.memory.bodyBufferBytes).toBe(128 * 1024 * 1024);
     expect(config.codec.workers).toBe('auto');
     expect(config.shards).toBe(64);
     expect(config.metadata.forceLoopback).toBe(false);

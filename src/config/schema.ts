@@ -155,7 +155,7 @@ export const SETTINGS = [
   {
     key: 'memory.bodyBuffer',
     kind: 'bytes',
-    default: '256MiB',
+    default: '128MiB',
     min: 16 * MiB,
     max: 64 * GiB,
     help: 'Memory for the bodies in flight of all requests together.',

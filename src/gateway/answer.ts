@@ -32,7 +32,11 @@ export async function sendAnswer(exchange: Exchange, answer: Answer, clock: Cloc
   if (response.destroyed || exchange.signal.aborted) return discardBody(answer.body);
   writeHead(exchange, answer, clock);
   await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
-  if (rest === 'none') return exchange.closed;
+  if (rest === 'none') {
+    // All of it is handed over, but the client may not read it.
+    if (response.writableLength > 0) exchange.sendingSinceMs = clock.monotonicMs();
+    return exchange.closed;
+  }
   await Promise.race([
     exchange.body.discard(LIMITS.refusedBodyDrainBytesMax),
     clock.sleep(LINGER_MS, exchange.signal),

@@ -3,16 +3,21 @@
 // since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 
-/** Pieces that wait for their reader before the client is asked to wait; each is what one read of the socket gave. */
-const QUEUE_BYTES_MAX = 256 * 1024;
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
+
+/** What has arrived on all connections and waits for its readers; they share one bound. */
+export interface IntakeQueues {
+  usedBytes: number;
+}
 
 export interface BodyIntakeOptions {
   request: IncomingMessage;
   response: ServerResponse;
   clock: ClockPort;
+  queues: IntakeQueues;
 }
 
 export class BodyIntake {
@@ -34,6 +39,8 @@ export class BodyIntake {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #clock: ClockPort;
+  readonly #queues: IntakeQueues;
+  /** Pieces that wait for their reader; each is what one read of the socket gave. */
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
   #readBytes = 0;
@@ -43,11 +50,12 @@ export class BodyIntake {
   #wake: (() => void) | undefined;
 
   constructor(options: BodyIntakeOptions) {
-    const { request, response, clock } = options;
+    const { request, response, clock, queues } = options;
     const length = request.headers['content-length'];
     this.#request = request;
     this.#response = response;
     this.#clock = clock;
+    this.#queues = queues;
     this.declaredBytes = length === undefined ? undefined : Number(length);
     this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
     this.isAtEnd = !this.isExpected || this.declaredBytes === 0;
@@ -72,11 +80,11 @@ export class BodyIntake {
       await this.#wait();
     }
     const piece = this.#queue.shift() as Buffer;
-    this.#queuedBytes -= piece.length;
+    this.#count(-piece.length);
     this.#readBytes += piece.length;
     // The end of a body of known size need not be waited for.
     if (this.#readBytes === this.declaredBytes) this.isAtEnd = true;
-    if (this.#queuedBytes < QUEUE_BYTES_MAX && this.#request.isPaused()) this.#request.resume();
+    if (!this.#isFull() && this.#request.isPaused()) this.#request.resume();
     return piece;
   }
 
@@ -109,11 +117,12 @@ export class BodyIntake {
     this.#isListening = true;
     const request = this.#request;
     request.on('data', (piece: Buffer) => {
+      if (this.#response.closed) return;
       this.#queue.push(piece);
-      this.#queuedBytes += piece.length;
+      this.#count(piece.length);
       this.receivedBytes += piece.length;
       this.lastByteAtMs = this.#clock.monotonicMs();
-      if (this.#queuedBytes >= QUEUE_BYTES_MAX) request.pause();
+      if (this.#isFull()) request.pause();
       this.#wake?.();
     });
     request.on('end', () => {
@@ -126,6 +135,22 @@ export class BodyIntake {
     request.on('close', () => {
       if (!this.#hasEnded) cut();
     });
+    // Nobody reads what is left when the answer is out.
+    this.#response.once('close', () => {
+      this.#count(-this.#queuedBytes);
+      this.#queue.length = 0;
+    });
+  }
+
+  #count(bytes: number): void {
+    this.#queuedBytes += bytes;
+    this.#queues.usedBytes += bytes;
+  }
+
+  /** Whether the client is to wait. */
+  #isFull(): boolean {
+    const isCrowded = this.#queues.usedBytes >= LIMITS.intakeQueuesBytesMax;
+    return this.#queuedBytes >= (isCrowded ? 1 : LIMITS.intakeQueueBytesMax);
   }
 
   async #wait(): Promise<void> {

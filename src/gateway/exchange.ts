@@ -1,7 +1,7 @@
 // One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ClockPort } from '../ports/clock.ts';
-import { BodyIntake } from './body-intake.ts';
+import { BodyIntake, type IntakeQueues } from './body-intake.ts';
 import type { ClientView, ClientViewer } from './client-view.ts';
 import { type RequestHeaders, readHeaders } from './request-headers.ts';
 
@@ -34,8 +34,9 @@ export function openExchange(options: {
   response: ServerResponse;
   viewer: ClientViewer;
   clock: ClockPort;
+  queues: IntakeQueues;
 }): Exchange {
-  const { request, response, clock } = options;
+  const { request, response, clock, queues } = options;
   const headers = readHeaders(request.rawHeaders);
   const gone = new AbortController();
   const closed = new Promise<void>((resolve) => {
@@ -50,7 +51,7 @@ export function openExchange(options: {
     uri: request.url ?? '',
     headers,
     client: options.viewer.view(request.socket, headers),
-    body: new BodyIntake({ request, response, clock }),
+    body: new BodyIntake({ request, response, clock, queues }),
     signal: gone.signal,
     closed,
     startedAtMs: clock.monotonicMs(),

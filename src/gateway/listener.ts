@@ -53,7 +53,8 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
         }) as unknown as Server);
   // By default Node drops headers beyond 2000 without a word; their bytes are bounded already.
   server.maxHeadersCount = 0;
-  server.maxConnections = settings.connectionsMax;
+  // Those beyond the limit are told so at their first request (live-exchanges.ts); many more are not heard at all.
+  server.maxConnections = settings.connectionsMax + LIMITS.refusedConnectionsMax;
   server.on('request', events.onRequest);
   // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).
   server.on('checkContinue', events.onRequest);

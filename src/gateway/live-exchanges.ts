@@ -1,6 +1,6 @@
-// The connections that are open and the exchanges that are under way on them: who is too slow, what a broken connection
-// was about, and what must end when the server does. Decisions by time are made once a second for all of them, which
-// costs a request nothing.
+// The connections that are open and the exchanges that are under way on them: who is too slow, whether there are too
+// many, what a broken connection was about, and what must end when the server does. Decisions by time are made once a
+// second for all of them, which costs a request nothing.
 import type { Socket } from 'node:net';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -8,19 +8,40 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { Exchange } from './exchange.ts';
 
 const SWEEP_EVERY_MS = 1000;
+/** How old the sum of unsent bytes may be: adding up anew for each of a crowd of requests would cost more than they do. */
+const SUM_KEPT_MS = 20;
+
+export interface LiveLimits {
+  /** How long a connection may stand still in the middle of a request. */
+  readonly idleTimeoutMs: number;
+  readonly connectionsMax: number;
+  readonly requestsInFlightMax: number;
+}
+
+/** Of what there is too much, so that a request is refused. */
+export type Overload = 'connections' | 'requests' | 'answers';
+
+interface Connection {
+  /** Exchanges under way: more than one only while the answer to the last one is on its way out. */
+  underWay: number;
+  /** Requests that wait for the answers to those before them. */
+  waiting: number;
+  /** One more than there may be: its first answer is its last. */
+  isExcess: boolean;
+}
 
 export class LiveExchanges {
   readonly #clock: ClockPort;
-  readonly #idleTimeoutMs: number;
+  readonly #limits: LiveLimits;
   readonly #exchanges = new Set<Exchange>();
-  /** Open connections, and how many exchanges are under way on each. */
-  readonly #sockets = new Map<Socket, number>();
+  readonly #connections = new Map<Socket, Connection>();
+  #unsent = { bytes: 0, atMs: Number.NEGATIVE_INFINITY };
   #isDraining = false;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: { clock: ClockPort; idleTimeoutMs: number }) {
+  constructor(options: { clock: ClockPort; limits: LiveLimits }) {
     this.#clock = options.clock;
-    this.#idleTimeoutMs = options.idleTimeoutMs;
+    this.#limits = options.limits;
   }
 
   get count(): number {
@@ -34,28 +55,61 @@ export class LiveExchanges {
     return oldest?.startedAtMs;
   }
 
+  /** Bytes of answers that clients have not taken yet, of all connections together; a moment old. */
+  get unsentBytes(): number {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#unsent.atMs > SUM_KEPT_MS) {
+      let bytes = 0;
+      for (const { response } of this.#exchanges) bytes += response.writableLength;
+      this.#unsent = { bytes, atMs: nowMs };
+    }
+    return this.#unsent.bytes;
+  }
+
   addSocket(socket: Socket): void {
-    this.#sockets.set(socket, 0);
-    socket.once('close', () => this.#sockets.delete(socket));
+    const isExcess = this.#connections.size >= this.#limits.connectionsMax;
+    this.#connections.set(socket, { underWay: 0, waiting: 0, isExcess });
+    socket.once('close', () => this.#connections.delete(socket));
+  }
+
+  /** A request has come behind others whose answers are not out: false when there are too many of them. */
+  mayWait(socket: Socket): boolean {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined || connection.waiting >= LIMITS.pipelinedRequestsMax) return false;
+    connection.waiting++;
+    return true;
+  }
+
+  /** The turn of one that has waited has come. */
+  endWait(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) connection.waiting--;
   }
 
   begin(exchange: Exchange): void {
-    const { socket } = exchange.request;
+    const connection = this.#connections.get(exchange.request.socket);
     this.#exchanges.add(exchange);
-    this.#sockets.set(socket, (this.#sockets.get(socket) ?? 0) + 1);
-    exchange.mustClose = this.#isDraining;
+    if (connection !== undefined) connection.underWay++;
+    exchange.mustClose = this.#isDraining || connection?.isExcess === true;
   }
 
   end(exchange: Exchange): void {
     const { socket } = exchange.request;
     this.#exchanges.delete(exchange);
-    const count = this.#sockets.get(socket);
-    if (count !== undefined) {
-      this.#sockets.set(socket, count - 1);
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) {
+      connection.underWay--;
       // Its head was out before the drain began, so it could not say that the connection ends here.
-      if (this.#isDraining && count === 1) socket.destroySoon();
+      if (this.#isDraining && connection.underWay === 0) socket.destroySoon();
     }
     if (this.#exchanges.size === 0) this.#onEmpty?.();
+  }
+
+  /** Whether this exchange, which has begun, is one too many. */
+  overloadOf({ request }: Pick<Exchange, 'request'>): Overload | undefined {
+    if (this.#connections.get(request.socket)?.isExcess === true) return 'connections';
+    if (this.#exchanges.size > this.#limits.requestsInFlightMax) return 'requests';
+    return this.unsentBytes > LIMITS.unsentBytesMax ? 'answers' : undefined;
   }
 
   /**
@@ -79,6 +133,7 @@ export class LiveExchanges {
       await this.#clock.sleep(SWEEP_EVERY_MS, signal);
       const nowMs = this.#clock.monotonicMs();
       for (const exchange of this.#exchanges) this.#judge(exchange, nowMs);
+      if (this.unsentBytes > LIMITS.unsentBytesMax) this.#endStalled(nowMs);
     }
   }
 
@@ -86,13 +141,13 @@ export class LiveExchanges {
   async drain(timeoutMs: number): Promise<void> {
     this.#isDraining = true;
     for (const exchange of this.#exchanges) exchange.mustClose = true;
-    for (const [socket, count] of this.#sockets) if (count === 0) socket.destroy();
+    for (const [socket, { underWay }] of this.#connections) if (underWay === 0) socket.destroy();
     if (this.#exchanges.size > 0) {
       const isEmpty = new AbortController();
       this.#onEmpty = () => isEmpty.abort();
       await this.#clock.sleep(timeoutMs, isEmpty.signal);
     }
-    for (const socket of this.#sockets.keys()) socket.destroy();
+    for (const socket of this.#connections.keys()) socket.destroy();
   }
 
   #judge(exchange: Exchange, nowMs: number): void {
@@ -100,12 +155,27 @@ export class LiveExchanges {
     const isOver = (sinceMs: number | undefined, limitMs: number) =>
       sinceMs !== undefined && nowMs - sinceMs > limitMs;
     // R25: ids of blobs are refused when they are a day old.
+    const { idleTimeoutMs } = this.#limits;
     const isTooOld = isOver(exchange.startedAtMs, LIMITS.requestAgeMaxMs);
-    if (isOver(body.waitingSinceMs, this.#idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
+    if (isOver(body.waitingSinceMs, idleTimeoutMs) || (isTooOld && !body.isAtEnd)) {
       body.fail(new AppError('RequestTimeout'));
     }
     // A client that does not read its answer cannot be told anything.
-    if (isOver(exchange.sendingSinceMs, this.#idleTimeoutMs) || (isTooOld && response.headersSent)) {
+    if (isOver(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
+      request.socket.destroy();
+    }
+  }
+
+  /** Those who have taken nothing for longest make room for others. */
+  #endStalled(nowMs: number): void {
+    const sinceMs = ({ sendingSinceMs = nowMs }: Exchange) => sendingSinceMs;
+    const stalled = [...this.#exchanges]
+      .filter((exchange) => nowMs - sinceMs(exchange) >= LIMITS.bodyStalledMs)
+      .sort((a, b) => sinceMs(a) - sinceMs(b));
+    let tooManyBytes = this.unsentBytes - LIMITS.unsentBytesMax;
+    for (const { request, response } of stalled) {
+      if (tooManyBytes <= 0) return;
+      tooManyBytes -= response.writableLength;
       request.socket.destroy();
     }
   }

@@ -42,6 +42,8 @@ export interface GatewaySettings extends ListenerSettings {
   readonly takesSecretsOverHttp: boolean;
   /** How long a connection may stand still in the middle of a request. */
   readonly idleTimeoutMs: number;
+  /** S3 requests beyond them are refused; health, metrics and the operator API are not. */
+  readonly requestsInFlightMax: number;
 }
 
 export interface GatewayDependencies {
@@ -77,7 +79,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const { settings, clock, log, telemetry } = deps;
   const ids = createRequestIds(deps.random);
   const viewer = createClientViewer(settings);
-  const live = new LiveExchanges({ clock, idleTimeoutMs: settings.idleTimeoutMs });
+  const live = new LiveExchanges({ clock, limits: settings });
+  const queues = { usedBytes: 0 };
   const identities = createIdentities(deps);
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
@@ -93,11 +96,17 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    requireRoom(exchange) {
+      const reason = live.overloadOf(exchange);
+      if (reason === undefined) return;
+      telemetry.count('holdfast_requests_shed_total', { reason });
+      throw new AppError('SlowDown');
+    },
   };
   const doors: ServiceDependencies = { ...deps, identities, ids, otherHosts };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = openExchange({ request, response, viewer, clock });
+    const exchange = openExchange({ request, response, viewer, clock, queues });
     live.begin(exchange);
     telemetry.gauge('holdfast_requests_in_flight', live.count);
     try {
@@ -165,8 +174,15 @@ function carrier(options: {
     reply.hijack();
     const response = reply.raw;
     // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
+    const { socket } = request;
     if (response.socket !== null) void serve(request, response);
-    else response.once('socket', () => void serve(request, response));
+    else if (!live.mayWait(socket)) socket.destroy();
+    else {
+      response.once('socket', () => {
+        live.endWait(socket);
+        void serve(request, response);
+      });
+    }
   };
   const app = fastify({
     logger: false,

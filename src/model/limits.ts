@@ -44,8 +44,23 @@ export const LIMITS = {
   trailerBytesMax: 8 * KiB,
   refusedBodyDrainBytesMax: 1 * MiB,
   requestAgeMaxMs: 23 * HOUR,
-  connectionsMax: 10_000,
   slowAnswerAfterMs: 5 * SECOND,
+
+  // Overload: from where on requests are answered 503 SlowDown (docs/limits.md).
+  connectionsMax: 10_000,
+  /** Connections beyond them, whose first request is still answered before they are closed. */
+  refusedConnectionsMax: 1000,
+  /** Requests on one connection that wait for the answers to those before them. */
+  pipelinedRequestsMax: 64,
+  requestsInFlightMax: 2048,
+  /** Answers of all connections that clients have not taken yet. */
+  unsentBytesMax: 64 * MiB,
+  /** Bytes of bodies that have arrived on one connection and wait for their reader. */
+  intakeQueueBytesMax: 256 * KiB,
+  /** The same of all connections: beyond it each keeps what one read of its socket gave. */
+  intakeQueuesBytesMax: 16 * MiB,
+  /** Bodies that wait for memory before their first byte is taken. */
+  bodiesWaitingMax: 256,
 
   // Data path.
   manifestSegmentsInlineMax: 64,
@@ -60,7 +75,9 @@ export const LIMITS = {
   chunksInFlightPerBody: 4,
   readAheadChunks: 4,
   chunkPutsBytesMax: 64 * MiB,
-  chunkBuffersKeptBytesMax: 64 * MiB,
+  chunkBuffersKeptBytesMax: 32 * MiB,
+  /** Opened pieces of a body between its chunk and the client's connection. */
+  piecesToSendMax: 2,
   bodyBufferWaitMaxMs: 15 * SECOND,
   bodyStalledMs: 5 * SECOND,
   shardTimeKeptMs: 1 * MINUTE,
@@ -108,6 +125,10 @@ assert(
   LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
   'a stalled body goes before one that waits is refused',
 );
+assert(LIMITS.bodiesWaitingMax < LIMITS.requestsInFlightMax, 'bodies are refused before all requests are');
+assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
+assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
+assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(
   LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&

@@ -34,8 +34,9 @@ function setUp() {
   const budget = createBodyBudget({ limitBytes: MiB, clock, telemetry });
   const evicted: string[] = [];
   const open = (name: string) =>
-    budget.open((error: AppError) => {
-      evicted.push(`${name} ${error.code}`);
+    budget.open({
+      needBytes: MiB / 8,
+      onEvicted: (error: AppError) => evicted.push(`${name} ${error.code}`),
     });
   return { budget, open, evicted, pass };
 }
@@ -172,4 +173,43 @@ test('closing a lease ends its waiting', async () => {
   const refused = lease.admit()?.catch((error: AppError) => error.code);
   lease.close();
   expect(await refused).toBe('SlowDown');
+});
+
+test('where all memory is held by bodies that wait for more, some are let through to the end of their chunk', async () => {
+  const { budget, open } = setUp();
+  const leases = Array.from({ length: 32 }, (_, at) => open(String(at)));
+  for (const lease of leases) lease.hold(MiB / 32);
+  const letIn: number[] = [];
+  leases.forEach((lease, at) => {
+    lease.admit()?.then(() => letIn.push(at));
+  });
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0]);
+  // To its end, without waiting again.
+  leases[0]?.hold(MiB / 16);
+  expect(leases[0]?.admit()).toBeUndefined();
+  leases[0]?.hold(MiB / 32);
+  expect(budget.usedBytes()).toBe(MiB + MiB / 8 - MiB / 32);
+  const again = leases[0]?.admit();
+  expect(again).toBeDefined();
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0, 1]);
+  // What it gives back is for all that wait, in their order.
+  leases[0]?.release(MiB / 8);
+  await new Promise(setImmediate);
+  expect(letIn).toEqual([0, 1, 2]);
+  for (const lease of leases) lease.close();
+  await expect(again).rejects.toMatchObject({ code: 'SlowDown' });
+  expect(budget.usedBytes()).toBe(0);
+});
+
+test('behind too many that wait, a body that has not begun is refused at once; one that has waits on', async () => {
+  const { open } = setUp();
+  const begun = open('begun');
+  expect(begun.admit()).toBeUndefined();
+  open('holder').hold(MiB);
+  const waiting = Array.from({ length: LIMITS.bodiesWaitingMax }, (_, at) => open(String(at)).admit());
+  await expect(open('new').admit()).rejects.toMatchObject({ code: 'SlowDown' });
+  const state = await Promise.race([begun.admit(), ...waiting, 'waits']);
+  expect(state).toBe('waits');
 });

@@ -1,6 +1,7 @@
 // Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that come
-// first are served first. Who waits too long is refused with SlowDown; who holds memory while its client stands still
-// or trickles gives way to those that wait. It counts; it allocates nothing.
+// first are served first. Who waits too long is refused with SlowDown, and who would begin to wait behind too many at
+// once; who holds memory while its client stands still or trickles gives way to those that wait. It counts; it
+// allocates nothing.
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -10,7 +11,8 @@ import type { TelemetryPort } from '../ports/telemetry.ts';
 export interface BodyLease {
   /**
    * To be awaited before more is taken; undefined when there is room. Rejects with AppError SlowDown after
-   * LIMITS.bodyBufferWaitMaxMs, and once the lease is closed.
+   * LIMITS.bodyBufferWaitMaxMs, at once when LIMITS.bodiesWaitingMax others wait and it has not begun, and when the
+   * lease is closed.
    */
   admit(): Promise<void> | undefined;
   /** Without waiting: whether more than the least may be taken (reading ahead). */
@@ -26,22 +28,37 @@ export interface BodyLease {
 }
 
 export interface BodyBudget {
-  /** `onEvicted`: the body stood still while others wait: it ends with this error, and closes the lease. */
-  open(onEvicted: (error: AppError) => void): BodyLease;
+  /** Nothing is held yet. */
+  open(body: BodyNeeds): BodyLease;
   usedBytes(): number;
 }
 
-const WATCH_EVERY_MS = 500;
+export interface BodyNeeds {
+  /** What it must hold to get on: its least progress gives some of it back. */
+  needBytes: number;
+  /** The body stood still while others wait: it ends with this error, and closes the lease. */
+  onEvicted(error: AppError): void;
+}
 
-interface Share {
+const WATCH_EVERY_MS = 500;
+/**
+ * Of the limit, and beyond it: for bodies that could not go on otherwise. All memory may be held by bodies that are in
+ * the middle of a chunk and wait for more; then some of them at a time are let through to its end.
+ */
+const GRANTS_SHARE = 1 / 8;
+
+interface Share extends BodyNeeds {
   heldBytes: number;
+  /** What it may still take without waiting, so that it gets on. */
+  grantBytes: number;
   /** Set aside for one that was let in and has not taken it yet, so that not all who wait rush in at once. */
   reservedBytes: number;
+  /** It has been let in before: to refuse it now would waste what has been done. */
+  hasBegun: boolean;
   /** When it last gave memory back, or was let in. A client that trickles makes no progress by it. */
   progressAtMs: number;
   isIdle: boolean;
   isClosed: boolean;
-  onEvicted(error: AppError): void;
 }
 
 interface Waiter {
@@ -60,6 +77,7 @@ export function createBodyBudget(deps: {
   const shares = new Set<Share>();
   let waiters: Waiter[] = [];
   let usedBytes = 0;
+  let grantedBytes = 0;
   let isWatching = false;
 
   telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
@@ -70,6 +88,7 @@ export function createBodyBudget(deps: {
     usedBytes += sizeBytes - share.reservedBytes;
     share.reservedBytes = 0;
     if (sizeBytes < 0) share.progressAtMs = clock.monotonicMs();
+    grant(share, sizeBytes < 0 ? 0 : Math.max(0, share.grantBytes - sizeBytes));
     telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
     wake();
   }
@@ -79,17 +98,55 @@ export function createBodyBudget(deps: {
       const waiter = waiters.shift();
       if (waiter === undefined) return;
       waiter.share.reservedBytes = LIMITS.chunkBytesMin;
-      // It waited for us, not for its client: that is no standing still.
-      waiter.share.progressAtMs = clock.monotonicMs();
       usedBytes += LIMITS.chunkBytesMin;
-      waiter.resolve();
+      letIn(waiter);
     }
+    grantSome();
+  }
+
+  function letIn({ share, resolve }: Waiter): void {
+    // It waited for us, not for its client: that is no standing still.
+    share.progressAtMs = clock.monotonicMs();
+    resolve();
+  }
+
+  function grant(share: Share, sizeBytes: number): void {
+    grantedBytes += sizeBytes - share.grantBytes;
+    share.grantBytes = sizeBytes;
+  }
+
+  /** Lets those that wait in the middle of something through to its end, as many as there are grants for. */
+  function grantSome(): void {
+    const granted = new Set<Waiter>();
+    for (const waiter of waiters) {
+      const { share } = waiter;
+      const missingBytes = share.needBytes - share.heldBytes;
+      if (share.heldBytes === 0 || missingBytes <= 0) continue;
+      if (grantedBytes > 0 && grantedBytes + missingBytes > limitBytes * GRANTS_SHARE) break;
+      grant(share, missingBytes);
+      granted.add(waiter);
+    }
+    if (granted.size === 0) return;
+    waiters = waiters.filter((waiter) => !granted.has(waiter));
+    for (const waiter of granted) letIn(waiter);
+  }
+
+  function admit(share: Share): Promise<void> | undefined {
+    const { hasBegun } = share;
+    share.hasBegun = true;
+    if (share.grantBytes > 0 || (usedBytes < limitBytes && waiters.length === 0)) return undefined;
+    if (!hasBegun && waiters.length >= LIMITS.bodiesWaitingMax) {
+      telemetry.count('holdfast_requests_shed_total', { reason: 'bodies' });
+      return Promise.reject(new AppError('SlowDown'));
+    }
+    return wait(share);
   }
 
   function wait(share: Share): Promise<void> {
     const waiting = new Promise<void>((resolve, reject) => {
       waiters.push({ share, sinceMs: clock.monotonicMs(), resolve, reject });
     });
+    grantSome();
     void watch();
     return waiting;
   }
@@ -129,18 +186,20 @@ export function createBodyBudget(deps: {
 
   return {
     usedBytes: () => usedBytes,
-    open(onEvicted) {
+    open(body) {
       const share: Share = {
+        ...body,
         heldBytes: 0,
+        grantBytes: 0,
         reservedBytes: 0,
+        hasBegun: false,
         progressAtMs: clock.monotonicMs(),
         isIdle: false,
         isClosed: false,
-        onEvicted,
       };
       shares.add(share);
       return {
-        admit: () => (usedBytes < limitBytes && waiters.length === 0 ? undefined : wait(share)),
+        admit: () => admit(share),
         hasRoom: () => usedBytes < limitBytes / 2,
         hold: (sizeBytes) => count(share, sizeBytes),
         release: (sizeBytes) => count(share, -sizeBytes),

@@ -59,12 +59,19 @@ class ChunkReader {
   /** How many may be under way: grows when the reader had to wait. Who reads slowly holds little. */
   #window = 1;
   #isAtEnd = false;
+  /** Held for what is on its way to the client, once it has begun. */
+  readonly #toSendBytes: number;
+  #hasBegun = false;
   #validatedAtMs: number;
 
   constructor(path: DataPath, body: BodyToRead) {
     this.#path = path;
     this.#body = body;
-    this.#lease = path.budget.open((error) => body.onEvicted(error));
+    this.#toSendBytes = Math.min(body.range.sizeBytes, LIMITS.piecesToSendMax * PIECE);
+    this.#lease = path.budget.open({
+      needBytes: path.settings.chunkSizeBytes + this.#toSendBytes,
+      onEvicted: (error) => body.onEvicted(error),
+    });
     this.#runs = allChunkRuns(body);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
@@ -74,6 +81,10 @@ class ChunkReader {
     if (this.#ahead.length === 0) {
       const room = this.#lease.admit();
       if (room !== undefined) await room;
+      if (!this.#hasBegun) {
+        this.#hasBegun = true;
+        this.#lease.hold(this.#toSendBytes);
+      }
       await this.#begin();
     }
     const first = this.#ahead[0];

@@ -79,7 +79,10 @@ class BodyWriter {
     this.#path = path;
     this.#body = body;
     const { sizeBytes, shard, timeMs, kek, wanted } = body;
-    this.#lease = path.budget.open((error) => this.#fail(error));
+    this.#lease = path.budget.open({
+      needBytes: Math.min(sizeBytes, path.settings.chunkSizeBytes),
+      onEvicted: (error) => this.#fail(error),
+    });
     body.signal.addEventListener('abort', this.#onAbort);
     const isInline = sizeBytes <= path.settings.inlineBodyBytesMax;
     this.#layout = {

@@ -56,6 +56,7 @@ export async function openGatewayWorld(
       idleTimeoutMs: 60_000,
       keepAliveTimeoutMs: 60_000,
       connectionsMax: 1000,
+      requestsInFlightMax: 900,
       ...options.settings,
     },
     metadata: world.metadata.shards,

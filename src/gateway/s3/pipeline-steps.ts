@@ -33,6 +33,8 @@ export interface S3Dependencies extends ContextDependencies {
   telemetry: TelemetryPort;
   /** Customers' keys are taken over connections that others may read, too. */
   takesSecretsOverHttp: boolean;
+  /** Throws SlowDown when the server has too much to do to take this request on. */
+  requireRoom(exchange: Exchange): void;
 }
 
 type Headers = OperationRequest['headers'];

@@ -30,8 +30,9 @@ export async function serveS3(
   try {
     // 2 Target.
     const target = readTarget(exchange, bucketLabel);
-    // 3 Match.
+    // 3 Match. A server with too much to do goes no further.
     const { row, headers } = matchOperation(deps, { exchange, target, record });
+    deps.requireRoom(exchange);
     const names = checkNames(target);
     // 4 Authenticate.
     const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
