@@ -529,6 +529,42 @@ def check_customer_keys():
         equal(file.getvalue() == body, True)
 
 
+def check_settings_that_cannot_be_set():
+    """Backup software looks at all of them."""
+    bucket = new_bucket("boto-settings")
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    for call, code in (
+        (s3.get_bucket_website, "NoSuchWebsiteConfiguration"),
+        (s3.get_bucket_replication, "ReplicationConfigurationNotFoundError"),
+        (s3.get_bucket_lifecycle_configuration, "NoSuchLifecycleConfiguration"),
+        (s3.get_bucket_policy, "NoSuchBucketPolicy"),
+        (s3.get_object_lock_configuration, "ObjectLockConfigurationNotFoundError"),
+    ):
+        equal(error_of(call, Bucket=bucket), (code, 404))
+    equal(error_of(s3.get_bucket_inventory_configuration, Bucket=bucket, Id="1"), ("NoSuchConfiguration", 404))
+    equal(error_of(s3.get_object_retention, Bucket=bucket, Key="k"), ("InvalidRequest", 400))
+    equal(error_of(s3.get_object_legal_hold, Bucket=bucket, Key="k"), ("InvalidRequest", 400))
+    for call in (s3.get_bucket_logging, s3.get_bucket_notification_configuration):
+        equal(set(call(Bucket=bucket)), {"ResponseMetadata"})
+    inventory = s3.list_bucket_inventory_configurations(Bucket=bucket)
+    equal(inventory["IsTruncated"], False)
+    for acl in (s3.get_bucket_acl(Bucket=bucket), s3.get_object_acl(Bucket=bucket, Key="k")):
+        owner = acl["Owner"]
+        equal(acl["Grants"], [{"Grantee": {**owner, "Type": "CanonicalUser"}, "Permission": "FULL_CONTROL"}])
+
+
+def check_conditions_that_fail_early():
+    """The refusal comes before the body, of any size, and is read as what it is."""
+    bucket = new_bucket("boto-early")
+    place = {"Bucket": bucket, "Key": "k"}
+    s3.put_object(**place, Body=b"x")
+    for size in (0, 100, 100_000, 5 * MIB):
+        body = bytes_of("early", size)
+        equal(error_of(s3.put_object, **place, Body=body, IfNoneMatch="*"), ("PreconditionFailed", 412))
+        equal(error_of(s3.put_object, **place, Body=body, IfMatch='"0"'), ("PreconditionFailed", 412))
+    equal(s3.get_object(**place)["Body"].read(), b"x")
+
+
 def main():
     checks = [(name[6:], run) for name, run in list(globals().items()) if name.startswith("check_")]
     for name, run in checks:

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AppError } from '../../model/errors.ts';
 import { parseDeleteConditions, parseWriteConditions } from './write-conditions.ts';
@@ -60,4 +61,36 @@ test.each([
     return;
   }
   expect.fail('it was taken');
+});
+
+test('any text is a condition or refused, and what is a list comes back whole', () => {
+  const piece = fc.constantFrom('"', ',', ' ', '*', 'W/', '""', '"a"', 'b', '\t', '\\');
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+      try {
+        expect(parseWriteConditions({ 'if-match': pieces.join('') })).toHaveProperty('ifMatch');
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        expect(error.code).toBe('InvalidArgument');
+      }
+    }),
+  );
+  const tag = fc.string({ unit: fc.constantFrom('a', '1', ',', ' ', '-', '*') });
+  fc.assert(
+    fc.property(fc.array(tag, { minLength: 1 }), (tags) => {
+      const list = tags.map((text) => `"${text}"`).join(' , ');
+      expect(parseWriteConditions({ 'if-match': list })).toEqual({ ifMatch: tags });
+    }),
+  );
+});
+
+test.each(['"', ',', 'W/', 'x,', '"",', 'W/"', ' ,'])('a header of nothing but %j takes no time', (piece) => {
+  const value = piece.repeat(20_000);
+  const startedMs = performance.now();
+  try {
+    parseWriteConditions({ 'if-match': `${value}x x` });
+  } catch (error) {
+    expect(error).toBeInstanceOf(AppError);
+  }
+  expect(performance.now() - startedMs).toBeLessThan(500);
 });
