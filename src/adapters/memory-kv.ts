@@ -1,7 +1,7 @@
 // The key-value port in memory: for tests, transcripts and simulation. Nothing survives the process; what "re-opening"
 // means is a new shard over the same store. A test may hold commits back, or let the store fail as a disk does.
 import { assert, must } from '../lib/assert.ts';
-import { compareBytes } from '../lib/bytes.ts';
+import { compareBytes, EMPTY_BYTES } from '../lib/bytes.ts';
 import { SortedRows } from '../lib/sorted-rows.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
@@ -55,7 +55,7 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
     async getMany(name, keys) {
       return keys.map((key) => copied(column(name).get(key)?.value));
     },
-    async range({ limit, bytesMax = Number.POSITIVE_INFINITY, ...bounds }) {
+    async range({ limit, bytesMax = Number.POSITIVE_INFINITY, keysOnly = false, ...bounds }) {
       const rows = scan(column(bounds.column), bounds);
       let sizeBytes = 0;
       let count = 0;
@@ -63,7 +63,8 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
         const { key, value } = must(rows[count++], 'a row');
         sizeBytes += key.length + value.length;
       }
-      return rows.slice(0, count).map(copiedRow);
+      const found = rows.slice(0, count);
+      return found.map(keysOnly ? ({ key }) => copiedRow({ key, value: EMPTY_BYTES }) : copiedRow);
     },
     cursor: (bounds) => createCursor(scan(column(bounds.column), bounds), bounds.reverse ?? false),
     async commit(rows) {

@@ -2,7 +2,7 @@
 // gets wrong: a seek outside the bounds ends it, and closing it during a read on another thread crashes the process.
 import type { Column, IteratorPage, RocksIterator, RocksLevel } from '@nxtedition/rocksdb';
 import { assert } from '../lib/assert.ts';
-import { compareBytes, concatBytes } from '../lib/bytes.ts';
+import { compareBytes, concatBytes, EMPTY_BYTES } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvCursor, KvRow } from '../ports/kv.ts';
 
@@ -27,10 +27,10 @@ export class RocksCursor implements KvCursor {
 
   constructor(
     db: RocksLevel,
-    options: ScanBounds & { column: Column; isSync: boolean; bytesMax?: number },
+    options: ScanBounds & { column: Column; isSync: boolean; bytesMax?: number; keysOnly?: boolean },
     onClosed: () => void,
   ) {
-    const { column, gte, lt, reverse = false, isSync, bytesMax } = options;
+    const { column, gte, lt, reverse = false, isSync, bytesMax, keysOnly = false } = options;
     this.#db = db;
     this.#bounds = { gte, lt, reverse };
     this.#isSync = isSync;
@@ -43,6 +43,7 @@ export class RocksCursor implements KvCursor {
       reverse,
       keyEncoding: 'buffer',
       valueEncoding: 'buffer',
+      values: !keysOnly,
       fillCache: isSync,
       // The native scan stops when it has read more than this.
       ...(bytesMax === undefined ? {} : { highWaterMarkBytes: bytesMax - 1 }),
@@ -70,7 +71,7 @@ export class RocksCursor implements KvCursor {
     this.#isAtEnd = page.finished;
     const rows: KvRow[] = [];
     for (let i = 0; i + 1 < page.rows.length; i += 2)
-      rows.push({ key: page.rows[i] as Uint8Array, value: page.rows[i + 1] as Uint8Array });
+      rows.push({ key: page.rows[i] as Uint8Array, value: page.rows[i + 1] ?? EMPTY_BYTES });
     return rows;
   }
 

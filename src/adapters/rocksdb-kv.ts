@@ -198,7 +198,7 @@ class RocksdbKv implements KvPort {
     return read;
   }
 
-  #openCursor(bounds: ScanBounds & { column: string; bytesMax?: number }): RocksCursor {
+  #openCursor(bounds: ScanBounds & { column: string; bytesMax?: number; keysOnly?: boolean }): RocksCursor {
     const { column, reads } = this.#column(bounds.column);
     const options = { ...bounds, column, isSync: reads === 'sync' };
     const cursor = new RocksCursor(this.#db, options, () => this.#cursors.delete(cursor));

@@ -42,13 +42,15 @@ declare module '@nxtedition/rocksdb' {
     reverse: boolean;
     keyEncoding: 'buffer';
     valueEncoding: 'buffer';
+    /** False: keys alone. */
+    values?: boolean;
     fillCache?: boolean;
     highWaterMarkBytes?: number;
   }
 
-  /** Keys and values in turn. */
+  /** Keys and values in turn; values are undefined where they were not asked for. */
   export interface IteratorPage {
-    rows: Uint8Array[];
+    rows: (Uint8Array | undefined)[];
     finished: boolean;
   }
 

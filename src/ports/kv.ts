@@ -28,6 +28,8 @@ export interface KvRange {
   limit: number;
   /** Stops after the row that reaches it. */
   bytesMax?: number;
+  /** Values are left out: they come back empty. */
+  keysOnly?: boolean;
 }
 
 export interface KvRow {

@@ -20,6 +20,8 @@ export interface RangeAddress {
   lt: Uint8Array;
   limit: number;
   reverse?: boolean;
+  /** Of `bodies`: values are left out (empty), which spares reading them. */
+  keysOnly?: boolean;
 }
 
 export interface Row {
@@ -91,6 +93,12 @@ export interface StateReader {
   range(address: RangeAddress): Promise<Row[]>;
   cursor(bounds: { table: TableRef; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): RowCursor;
   counters(names: readonly string[]): Promise<number[]>;
+  /** All tables of the column `rows`, and the counters, at one moment. One call at a time; forwards only. Close it. */
+  view(): StateView;
+}
+
+export interface StateView extends Omit<StateReader, 'view'> {
+  close(): void;
 }
 
 export interface RowCursor {

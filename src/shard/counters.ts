@@ -60,17 +60,17 @@ export class Counters {
     const row = pending === undefined ? (await this.#kv.getMany('rows', [key]))[0] : pending.value;
     if (this.#values.size >= KEPT_MAX)
       this.#values.delete(must(this.#values.keys().next().value, 'a counter'));
-    this.#values.set(name, decode(row));
+    this.#values.set(name, decodeCounter(row));
   }
 }
 
 /** Committed values. */
 export async function readCounters(shard: number, kv: KvPort, names: readonly string[]): Promise<number[]> {
   const keys = names.map((name) => counterKey(shard, name));
-  return (await kv.getMany('rows', keys)).map(decode);
+  return (await kv.getMany('rows', keys)).map(decodeCounter);
 }
 
-function counterKey(shard: number, name: string): Uint8Array {
+export function counterKey(shard: number, name: string): Uint8Array {
   return rowKey(shard, ENGINE_TABLES.counters, utf8(name));
 }
 
@@ -81,6 +81,6 @@ function encode(value: number): Uint8Array {
   return bytes;
 }
 
-function decode(row: Uint8Array | null | undefined): number {
+export function decodeCounter(row: Uint8Array | null | undefined): number {
   return row === null || row === undefined ? 0 : asBuffer(row).readDoubleBE(0);
 }

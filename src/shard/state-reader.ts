@@ -1,16 +1,17 @@
 // Committed state of one shard, as queries see it: never the overlay, never a wait for a writer (R10). Puts the shard's
-// prefix on and takes it off.
+// prefix on and takes it off. What is seen at one moment is state-view.ts.
 import type { KvPort } from '../ports/kv.ts';
 import type { RowAddress, StateReader } from '../ports/state-machine.ts';
 import { readCounters } from './counters.ts';
 import { keyOfRow, rowKey } from './row-keys.ts';
+import { openStateView } from './state-view.ts';
 
 export function createStateReader(shard: number, kv: KvPort): StateReader {
   return {
     rows: (addresses) => readRows(shard, kv, addresses),
-    async range({ table, gte, lt, limit, reverse = false }) {
+    async range({ table, gte, lt, limit, reverse = false, keysOnly = false }) {
       const bounds = { gte: rowKey(shard, table, gte), lt: rowKey(shard, table, lt) };
-      const rows = await kv.range({ column: table.column, ...bounds, limit, reverse });
+      const rows = await kv.range({ column: table.column, ...bounds, limit, reverse, keysOnly });
       return rows.map(({ key, value }) => ({ key: keyOfRow(key), value }));
     },
     cursor({ table, gte, lt, reverse = false }) {
@@ -24,6 +25,7 @@ export function createStateReader(shard: number, kv: KvPort): StateReader {
       };
     },
     counters: (names) => readCounters(shard, kv, names),
+    view: () => openStateView(shard, kv),
   };
 }
 

@@ -54,6 +54,12 @@ describe.each([
     expect(await read(kv, 'rows', 'a', 'b')).toEqual([undefined, '']);
   });
 
+  test('a range of keys alone leaves the values out', async () => {
+    const kv = await open();
+    await kv.commit([put('a', 'body', 'bodies'), put('b', 'other', 'bodies')]);
+    expect(shown(await kv.range({ column: 'bodies', ...all, keysOnly: true }))).toEqual(['a=', 'b=']);
+  });
+
   test('commits apply in the order of the calls, and resolve in it', async () => {
     const kv = await open();
     const order: number[] = [];
