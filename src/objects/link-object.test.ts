@@ -264,6 +264,7 @@ test('the CRC of a range reads its edge chunks at most', async () => {
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),
+      recount: () => chunks.recount(),
     }),
   });
   await world.put('k', randomBytes(20 * CHUNK_BYTES));

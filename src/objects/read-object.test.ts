@@ -138,6 +138,7 @@ async function worldWithBadChunks(
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),
+      recount: () => chunks.recount(),
     }),
   });
 }
@@ -262,6 +263,7 @@ test('a reader that waits for the disk gets more read ahead, up to the limit', a
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),
+      recount: () => chunks.recount(),
     }),
   });
   const body = randomBytes(20 * CHUNK_BYTES);

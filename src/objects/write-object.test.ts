@@ -290,6 +290,7 @@ test('a chunk that finds no room is InsufficientStorage, and its body goes', asy
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),
+      recount: () => chunks.recount(),
     }),
   });
   expect(await codeOf(world.put('large', randomBytes(20 * CHUNK_BYTES)))).toBe('InsufficientStorage');

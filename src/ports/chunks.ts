@@ -18,6 +18,12 @@ export interface Fence {
 
 export type ChunkRead = { kind: 'found'; bytes: Uint8Array } | { kind: 'missing' } | { kind: 'damaged' };
 
+export interface ChunkTotals {
+  chunkCount: number;
+  /** As stored, sealed. */
+  liveBytes: number;
+}
+
 export interface ChunkPort {
   /**
    * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced.
@@ -32,11 +38,9 @@ export interface ChunkPort {
     after?: ChunkId;
     limit: number;
   }): Promise<{ id: ChunkId; sizeBytes: number; receivedAtMs: number }[]>;
-  usage(): Promise<{
-    chunkCount: number;
-    liveBytes: number;
-    pendingReclaimBytes: number;
-    diskFreeBytes: number;
-    diskTotalBytes: number;
-  }>;
+  usage(): Promise<
+    ChunkTotals & { pendingReclaimBytes: number; diskFreeBytes: number; diskTotalBytes: number }
+  >;
+  /** For fsck: counts all chunks, and reads the totals that are kept of them, both at one moment. */
+  recount(): Promise<{ counted: ChunkTotals; kept: ChunkTotals }>;
 }

@@ -3,9 +3,10 @@
 import { crc32 } from 'node:zlib';
 import { assert } from '../lib/assert.ts';
 import { createByteGate } from '../lib/byte-gate.ts';
+import { concatBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../ports/chunks.ts';
+import type { ChunkId, ChunkPort, ChunkRead, ChunkTotals, Fence } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -21,9 +22,9 @@ import {
   fenceKey,
   indexBounds,
   indexKey,
+  isIndexKey,
   parseIndexKey,
   TOTALS_KEY,
-  type Totals,
 } from './keyspace.ts';
 
 export interface ChunkStoreDeps {
@@ -34,6 +35,9 @@ export interface ChunkStoreDeps {
   log: Logger;
 }
 
+const NOTHING: ChunkTotals = { chunkCount: 0, liveBytes: 0 };
+const RECOUNT_ROWS = 1000;
+
 interface Checksum {
   sizeBytes: number;
   crc32: number;
@@ -41,7 +45,7 @@ interface Checksum {
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkPort> {
   const [totals] = await deps.kv.getMany('index', [TOTALS_KEY]);
-  return new ChunkStore(deps, totals === undefined ? { chunkCount: 0, liveBytes: 0 } : decodeTotals(totals));
+  return new ChunkStore(deps, totals === undefined ? { ...NOTHING } : decodeTotals(totals));
 }
 
 class ChunkStore implements ChunkPort {
@@ -50,7 +54,7 @@ class ChunkStore implements ChunkPort {
   readonly #clock: ClockPort;
   readonly #log: Logger;
   /** Goes into every commit as an absolute row: commits apply in the order of the calls, so the last one is right. */
-  readonly #totals: Totals;
+  readonly #totals: ChunkTotals;
   /** Chunks wait here, rather than being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
@@ -58,7 +62,7 @@ class ChunkStore implements ChunkPort {
   /** One after the other, so that a chunk is counted out once. */
   #lastDrop: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: ChunkStoreDeps, totals: Totals) {
+  constructor(deps: ChunkStoreDeps, totals: ChunkTotals) {
     this.#kv = deps.kv;
     this.#reserve = deps.reserve;
     this.#clock = deps.clock;
@@ -183,6 +187,30 @@ class ChunkStore implements ChunkPort {
       diskFreeBytes: space.freeBytes,
       diskTotalBytes: space.totalBytes,
     };
+  }
+
+  async recount(): ReturnType<ChunkPort['recount']> {
+    const counted = { chunkCount: 0, liveBytes: 0 };
+    const { gte } = indexBounds();
+    // The totals lie behind the chunks: one cursor sees both as they were at one moment (L3).
+    const cursor = this.#kv.cursor({ column: 'index', gte, lt: concatBytes(TOTALS_KEY, Uint8Array.of(0)) });
+    try {
+      for (let isInside = true; isInside; ) {
+        // As many as are read on another thread.
+        const rows = await cursor.next(RECOUNT_ROWS);
+        for (const { key, value } of rows) {
+          if (!isIndexKey(key)) continue;
+          counted.chunkCount++;
+          counted.liveBytes += decodeIndexRow(value).sizeBytes;
+        }
+        isInside = rows.length === RECOUNT_ROWS;
+      }
+      cursor.seek(TOTALS_KEY);
+      const [totals] = await cursor.next(1);
+      return { counted, kept: totals === undefined ? { ...NOTHING } : decodeTotals(totals.value) };
+    } finally {
+      cursor.close();
+    }
   }
 
   #count(chunks: number, bytes: number): void {

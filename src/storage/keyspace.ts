@@ -3,7 +3,7 @@
 import { assert } from '../lib/assert.ts';
 import { asBuffer } from '../lib/bytes.ts';
 import type { BlobId } from '../model/names.ts';
-import type { ChunkId, Fence } from '../ports/chunks.ts';
+import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 
 /** `data` first: usage is told of the first column. */
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
@@ -30,6 +30,10 @@ export function indexKey(id: ChunkId): Uint8Array {
 export function parseIndexKey(key: Uint8Array): ChunkId {
   const bytes = asBuffer(key);
   return { blobId: bytes.toString('hex', 1, 17) as BlobId, index: bytes.readUInt32BE(17) };
+}
+
+export function isIndexKey(key: Uint8Array): boolean {
+  return key[0] === TABLE.chunk;
 }
 
 /** Index rows of chunks after `after`, all of them without it. */
@@ -80,13 +84,8 @@ export function decodeIndexRow(stored: Uint8Array): IndexRow {
   };
 }
 
-export interface Totals {
-  chunkCount: number;
-  liveBytes: number;
-}
-
 /** format 1 | chunks 8 | bytes 8 */
-export function encodeTotals({ chunkCount, liveBytes }: Totals): Uint8Array {
+export function encodeTotals({ chunkCount, liveBytes }: ChunkTotals): Uint8Array {
   const bytes = Buffer.allocUnsafeSlow(17);
   bytes[0] = FORMAT;
   bytes.writeDoubleBE(chunkCount, 1);
@@ -94,7 +93,7 @@ export function encodeTotals({ chunkCount, liveBytes }: Totals): Uint8Array {
   return bytes;
 }
 
-export function decodeTotals(stored: Uint8Array): Totals {
+export function decodeTotals(stored: Uint8Array): ChunkTotals {
   const bytes = known(stored);
   return { chunkCount: bytes.readDoubleBE(1), liveBytes: bytes.readDoubleBE(9) };
 }

@@ -12,7 +12,7 @@ import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { CHUNK_COLUMNS, dataKey } from '../../src/storage/keyspace.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -49,6 +49,22 @@ describe.each([
   ['over memory', async () => createMemoryKv(CHUNK_COLUMNS)],
   ['over rocksdb', openRocksdb],
 ])('%s', (_name, openKv) => {
+  test('counts all chunks beside the totals that it keeps', async () => {
+    const kv = await openKv();
+    const store = await openStore(kv);
+    expect(await store.recount()).toEqual({
+      counted: { chunkCount: 0, liveBytes: 0 },
+      kept: { chunkCount: 0, liveBytes: 0 },
+    });
+    const blobId = newBlob();
+    for (let index = 0; index < 3; index++) await store.put({ blobId, index }, randomBytes(10));
+    await store.drop([{ blobId, index: 1 }], fence);
+    const sound = { chunkCount: 2, liveBytes: 20 };
+    expect(await store.recount()).toEqual({ counted: sound, kept: sound });
+    await kv.commit([{ column: 'index', key: indexKey({ blobId, index: 0 }), value: null }]);
+    expect(await store.recount()).toEqual({ counted: { chunkCount: 1, liveBytes: 10 }, kept: sound });
+  });
+
   test('gives back what was put, and says what is missing', async () => {
     const store = await openStore(await openKv());
     const blobId = newBlob();

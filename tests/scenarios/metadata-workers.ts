@@ -31,6 +31,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     get: unused,
     list: unused,
     usage: unused,
+    recount: unused,
     async drop(ids) {
       for (const { blobId, index } of ids) note(`dropped ${shortBlob(blobId)} chunk ${index}`);
     },
