@@ -2,7 +2,7 @@
 // Ids are hex in the model and raw bytes here; times are 6 bytes, big-endian; where a key is followed by something it
 // is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
 import { assert } from '../lib/assert.ts';
-import { afterPrefix, compareBytes, concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
+import { afterPrefix, compareBytes, concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type {
   AccountId,
@@ -211,6 +211,16 @@ export function regionRange(options: { region: Region; bucketId: BucketId; limit
 export function versionIdRow(bucketId: BucketId, key: ObjectKey, versionId: VersionId): RowAddress {
   const parts = [fromHex(bucketId), escapedKey(key), textKey(versionId)];
   return { table: TABLES.versionIds, key: concatBytes(...parts) };
+}
+
+export function readVersionIdKey(bytes: Uint8Array): {
+  bucketId: BucketId;
+  key: ObjectKey;
+  versionId: VersionId;
+} {
+  const { key, end } = unescapeKey(bytes, BUCKET_ID_BYTES);
+  const bucketId = toHex(bytes.subarray(0, BUCKET_ID_BYTES)) as BucketId;
+  return { bucketId, key, versionId: fromUtf8(bytes.subarray(end)) as VersionId };
 }
 
 // ---- buckets ----

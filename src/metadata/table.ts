@@ -2,6 +2,9 @@
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
+import { checkCounters } from './checks/check-counters.ts';
+import { checkUnlinked, countPending, getLinks, listBodies } from './checks/check-queues.ts';
+import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
 import { claimLinks } from './commands/claim-links.ts';
@@ -53,7 +56,8 @@ import { listVersions } from './queries/list-versions.ts';
 import { listWrappedKeys } from './queries/list-wrapped-keys.ts';
 
 type Commands = { [N in CommandName]: CommandSpec<CommandOf<N>, OutcomeOf<N>> };
-type Queries = { [N in QueryName]: QuerySpec<QueryOf<N>, ResultOf<N>> };
+/** All but the engine's own. */
+type Queries = { [N in Exclude<QueryName, 'check-outcomes'>]: QuerySpec<QueryOf<N>, ResultOf<N>> };
 
 const commands: Commands = {
   'create-account': createAccount,
@@ -118,6 +122,13 @@ const queries: Queries = {
   'list-completed-uploads': listCompletedUploads,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
+
+  'check-rows': checkRows,
+  'check-unlinked': checkUnlinked,
+  'check-counters': checkCounters,
+  'get-links': getLinks,
+  'list-bodies': listBodies,
+  'count-pending': countPending,
 };
 
 export const metadataMachine: StateMachine = { commands, queries, bucketGuard };

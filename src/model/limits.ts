@@ -103,6 +103,8 @@ export const LIMITS = {
   readingGraceMs: 10 * MINUTE,
   readerRevalidateMs: 5 * MINUTE,
   sweepAfterMs: 24 * HOUR,
+  /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
+  strayAfterMs: 27 * HOUR,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
@@ -119,6 +121,10 @@ assert(LIMITS.requestAgeMaxMs < LIMITS.linkIdAgeMaxMs, 'a request ends before it
 assert(
   LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
   'readers re-validate within the reading grace (R33)',
+);
+assert(
+  LIMITS.strayAfterMs > LIMITS.sweepAfterMs && LIMITS.strayAfterMs > LIMITS.blobIdAgeMaxMs,
+  'what the sweep may still take is no damage (R32)',
 );
 assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
 assert(

@@ -1,5 +1,5 @@
 // The queries of the metadata shards and their results, as plain data: they read committed state and change nothing.
-// How they are asked is in metadata.ts.
+// How they are asked is in metadata.ts. Those of a full comparison are in metadata-checks.ts.
 import type {
   AccountId,
   BlobId,
@@ -28,6 +28,7 @@ import type {
   VersionSummary,
   WrappedKek,
 } from '../model/version.ts';
+import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink } from './metadata-commands.ts';
 
 export interface ListObjectsQuery {
@@ -94,7 +95,7 @@ export interface FoundVersion {
 /** A part without where its bytes are. */
 export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
 
-export interface QueryTable {
+export interface QueryTable extends CheckQueries {
   'get-access-key': {
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };

@@ -17,6 +17,7 @@ import type {
   StateReader,
 } from '../ports/state-machine.ts';
 import type { BucketRows } from './bucket-rows.ts';
+import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
@@ -37,6 +38,9 @@ const READ_ROUNDS_MAX = 1000;
 const FORGET_COUNT_MAX = 500;
 /** An idle shard writes its time this often: ids are minted from it, claims are settled by it (R24, R30). */
 const IDLE_TIME_KEPT_MS = 10 * 60_000;
+
+/** Beside the state machine's. */
+const ENGINE_QUERIES: StateMachine['queries'] = { 'check-outcomes': checkOutcomes };
 
 const BUSY: Reply<never> = { kind: 'busy' };
 const UNKNOWN: Reply<never> = { kind: 'unknown' };
@@ -122,7 +126,10 @@ export class Shard {
   async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     if (this.#status !== 'open') return UNKNOWN;
     const { machine, log, bucketRows, state, shard, shardCount } = this.#parts;
-    const spec: QuerySpec<never, unknown> = must(machine.queries[name], `unknown query ${name}`);
+    const spec: QuerySpec<never, unknown> = must(
+      machine.queries[name] ?? ENGINE_QUERIES[name],
+      `unknown query ${name}`,
+    );
     const { timeMs } = log.committed;
     const { bucket } = envelope;
     if (bucket !== undefined) {

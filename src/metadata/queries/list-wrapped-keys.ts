@@ -1,11 +1,11 @@
 // Every key of the shard that a master key wraps, page by page, for its rotation. Keys wrapped by a customer's key are
 // not among them.
-import { concatBytes, utf8 } from '../../lib/bytes.ts';
+import { concatBytes } from '../../lib/bytes.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine.ts';
-import { readVersionPosition, TABLES } from '../keyspace.ts';
+import { TABLES } from '../keyspace.ts';
 import { SECTION, type Section, wrappedIn, wrappedKeyName } from '../wrapped-keys.ts';
-import { createVersionWalk, type WalkBound } from './version-walk.ts';
+import { createVersionWalk, walkBehind } from './version-walk.ts';
 
 type Result = ResultOf<'list-wrapped-keys'>;
 
@@ -59,7 +59,7 @@ async function scanTable(table: TableRef, { after, limit, state }: ScanOptions):
 
 async function scanVersions({ after, limit, state }: ScanOptions): Promise<Scanned[]> {
   const to = { plain: TABLE_END, escaped: TABLE_END };
-  const walk = createVersionWalk({ state, from: walkFrom(after), to, firstChunk: limit });
+  const walk = createVersionWalk({ state, from: walkBehind(after), to, firstChunk: limit });
   const scanned: Scanned[] = [];
   try {
     while (scanned.length < limit && (walk.peek() !== undefined || (await walk.fill()))) {
@@ -72,11 +72,4 @@ async function scanVersions({ after, limit, state }: ScanOptions): Promise<Scann
     walk.close();
   }
   return scanned;
-}
-
-function walkFrom(after: Uint8Array | undefined): WalkBound {
-  if (!after?.length) return { plain: new Uint8Array(0), escaped: new Uint8Array(0) };
-  const { key } = readVersionPosition(after);
-  const plain = concatBytes(after.subarray(0, 8), utf8(key));
-  return { plain, escaped: concatBytes(after, Uint8Array.of(0)) };
 }

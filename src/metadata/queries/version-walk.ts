@@ -1,10 +1,10 @@
 // All versions in the order of key and age, wherever each of them lies: the latest ones, the markers and the others are
 // merged under one cursor, so every version that is there at that moment is met exactly once.
 import { must } from '../../lib/assert.ts';
-import { compareBytes, concatBytes } from '../../lib/bytes.ts';
+import { compareBytes, concatBytes, EMPTY_BYTES, utf8 } from '../../lib/bytes.ts';
 import { decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { Row, StateReader } from '../../ports/state-machine.ts';
-import { REGION, type Region, TABLES, versionPosition } from '../keyspace.ts';
+import { REGION, type Region, readVersionPosition, TABLES, versionPosition } from '../keyspace.ts';
 import { createRowScan, type RowScan } from './row-scan.ts';
 
 export interface WalkedVersion {
@@ -39,7 +39,7 @@ interface Source {
 
 /** From `from` (inclusive; `escaped` may be any position) to `to` (exclusive). Close it. */
 export function createVersionWalk(options: {
-  state: StateReader;
+  state: Pick<StateReader, 'cursor'>;
   from: WalkBound;
   to: WalkBound;
   firstChunk: number;
@@ -103,6 +103,14 @@ export function createVersionWalk(options: {
     },
     close: () => cursor.close(),
   };
+}
+
+/** Where a walk begins that goes on behind a version; at the start without one. */
+export function walkBehind(position: Uint8Array | undefined): WalkBound {
+  if (!position?.length) return { plain: EMPTY_BYTES, escaped: EMPTY_BYTES };
+  const { key } = readVersionPosition(position);
+  const plain = concatBytes(position.subarray(0, 8), utf8(key));
+  return { plain, escaped: concatBytes(position, Uint8Array.of(0)) };
 }
 
 function inRegion(region: Region, { plain, escaped }: WalkBound): Uint8Array {

@@ -1,0 +1,120 @@
+// Counters against what they count, at one moment. The caller has counted versions bucket by bucket while others wrote;
+// only where that differs from the counter is the bucket counted anew here, under the view that shows the counter.
+import { concatBytes, EMPTY_BYTES, fromHex } from '../../lib/bytes.ts';
+import type { BucketId } from '../../model/names.ts';
+import { accountCodec, bucketCodec, nameCodec } from '../../model/records/rows.ts';
+import { decodeVersionSummary } from '../../model/records/version-record.ts';
+import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
+import type { QuerySpec, Row, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { REGION, TABLES } from '../keyspace.ts';
+import { behind, CheckScan, TABLE_END } from './scan.ts';
+
+/** Read on another thread at once: the process serves requests meanwhile. */
+const ROWS = 1000;
+
+interface Sums {
+  objectCount: number;
+  sizeBytes: number;
+}
+
+export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check-counters'>> = {
+  async run({ counted }, state: StateReader, { shard }) {
+    const view = state.view();
+    try {
+      const scan = new CheckScan(view, shard);
+      const byBucket = new Map(counted.map((usage): [string, Sums] => [usage.bucketId, usage]));
+      const total = await checkBuckets(scan, byBucket);
+      const condemned = await countRows(view, TABLES.condemned);
+      await expectCounters(scan, [
+        [COUNTER.objects, total.objectCount],
+        [COUNTER.bytes, total.sizeBytes],
+        [COUNTER.buckets, total.openCount],
+        [COUNTER.condemned, condemned],
+      ]);
+      if (shard === SYSTEM_SHARD) await checkBucketCounts(scan);
+      return { findings: scan.findings };
+    } finally {
+      view.close();
+    }
+  },
+};
+
+async function checkBuckets(scan: CheckScan, counted: ReadonlyMap<string, Sums>) {
+  const total = { objectCount: 0, sizeBytes: 0, openCount: 0 };
+  for await (const { value } of allRows(scan.view, TABLES.buckets)) {
+    const { bucketId, name, state } = bucketCodec.decode(value);
+    if (state !== 'deleted') total.openCount++;
+    const names = [COUNTER.bucketObjects(bucketId), COUNTER.bucketBytes(bucketId)];
+    const [objects = 0, bytes = 0] = await scan.view.counters(names);
+    let seen = counted.get(bucketId) ?? { objectCount: 0, sizeBytes: 0 };
+    if (seen.objectCount !== objects || seen.sizeBytes !== bytes) seen = await recount(scan.view, bucketId);
+    total.objectCount += seen.objectCount;
+    total.sizeBytes += seen.sizeBytes;
+    if (seen.objectCount !== objects) {
+      scan.found('counter-wrong', { bucket: name, note: `${objects} objects, is ${seen.objectCount}` });
+    }
+    if (seen.sizeBytes !== bytes) {
+      scan.found('counter-wrong', { bucket: name, note: `${bytes} bytes, is ${seen.sizeBytes}` });
+    }
+  }
+  return total;
+}
+
+async function recount(view: StateView, bucketId: BucketId): Promise<Sums> {
+  const sums = { objectCount: 0, sizeBytes: 0 };
+  for (const region of Object.values(REGION)) {
+    const prefix = concatBytes(Uint8Array.of(region), fromHex(bucketId));
+    for await (const { value } of allRows(view, TABLES.objects, prefix)) {
+      const { isDeleteMarker, sizeBytes } = decodeVersionSummary(value);
+      if (!isDeleteMarker) sums.objectCount++;
+      sums.sizeBytes += sizeBytes;
+    }
+  }
+  return sums;
+}
+
+async function expectCounters(scan: CheckScan, wanted: [name: string, value: number][]): Promise<void> {
+  const stored = await scan.view.counters(wanted.map(([name]) => name));
+  for (const [at, [name, value]] of wanted.entries()) {
+    const found = stored[at] ?? 0;
+    if (found !== value) scan.found('counter-wrong', { note: `${found} ${name}, is ${value}` });
+  }
+}
+
+/** How many buckets accounts own: by it their limit is kept. */
+async function checkBucketCounts(scan: CheckScan): Promise<void> {
+  const owned = new Map<string, number>();
+  for await (const { value } of allRows(scan.view, TABLES.names)) {
+    const { owner } = nameCodec.decode(value);
+    owned.set(owner, (owned.get(owner) ?? 0) + 1);
+  }
+  for await (const { value } of allRows(scan.view, TABLES.accounts)) {
+    const { accountId, bucketCount } = accountCodec.decode(value);
+    const count = owned.get(accountId) ?? 0;
+    if (bucketCount === count) continue;
+    scan.found('counter-wrong', { account: accountId, note: `${bucketCount} buckets, is ${count}` });
+  }
+}
+
+async function countRows(view: StateView, table: TableRef): Promise<number> {
+  let count = 0;
+  for await (const _ of allRows(view, table)) count++;
+  return count;
+}
+
+/** Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them. */
+export async function* allRows(
+  view: StateView,
+  table: TableRef,
+  prefix: Uint8Array = EMPTY_BYTES,
+): AsyncGenerator<Row> {
+  const lt = concatBytes(prefix, TABLE_END);
+  for (let gte = prefix; ; ) {
+    const rows = await view.range({ table, gte, lt, limit: ROWS });
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS) return;
+    gte = behind(last.key);
+  }
+}

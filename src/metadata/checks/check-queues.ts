@@ -1,0 +1,82 @@
+// What fsck asks of blobs that no link holds, of single links, of bodies, and of what waits for its turn.
+import { fromHex, toHex } from '../../lib/bytes.ts';
+import type { Pending, PendingKind } from '../../model/findings.ts';
+import type { BlobId } from '../../model/names.ts';
+import { blobCodec, linkCodec } from '../../model/records/rows.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
+import { readU48 } from '../key-parts.ts';
+import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
+import { allRows } from './check-counters.ts';
+import { behind, TABLE_END } from './scan.ts';
+
+export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
+  async run({ blobIds }, state) {
+    const view = state.view();
+    try {
+      const unlinked = new Set<BlobId>();
+      for (const blobId of blobIds) if (await isUnlinked(view, blobId)) unlinked.add(blobId);
+      if (unlinked.size > 0) {
+        for await (const { key } of allRows(view, TABLES.endedLinks)) {
+          unlinked.delete(toHex(key.subarray(6, 22)) as BlobId);
+        }
+      }
+      return { blobIds: [...unlinked] };
+    } finally {
+      view.close();
+    }
+  },
+};
+
+async function isUnlinked(view: StateView, blobId: BlobId): Promise<boolean> {
+  const [row, foreign] = await view.rows([blobRow(blobId), foreignRow(blobId)]);
+  const isLive = row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;
+  if (!isLive && foreign === undefined) return false;
+  return (await view.range(linkRange(blobId, 1))).length === 0;
+}
+
+export const getLinks: QuerySpec<QueryOf<'get-links'>, ResultOf<'get-links'>> = {
+  async run({ links }, state) {
+    const rows = await state.rows(links.map(({ blobId, linkId }) => linkRow(blobId, linkId)));
+    return { links: rows.map((row) => (row === undefined ? null : linkCodec.decode(row))) };
+  },
+};
+
+export const listBodies: QuerySpec<QueryOf<'list-bodies'>, ResultOf<'list-bodies'>> = {
+  async run({ after, limit, withSizes }, state) {
+    const gte = behind(after && fromHex(after));
+    const range = { table: TABLES.bodies, gte, lt: TABLE_END, limit, keysOnly: !withSizes };
+    const bodies = (await state.range(range)).map(({ key, value }) => ({
+      blobId: toHex(key) as BlobId,
+      ...(withSizes && { sizeBytes: value.length }),
+    }));
+    return { bodies };
+  },
+};
+
+/** Each with time at the start of its keys. */
+const QUEUES: Readonly<Partial<Record<PendingKind, TableRef>>> = {
+  'ended-link': TABLES.endedLinks,
+  'ended-upload': TABLES.endedUploads,
+  'condemned-blob': TABLES.condemned,
+  'pending-claim': TABLES.pendingClaims,
+  outbox: TABLES.outbox,
+};
+
+export const countPending: QuerySpec<QueryOf<'count-pending'>, ResultOf<'count-pending'>> = {
+  async run(_query, state) {
+    const view = state.view();
+    const pending: Pending[] = [];
+    try {
+      for (const [kind, table] of Object.entries(QUEUES) as [PendingKind, TableRef][]) {
+        let count = 0;
+        let oldestAtMs = 0;
+        for await (const { key } of allRows(view, table)) if (count++ === 0) oldestAtMs = readU48(key);
+        if (count > 0) pending.push({ kind, count, oldestAtMs });
+      }
+      return { pending };
+    } finally {
+      view.close();
+    }
+  },
+};

@@ -1,0 +1,81 @@
+// Versions as fsck sees them: where they lie, their order, their index, their manifest, and what they add to counters.
+
+import type { FindingPlace } from '../../model/findings.ts';
+import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
+import type { VersionRecord } from '../../model/version.ts';
+import { readU48 } from '../key-parts.ts';
+import {
+  currentRow,
+  markerRow,
+  readVersionIdKey,
+  readVersionPosition,
+  versionIdRow,
+  versionRange,
+  versionRow,
+} from '../keyspace.ts';
+
+import type { WalkedVersion } from '../queries/version-walk.ts';
+import { checkManifest } from './check-manifest.ts';
+import type { CheckScan, RowCheck } from './scan.ts';
+
+type Position = ReturnType<typeof readVersionPosition>;
+
+export async function checkVersion({ position, value, isLatest }: WalkedVersion, scan: CheckScan) {
+  const at = readVersionPosition(position);
+  const { bucketId, key } = at;
+  const version = decodeVersion(value);
+  const { sizeBytes, manifest } = version;
+  const bucket = await scan.bucket(bucketId);
+  const place = { bucket: bucket?.name ?? bucketId, key, version: version.versionId };
+  if (bucket === undefined || bucket.state === 'deleted') scan.found('bucket-missing', place);
+  if (isLatest) await checkLatest(scan, { at, version, place });
+  else await checkOlder(scan, { at, version, place });
+  await checkManifest(scan, { sizeBytes, manifest, place });
+  const usage = scan.facts.usage.at(-1);
+  const objectCount = version.isDeleteMarker ? 0 : 1;
+  if (usage?.bucketId !== bucketId) scan.facts.usage.push({ bucketId, objectCount, sizeBytes });
+  else {
+    usage.objectCount += objectCount;
+    usage.sizeBytes += sizeBytes;
+  }
+}
+
+interface Checked {
+  at: Position;
+  version: VersionRecord;
+  place: FindingPlace;
+}
+
+async function checkLatest(scan: CheckScan, { at, version, place }: Checked): Promise<void> {
+  const { bucketId, key } = at;
+  const [current, marker] = await scan.view.rows([currentRow(bucketId, key), markerRow(bucketId, key)]);
+  if (current !== undefined && marker !== undefined) scan.found('two-latest', place);
+  else if (version.isDeleteMarker !== (marker !== undefined)) scan.found('version-misplaced', place);
+  const [older] = await scan.view.range(versionRange({ bucketId, key, limit: 1 }));
+  if (older !== undefined && decodeVersionSummary(older.value).order >= version.order) {
+    scan.found('order-wrong', place);
+  }
+}
+
+async function checkOlder(scan: CheckScan, { at, version, place }: Checked): Promise<void> {
+  const { bucketId, key, order } = at;
+  if (version.order !== order) {
+    scan.found('broken-row', { ...place, table: 'objects', note: `order ${version.order} under ${order}` });
+  }
+  const rows = [
+    currentRow(bucketId, key),
+    markerRow(bucketId, key),
+    versionIdRow(bucketId, key, version.versionId),
+  ];
+  const [current, marker, index] = await scan.view.rows(rows);
+  if (current === undefined && marker === undefined) scan.found('no-latest', place);
+  if (index === undefined || readU48(index) !== order) scan.found('index-missing', place);
+}
+
+export const checkVersionId: RowCheck = async (row, scan) => {
+  const { bucketId, key, versionId } = readVersionIdKey(row.key);
+  const found = await scan.row(versionRow(bucketId, key, readU48(row.value)));
+  if (found !== undefined && decodeVersion(found).versionId === versionId) return;
+  const bucket = (await scan.bucket(bucketId))?.name ?? bucketId;
+  scan.found('index-stray', { bucket, key, version: versionId, table: 'versionIds' });
+};

@@ -1,0 +1,104 @@
+// What every check of a row is given, and gathers into: a view of the shard at one moment, findings, and facts for
+// comparisons with what is elsewhere.
+import { concatBytes, EMPTY_BYTES, fromHex } from '../../lib/bytes.ts';
+import type { FindingKind, FindingPlace } from '../../model/findings.ts';
+import { type BucketId, homeShardOf } from '../../model/names.ts';
+import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
+import type { BlobLayout } from '../../model/version.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
+import type { CheckFacts } from '../../ports/metadata-checks.ts';
+import type { Row, RowAddress, StateView } from '../../ports/state-machine.ts';
+import { blobRow, bucketRow, foreignRow, linkRow } from '../keyspace.ts';
+import type { LinkName } from '../links.ts';
+
+/** Looks at one row and at all that must agree with it in the same view. */
+export type RowCheck = (row: Row, scan: CheckScan) => Promise<void>;
+
+export class CheckScan {
+  readonly view: StateView;
+  readonly shard: number;
+  readonly findings: ResultOf<'check-rows'>['findings'] = [];
+  readonly facts: Omit<CheckFacts, 'uses' | 'ownLinks'> = {
+    ...{ claims: [], blobs: [], foreign: [], unlinked: [], usage: [], buckets: [], names: [] },
+  };
+  readonly #uses: Uint8Array[] = [];
+  readonly #ownLinks: Uint8Array[] = [];
+  readonly #buckets = new Map<BucketId, BucketRecord | undefined>();
+
+  constructor(view: StateView, shard: number) {
+    this.view = view;
+    this.shard = shard;
+  }
+
+  found(kind: FindingKind, place: FindingPlace): void {
+    this.findings.push({ kind, shard: this.shard, ...place });
+  }
+
+  async row(address: RowAddress): Promise<Uint8Array | undefined> {
+    const [row] = await this.view.rows([address]);
+    return row;
+  }
+
+  /** Finds `kind` unless the row is there. */
+  async expectRow(address: RowAddress, kind: FindingKind, place: FindingPlace): Promise<void> {
+    if ((await this.row(address)) === undefined) this.found(kind, place);
+  }
+
+  async bucket(bucketId: BucketId): Promise<BucketRecord | undefined> {
+    if (!this.#buckets.has(bucketId)) {
+      const row = await this.row(bucketRow(bucketId));
+      this.#buckets.set(bucketId, row && bucketCodec.decode(row));
+    }
+    return this.#buckets.get(bucketId);
+  }
+
+  addOwnLink(name: LinkName): void {
+    this.#ownLinks.push(linkBytes(name));
+  }
+
+  /** A link that a version, part or manifest holds, and the data behind it. */
+  async checkUse(use: LinkName & { layout: BlobShape }, place: FindingPlace): Promise<void> {
+    this.#uses.push(linkBytes(use));
+    const { blobId, linkId, layout } = use;
+    const where = { ...place, blob: blobId, link: linkId };
+    await this.expectRow(linkRow(blobId, linkId), 'link-missing', where);
+    const isHome = homeShardOf(blobId) === this.shard;
+    const row = await this.row(isHome ? blobRow(blobId) : foreignRow(blobId));
+    if (row === undefined) {
+      this.found(isHome ? 'blob-missing' : 'claim-missing', where);
+      return;
+    }
+    const blob = isHome ? blobCodec.decode(row) : foreignCodec.decode(row).layout;
+    if ('condemnedAtMs' in blob && blob.condemnedAtMs !== undefined) this.found('blob-condemned', where);
+    const [wanted, stored] = [shapeText(layout), shapeText(blob)];
+    if (wanted !== stored) this.found('layout-differs', { ...where, note: `${wanted}, is ${stored}` });
+  }
+
+  result(): Pick<ResultOf<'check-rows'>, 'findings' | 'facts'> {
+    const facts = {
+      ...this.facts,
+      uses: concatBytes(...this.#uses),
+      ownLinks: concatBytes(...this.#ownLinks),
+    };
+    return { findings: this.findings, facts };
+  }
+}
+
+/** `chunkSizeBytes` of a manifest means nothing. */
+export type BlobShape = Pick<BlobLayout, 'sizeBytes'> & Partial<BlobLayout> & { kind: 'data' | 'manifest' };
+
+export function shapeText({ kind, sizeBytes, storage, chunkSizeBytes }: BlobShape): string {
+  if (kind === 'manifest') return `manifest of ${sizeBytes}`;
+  return `${storage} of ${sizeBytes} by ${chunkSizeBytes}`;
+}
+
+function linkBytes({ blobId, linkId }: LinkName): Uint8Array {
+  return fromHex(blobId + linkId);
+}
+
+/** Behind every key that a table has. */
+export const TABLE_END = new Uint8Array(64).fill(0xff);
+
+export function behind(after: Uint8Array | undefined): Uint8Array {
+  return after === undefined ? EMPTY_BYTES : concatBytes(after, Uint8Array.of(0));
+}

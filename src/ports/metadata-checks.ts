@@ -1,0 +1,103 @@
+// The queries of a full comparison (`holdfast fsck`): each looks at a page of rows and at all that must agree with them
+// within the shard, at one moment, so that nothing under way can look like damage. What lies elsewhere (other shards,
+// chunks, bodies) comes back as facts, for whoever asks to compare.
+import type { Finding, Pending } from '../model/findings.ts';
+import type { BlobId, BucketId, BucketName, LinkId } from '../model/names.ts';
+import type {
+  BlobRecord,
+  BucketRecord,
+  ForeignRecord,
+  LinkRecord,
+  NameRecord,
+} from '../model/records/rows.ts';
+
+/** The tables of a shard by the names of metadata/keyspace.ts. */
+export type CheckedTable =
+  | 'objects'
+  | 'versionIds'
+  | 'buckets'
+  | 'deletedBuckets'
+  | 'uploads'
+  | 'uploadTimes'
+  | 'parts'
+  | 'completedUploads'
+  | 'completedTimes'
+  | 'endedUploads'
+  | 'blobs'
+  | 'links'
+  | 'foreign'
+  | 'manifestPages'
+  | 'endedLinks'
+  | 'condemned'
+  | 'pendingClaims'
+  | 'outbox'
+  | 'names'
+  | 'accounts'
+  | 'accountNames'
+  | 'accountEmails'
+  | 'canonicalIds'
+  | 'accessKeys'
+  | 'accountAccessKeys'
+  | 'accountBuckets';
+
+export interface BucketUsage {
+  bucketId: BucketId;
+  objectCount: number;
+  sizeBytes: number;
+}
+
+export interface ClaimFact extends LinkRecord {
+  blobId: BlobId;
+  linkId: LinkId;
+}
+
+export interface BlobFact {
+  blobId: BlobId;
+  blob: Pick<BlobRecord, 'kind' | 'sizeBytes' | 'storage' | 'chunkSizeBytes' | 'condemnedAtMs'>;
+}
+
+export interface ForeignFact extends ForeignRecord {
+  blobId: BlobId;
+}
+
+/** What a page of rows says that must agree with something outside of the shard's rows. */
+export interface CheckFacts {
+  /** Links that the rows hold, 32 bytes each: blob | link. */
+  uses: Uint8Array;
+  /** Links of this shard's own versions and parts, in the same form and in order. */
+  ownLinks: Uint8Array;
+  /** Links of other shards. */
+  claims: ClaimFact[];
+  blobs: BlobFact[];
+  foreign: ForeignFact[];
+  /** Blobs and foreign rows that no link holds at that moment: an ended one may wait for its turn. */
+  unlinked: BlobId[];
+  usage: BucketUsage[];
+  buckets: BucketRecord[];
+  names: { name: BucketName; record: NameRecord }[];
+}
+
+export interface CheckQueries {
+  /** `next` is absent at the end of the table. */
+  'check-rows': {
+    query: { table: CheckedTable; after?: Uint8Array; limit: number };
+    result: { findings: Finding[]; facts: CheckFacts; rowCount: number; next?: Uint8Array };
+  };
+  /** Of these, what is there without any link, and without an ended link that waits for its turn. */
+  'check-unlinked': { query: { blobIds: BlobId[] }; result: { blobIds: BlobId[] } };
+  /** Compares counters with `counted`, and counts anew at one moment where they differ: rows may have changed since. */
+  'check-counters': { query: { counted: BucketUsage[] }; result: { findings: Finding[] } };
+  /** Outcomes kept for retries, and the index by which they are forgotten (R18). The engine's own. */
+  'check-outcomes': { query: Record<never, never>; result: { findings: Finding[] } };
+  'get-links': {
+    query: { links: { blobId: BlobId; linkId: LinkId }[] };
+    result: { links: (LinkRecord | null)[] };
+  };
+  /** Bodies in the order of their blobs. `sizeBytes` only where asked for: it takes reading them. */
+  'list-bodies': {
+    query: { after?: BlobId; limit: number; withSizes: boolean };
+    result: { bodies: { blobId: BlobId; sizeBytes?: number }[] };
+  };
+  /** What waits in the shard's queues. */
+  'count-pending': { query: Record<never, never>; result: { pending: Pending[] } };
+}

@@ -1,0 +1,58 @@
+// The engine's own part of a full comparison: outcomes kept for retries, and the index by which they are forgotten (R18).
+import { fromUtf8, toHex } from '../lib/bytes.ts';
+import type { Finding } from '../model/findings.ts';
+import type { ResultOf } from '../ports/metadata.ts';
+import type { QuerySpec, Row, StateView, TableRef } from '../ports/state-machine.ts';
+import { ENGINE_TABLES } from './row-keys.ts';
+
+const MINUTE_BYTES = 4;
+/** Read on another thread at once: the process serves requests meanwhile. */
+const ROWS = 1000;
+const TABLE_END = new Uint8Array(64).fill(0xff);
+
+/** Every index row leads to an outcome; as many outcomes as index rows, so that each will be forgotten. */
+export const checkOutcomes: QuerySpec<object, ResultOf<'check-outcomes'>> = {
+  async run(_query, state, { shard }) {
+    const view = state.view();
+    const findings: Finding[] = [];
+    try {
+      let indexCount = 0;
+      for await (const { key } of allRows(view, ENGINE_TABLES.requestTimes)) {
+        indexCount++;
+        const id = key.subarray(MINUTE_BYTES);
+        const [outcome] = await view.rows([{ table: ENGINE_TABLES.requests, key: id }]);
+        if (outcome !== undefined) continue;
+        findings.push({
+          kind: 'index-stray',
+          shard,
+          table: 'requestTimes',
+          note: fromUtf8(id) || toHex(key),
+        });
+      }
+      let outcomeCount = 0;
+      for await (const _ of allRows(view, ENGINE_TABLES.requests)) outcomeCount++;
+      const missingCount = outcomeCount + findings.length - indexCount;
+      if (missingCount > 0) {
+        findings.push({
+          kind: 'index-missing',
+          shard,
+          table: 'requests',
+          note: `of ${missingCount} outcomes`,
+        });
+      }
+      return { findings };
+    } finally {
+      view.close();
+    }
+  },
+};
+
+async function* allRows(view: StateView, table: TableRef): AsyncGenerator<Row> {
+  for (let gte = new Uint8Array(0); ; ) {
+    const rows = await view.range({ table, gte, lt: TABLE_END, limit: ROWS });
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS) return;
+    gte = Uint8Array.from([...last.key, 0]);
+  }
+}
