@@ -76,5 +76,5 @@ try {
 } catch (error) {
   if (!(error instanceof Refusal)) throw error;
   for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${line}\n`);
-  process.exit(1);
+  process.exit(error.exitCode);
 }

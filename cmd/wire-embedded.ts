@@ -1,5 +1,6 @@
 // How the parts of the embedded form are put together: every role in one process over one data folder.
 import { createAccounts } from '../src/accounts/accounts.ts';
+import { createFsck } from '../src/fsck/fsck.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createBackground } from './background.ts';
@@ -29,7 +30,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
       failure.resolve(error);
     },
   });
-  const { folder, keyring, metadata, root, isFirstStart, timeJumps } = stores;
+  const { folder, keyring, metadata, chunks, root, isFirstStart, timeJumps } = stores;
   const objects = openObjects(surroundings, stores, buffers);
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
@@ -38,6 +39,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
   const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
     gateway.oldestRequestMs(),
   );
+  const fsck = createFsck({ metadata, chunks, clock, log });
   const reports = createReports(surroundings, { ...stores, rotation, accounts });
   let endpoint = '';
   const readStatus = () => reports.readStatus(endpoint);
@@ -47,10 +49,11 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
     isReady: () => state.isReady,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
-      answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus }, request),
+      answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus, fsck }, request),
   });
   runner.start();
   closing.defer(() => runner.stop());
+  closing.defer(() => fsck.stop());
   const port = await startListening(gateway, config);
   closing.defer(() => {
     state.isReady = false;

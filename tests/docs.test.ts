@@ -8,6 +8,7 @@ import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import type { OperationMatch, OperationRow } from '../src/gateway/s3/operation.ts';
 import { OPERATIONS } from '../src/gateway/s3/registry.ts';
 import { ERRORS, type ErrorSpec } from '../src/model/errors.ts';
+import { FINDINGS, PENDING } from '../src/model/findings.ts';
 
 const page = (name: string) => join(import.meta.dirname, '..', 'docs', name);
 const code = (text: string) => `\`${text}\``;
@@ -109,4 +110,63 @@ function describeOperation(row: OperationRow<never>): string {
 test('docs/s3.md lists the operations of the registry', async () => {
   const rows = OPERATIONS.toSorted((a, b) => (a.name < b.name ? -1 : 1)).map(describeOperation);
   await expect(S3_HEAD + rows.join('\n')).toMatchFileSnapshot(page('s3.md'));
+});
+
+const FSCK_HEAD = `# holdfast fsck
+
+\`holdfast fsck\` compares everything that is stored with everything that leads to it, and names each thing that does not
+agree. The server goes on serving. It mends nothing: what crashes leave behind is freed by the background jobs without its
+help, so what it finds is damage (of a disk, or of a bug), and damage is looked at before anything is written over it.
+
+\`\`\`
+holdfast fsck                 # rows, links, claims, counters, indexes; that bodies and chunks are there, with their sizes
+holdfast fsck --read-data     # every chunk is read and its checksum verified, every small body is read and measured
+holdfast fsck --json
+\`\`\`
+
+The exit code is 0 when all agrees, 1 when something was found, 2 when it could not be said (no server, a shard without an
+answer, ended early). Each finding is one line: its kind, then where, as \`name=value\`. The first 10,000 are named, all are
+counted.
+
+## What it proves
+
+- Every version, part and manifest page has a link on each blob that it uses, and every link has one of them that uses it.
+- Every linked blob is there, is not on its way out, and is laid out as its users see it; every blob has a link, or waits
+  to be released. Copies across shards: the claim in the home and the row in the other shard agree, both ways.
+- Every blob has its body, or chunks 0 to n - 1 of the right sizes and no other; every body and chunk has its blob.
+- Every key has one latest version, newer than all others; indexes and queues lead to what is there, both ways.
+- Objects and bytes of buckets and shards, buckets of accounts and shards, chunks and their bytes are counted right.
+- Every open bucket has its name, every name its bucket.
+
+What it does not prove: that bodies can be decrypted (keys of customers are not here; the tag of every piece is checked
+when it is read by a client), and that what was acknowledged is what is stored (a lost version leaves nothing behind).
+
+## Work under way
+
+Rows of one shard are looked at by pages, each with all that must agree with it under one view of one moment, so a change
+is seen whole or not at all. What lies apart (other shards, bodies, chunks) is read at other moments: what does not agree
+is looked at again, in the order in which work under way would explain it, and only what persists is found. Work that waits
+for its turn is counted apart, with the age of the oldest.
+
+## What it costs
+
+Each row is read once, with two to six look-ups beside; versions once more for each 500,000 links of a shard, which are the
+only thing that is held in memory (16 MiB). Chunks cost a row of their index each, with \`--read-data\` all their bytes. A
+bucket whose counter has changed meanwhile is counted once more at one moment. It rests twice as long as it works, so clients
+have two thirds of the time of the thread that serves them at least. One runs at a time, and ends when the command that
+asked for it does.
+
+`;
+
+test('docs/fsck.md lists what may be found', async () => {
+  const rowsOf = (kinds: Readonly<Record<string, string>>) =>
+    Object.entries(kinds).map(([kind, meaning]) => `| ${code(kind)} | ${meaning} |`);
+  const text = [
+    `${FSCK_HEAD}## What may be found\n\n| Kind | Meaning |\n|---|---|`,
+    ...rowsOf(FINDINGS),
+    '\n## What may be on its way\n\n| Kind | Meaning |\n|---|---|',
+    ...rowsOf(PENDING),
+    '',
+  ].join('\n');
+  await expect(text).toMatchFileSnapshot(page('fsck.md'));
 });

@@ -13,9 +13,23 @@ export function addClientCommands(program: Command, context: CliContext): void {
   ).action(async (options: ConnectOptions) =>
     (await import('./clock-command.ts')).acceptClock(context, options),
   );
+  addFsckCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
   );
+}
+
+/** Exits with 0 when all agrees, 1 when something was found, 2 when it could not be said. */
+function addFsckCommand(program: Command, context: CliContext): void {
+  const description = 'compare all that is stored with all that leads to it, while the server runs';
+  withConnection(program.command('fsck').description(description))
+    .option('--read-data', 'read every chunk and every small body, too')
+    .action(async (options) => {
+      const stopped = new AbortController();
+      process.once('SIGINT', () => stopped.abort());
+      const { runFsck } = await import('./fsck-command.ts');
+      process.exitCode = await runFsck(context, { ...options, signal: stopped.signal });
+    });
 }
 
 function addAccountCommands(program: Command, context: CliContext): void {

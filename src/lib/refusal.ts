@@ -1,7 +1,13 @@
 // The error of a program that will not go on, for a reason that the person who started it can mend.
 // Not for requests: those end in AppError.
 
-/** Its message is all there is to say: printed as it is, without a stack, and the program exits with 1. */
+/** Its message is all there is to say: printed as it is, without a stack, and the program exits with `exitCode`. */
 export class Refusal extends Error {
   override name = 'Refusal';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }

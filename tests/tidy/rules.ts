@@ -27,6 +27,7 @@ const CORE = [
   'src/identity',
   'src/accounts',
   'src/delivery',
+  'src/fsck',
 ];
 
 /** Who may import whom: the layers, from the bottom. */

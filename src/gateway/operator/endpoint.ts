@@ -1,6 +1,7 @@
 // One row per call of the operator API, from which routing and answers are derived. Like S3's operation rows, but for
 // a small JSON protocol of our own; the two share no type on purpose (style 1.4).
 import type { Accounts } from '../../accounts/accounts.ts';
+import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';
 import { AppError } from '../../model/errors.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
@@ -20,6 +21,7 @@ export interface EndpointContext {
   readonly wakeRotation: () => void;
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
+  readonly fsck: Omit<Fsck, 'stop'>;
 }
 
 /** `json` absent: no body. */
@@ -47,8 +49,8 @@ export function defineEndpoint<Input>(row: EndpointRow<Input>): Endpoint {
   return { name, method, path, answer: async (context, request) => row.run(context, row.parse(request)) };
 }
 
-type FieldKind = 'string' | 'number';
-type ValueOfKind<K extends FieldKind> = K extends 'string' ? string : number;
+type FieldKind = 'string' | 'number' | 'boolean';
+type ValueOfKind<K extends FieldKind> = K extends 'string' ? string : K extends 'number' ? number : boolean;
 
 /**
  * The fields of a body by name and kind, `!` for those that must be there. Unknown ones and wrong kinds are refused

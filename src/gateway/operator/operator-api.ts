@@ -11,6 +11,7 @@ import {
   listAccounts,
 } from './endpoints/accounts.ts';
 import { acceptClock } from './endpoints/clock.ts';
+import { beginFsck, cancelFsck, getFsck } from './endpoints/fsck.ts';
 import { getKeys, rotateKeys } from './endpoints/keys.ts';
 import { getStatus } from './endpoints/status.ts';
 
@@ -29,6 +30,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
   rotateKeys,
   acceptClock,
   getStatus,
+  beginFsck,
+  getFsck,
+  cancelFsck,
 ];
 
 export interface OperatorRequest {

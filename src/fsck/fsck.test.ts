@@ -1,0 +1,137 @@
+// Every kind of damage, planted beneath sound shards, is found and named; and what only waits for its turn is not.
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { DATA_DAMAGES } from '../../tests/support/fsck-data-damages.ts';
+import { ROW_DAMAGES } from '../../tests/support/fsck-row-damages.ts';
+import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
+import { CHUNK_BYTES } from '../../tests/support/object-world.ts';
+import { linkRow, TABLES } from '../metadata/keyspace.ts';
+import { FINDINGS } from '../model/findings.ts';
+import { linkCodec } from '../model/records/rows.ts';
+import type { MetadataPort } from '../ports/metadata.ts';
+import { dataKey } from '../storage/keyspace.ts';
+import { COMPARED_TABLES, compareAll } from './compare-all.ts';
+import { compareLinks } from './compare-links.ts';
+import { createFsck } from './fsck.ts';
+import { FsckRun } from './run.ts';
+
+const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES];
+
+let world: FsckWorld;
+beforeAll(async () => {
+  world = await openFsckWorld();
+});
+afterEach(() => world.mend());
+
+test('what is sound is clean, and what is under way is told apart', async () => {
+  const { findings, pending, run } = await world.fsck({ readData: true });
+  expect(findings).toEqual([]);
+  expect(pending).toEqual(['condemned-blob 1', 'pending-claim 4']);
+  expect(run.progress).toMatchObject({ chunkCount: 22, bodyCount: 6 });
+  expect(run.progress.readBytes).toBeGreaterThan(21 * CHUNK_BYTES);
+});
+
+describe('damage', () => {
+  test.each(DAMAGES)('%s', async (_, counts, plant) => {
+    const places = await plant(world);
+    const { findings, run } = await world.fsck({ readData: true });
+    expect(Object.fromEntries(run.counts), JSON.stringify(findings, undefined, 2)).toEqual(counts);
+    for (const [kind, place] of places) {
+      expect(findings).toContainEqual(expect.objectContaining({ kind, ...place }));
+    }
+  });
+});
+
+test('no kind is without its damage', () => {
+  const planted = DAMAGES.flatMap(([, counts]) => Object.keys(counts));
+  expect([...new Set(planted)].sort()).toEqual(Object.keys(FINDINGS).sort());
+});
+
+test('a young chunk that nothing leads to is work under way', async () => {
+  const id = { blobId: world.newBlobId(3600_000), index: 0 };
+  await world.chunks.put(id, Uint8Array.of(1));
+  const { findings, pending } = await world.fsck();
+  expect(findings).toEqual([]);
+  expect(pending).toContain('unlinked-chunk 1');
+  await world.chunks.drop([id], { shard: 0, incarnation: 1, epoch: 1 });
+});
+
+test('without reading data a flipped bit stays unseen', async () => {
+  const { use } = await world.seen('chunked', 1);
+  await world.plantChunk('data', dataKey({ blobId: use.blobId, index: 0 }), new Uint8Array(CHUNK_BYTES + 32));
+  expect((await world.fsck()).findings).toEqual([]);
+  expect((await world.fsck({ readData: true })).findings).toHaveLength(1);
+});
+
+test('links are compared in windows of any size', async () => {
+  const { use } = await world.seen('chunked', 2);
+  const link = world.metadata.newLinkId();
+  await world.plant(linkRow(use.blobId, link), linkCodec.encode({ state: 'own', shard: 2 }), 2);
+  const { run } = await world.fsck();
+  const before = run.findings.length;
+  const usage = await compareLinks(run, 2, 1);
+  expect(run.findings.slice(before)).toEqual([{ kind: 'link-stray', shard: 2, blob: use.blobId, link }]);
+  expect(usage).toMatchObject([{ objectCount: 5 }]);
+});
+
+describe('one at a time', () => {
+  /** A comparison that stands still in its first query, until it is let go or cancelled. */
+  function stalled() {
+    const { clock, shards } = world.metadata;
+    const gate = Promise.withResolvers<void>();
+    const query: MetadataPort['query'] = async (...args) => {
+      await gate.promise;
+      return shards.query(...args);
+    };
+    const events: string[] = [];
+    const note = (_: object, event: string) => void events.push(event);
+    const log = { debug: note, info: note, warn: note, error: note };
+    const metadata = { shardCount: 3, query, execute: shards.execute };
+    return { fsck: createFsck({ metadata, chunks: world.chunks, clock, log }), go: gate.resolve, events };
+  }
+
+  test('a second one is refused while the first runs', async () => {
+    const { fsck, go, events } = stalled();
+    const id = fsck.begin({ readData: false });
+    expect(() => fsck.begin({ readData: false })).toThrow('A comparison is under way.');
+    expect(fsck.look(id, 0)).toMatchObject({ state: 'running', findings: [], pending: [] });
+    expect(() => fsck.look(id + 1, 0)).toThrow('There is no such comparison.');
+    go();
+    await expect.poll(() => fsck.look(id, 0).state).toBe('done');
+    expect(fsck.look(id, 0)).toMatchObject({ counts: {}, readData: false });
+    expect(events).toEqual(['fsck-ended']);
+    expect(fsck.begin({ readData: false })).toBe(id + 1);
+    await fsck.stop();
+    expect(fsck.look(id + 1, 0).state).toBe('cancelled');
+  });
+
+  test('it ends when it is cancelled', async () => {
+    const { fsck, go } = stalled();
+    const id = fsck.begin({ readData: false });
+    fsck.cancel(id);
+    go();
+    await expect.poll(() => fsck.look(id, 0).state).toBe('cancelled');
+  });
+
+  test('it ends when nobody looks any more', async () => {
+    const { fsck, go } = stalled();
+    const id = fsck.begin({ readData: false });
+    world.metadata.clock.advance(31_000);
+    go();
+    await expect.poll(() => fsck.look(id, 0).state).toBe('cancelled');
+  });
+});
+
+test('a shard that does not answer: it cannot be said', async () => {
+  const { shards, clock } = world.metadata;
+  const query = async () => ({ kind: 'unknown' }) as const;
+  const metadata = { shardCount: 3, query, execute: shards.execute };
+  const { signal } = new AbortController();
+  const run = new FsckRun({ metadata, chunks: world.chunks, clock }, { readData: false }, signal);
+  await expect(compareAll(run)).rejects.toThrow('shard 0 does not answer (unknown)');
+});
+
+test('every table is compared', () => {
+  const apart = ['bodies', 'ticks'];
+  const tables = Object.keys(TABLES).filter((name) => !apart.includes(name));
+  expect([...COMPARED_TABLES].sort()).toEqual(tables.sort());
+});

@@ -1,0 +1,169 @@
+// One full comparison under way: how it asks, how it rests, what it has found so far. What is compared with what is in
+// the other files of this room. It changes nothing, and asks only through the ports, so shards and chunks may be anywhere.
+import type { Finding, FindingKind, FindingPlace, Pending } from '../model/findings.ts';
+import type { BlobId } from '../model/names.ts';
+import type { ChunkPort } from '../ports/chunks.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata.ts';
+import type { CheckedTable } from '../ports/metadata-checks.ts';
+
+/** Rows of one query: some milliseconds of a shard's thread. */
+const PAGE_ROWS = 100;
+/** Rest after work, as a multiple of the time that it took: clients have the machine most of the time. */
+const REST_SHARE = 2;
+/** Shorter rests are put together, because a timer takes its time, too. */
+const REST_MIN_MS = 5;
+/** Findings kept whole; the others are counted. */
+export const FINDINGS_MAX = 10_000;
+const UNLINKED_BATCH = 1000;
+/** Small bodies come whole. */
+const LOOK_AGAIN_BATCH = 100;
+
+export interface FsckDeps {
+  metadata: MetadataPort;
+  chunks: ChunkPort;
+  clock: ClockPort;
+}
+
+export interface FsckOptions {
+  /** Reads every chunk and every small body as well. */
+  readData: boolean;
+}
+
+export interface FsckProgress {
+  /** What is being compared, for people. */
+  stage: string;
+  rowCount: number;
+  chunkCount: number;
+  bodyCount: number;
+  /** Of chunks that were read. */
+  readBytes: number;
+}
+
+/** The shard's reply was no answer: the comparison cannot go on. */
+export class NoAnswer extends Error {}
+
+export class FsckRun {
+  readonly deps: FsckDeps;
+  readonly options: FsckOptions;
+  readonly signal: AbortSignal;
+  readonly progress: FsckProgress = { stage: '', rowCount: 0, chunkCount: 0, bodyCount: 0, readBytes: 0 };
+  readonly findings: Finding[] = [];
+  readonly counts = new Map<FindingKind, number>();
+  readonly pending = new Map<Pending['kind'], Pending>();
+  readonly #unreadable = new Set<string>();
+  #owedMs = 0;
+
+  constructor(deps: FsckDeps, options: FsckOptions, signal: AbortSignal) {
+    this.deps = deps;
+    this.options = options;
+    this.signal = signal;
+  }
+
+  get shards(): number[] {
+    return Array.from({ length: this.deps.metadata.shardCount }, (_, shard) => shard);
+  }
+
+  found(kind: FindingKind, place: FindingPlace): void {
+    this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
+    if (this.findings.length < FINDINGS_MAX) this.findings.push({ kind, ...place });
+  }
+
+  foundAll(findings: readonly Finding[]): void {
+    for (const { kind, ...place } of findings) this.found(kind, place);
+  }
+
+  addPending({ kind, count, oldestAtMs }: Pending): void {
+    const known = this.pending.get(kind);
+    const sum = { kind, count: count + (known?.count ?? 0), oldestAtMs };
+    this.pending.set(
+      kind,
+      known === undefined ? sum : { ...sum, oldestAtMs: Math.min(known.oldestAtMs, oldestAtMs) },
+    );
+  }
+
+  /** Does one unit of work, resting first for what earlier ones took. Throws when the run is cancelled. */
+  async paced<T>(work: () => Promise<T>): Promise<T> {
+    const { clock } = this.deps;
+    if (this.#owedMs >= REST_MIN_MS) {
+      const restMs = this.#owedMs;
+      this.#owedMs = 0;
+      await clock.sleep(restMs, this.signal);
+    }
+    this.signal.throwIfAborted();
+    const startedAtMs = clock.monotonicMs();
+    try {
+      return await work();
+    } finally {
+      this.#owedMs += REST_SHARE * (clock.monotonicMs() - startedAtMs);
+    }
+  }
+
+  async ask<N extends QueryName>(shard: number, name: N, query: QueryOf<N>): Promise<ResultOf<N>> {
+    return (await this.askReply(shard, name, query)).value;
+  }
+
+  /** With the shard's time. */
+  async askReply<N extends QueryName>(
+    shard: number,
+    name: N,
+    query: QueryOf<N>,
+  ): Promise<Extract<Reply<ResultOf<N>>, { kind: 'done' }>> {
+    const reply = await this.paced(() => this.deps.metadata.query({ shard }, name, query));
+    if (reply.kind !== 'done') throw new NoAnswer(`shard ${shard} does not answer (${reply.kind})`);
+    return reply;
+  }
+
+  /** The pages of a table. One that cannot be read is a finding, and ends the table. */
+  async *pages(shard: number, table: CheckedTable): AsyncGenerator<ResultOf<'check-rows'>> {
+    let after: Uint8Array | undefined;
+    do {
+      const query = { table, ...(after && { after }), limit: PAGE_ROWS };
+      let page: ResultOf<'check-rows'>;
+      try {
+        page = await this.ask(shard, 'check-rows', query);
+      } catch (error) {
+        if (this.signal.aborted || error instanceof NoAnswer) throw error;
+        this.#unreadable.add(`${shard} ${table}`);
+        this.found('unreadable-rows', { shard, table, note: error instanceof Error ? error.message : '' });
+        return;
+      }
+      this.progress.rowCount += page.rowCount;
+      yield page;
+      after = page.next;
+    } while (after !== undefined);
+  }
+
+  isUnreadable(shard: number, table: CheckedTable): boolean {
+    return this.#unreadable.has(`${shard} ${table}`);
+  }
+
+  /** Blobs that no link holds: whether that is damage, or an ended link waits to be looked at. */
+  async checkUnlinked(shard: number, blobIds: readonly BlobId[]): Promise<void> {
+    for (let from = 0; from < blobIds.length; from += UNLINKED_BATCH) {
+      const some = { blobIds: blobIds.slice(from, from + UNLINKED_BATCH) };
+      const left = (await this.ask(shard, 'check-unlinked', some)).blobIds;
+      for (const blob of left) this.found('blob-unlinked', { shard, blob });
+    }
+  }
+}
+
+/** Gathers items, and hands them on in batches: what looks wrong is looked at again, in bounded memory. */
+export function createBatch<T>(flush: (items: T[]) => Promise<void>): {
+  add(item: T): Promise<void> | undefined;
+  end(): Promise<void>;
+} {
+  let items: T[] = [];
+  const hand = () => {
+    const batch = items;
+    items = [];
+    return flush(batch);
+  };
+  return {
+    add(item) {
+      items.push(item);
+      return items.length >= LOOK_AGAIN_BATCH ? hand() : undefined;
+    },
+    end: async () => (items.length === 0 ? undefined : hand()),
+  };
+}

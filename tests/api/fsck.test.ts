@@ -1,0 +1,81 @@
+// holdfast fsck against a server in use: what it says, its exit codes, one at a time, and that it ends when it is left.
+// Damage of every kind: src/fsck/fsck.test.ts; with a load under way and after kill -9: tests/faults.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CliContext } from '../../src/cli/connect.ts';
+import { CLEAN, COULD_NOT_RUN, type FsckCommandOptions, runFsck } from '../../src/cli/fsck-command.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import { send } from '../support/raw-s3.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+const MiB = 1024 * 1024;
+let server: TestServer;
+let printed: string[] = [];
+const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+
+beforeAll(async () => {
+  server = await startServer({ settings: { shards: '4' } });
+  for (const bucket of ['one', 'two', 'three', 'gone']) await call('PUT', `/fsck-${bucket}`);
+  const body = Buffer.alloc(3 * MiB + 5, 'x');
+  await call('PUT', '/fsck-one/chunked', { body });
+  await call('PUT', '/fsck-one/inline', { body: body.subarray(0, 1000) });
+  await call('PUT', '/fsck-one/empty', { body: Buffer.alloc(0) });
+  const versioning = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+  await call('PUT', '/fsck-two?versioning=', { body: Buffer.from(versioning) });
+  for (const bucket of ['one', 'two', 'three']) {
+    for (const key of ['chunked', 'inline', 'empty']) {
+      const headers = { 'x-amz-copy-source': `/fsck-one/${key}` };
+      await call('PUT', `/fsck-${bucket}/copy-${key}`, { headers });
+      if (bucket === 'two') await call('PUT', `/fsck-${bucket}/copy-${key}`, { headers });
+    }
+  }
+  await call('DELETE', '/fsck-two/copy-empty');
+  await call('DELETE', '/fsck-one/chunked');
+  await call('DELETE', '/fsck-gone');
+});
+afterAll(() => server.stop());
+
+async function call(
+  method: string,
+  path: string,
+  more: { headers?: Record<string, string>; body?: Buffer } = {},
+) {
+  const answer = await send(server, { method, path, ...more });
+  expect(answer.status, `${method} ${path}: ${answer.body}`).toBeLessThan(300);
+}
+
+async function fsck(options: FsckCommandOptions = {}): Promise<{ code: number; text: string }> {
+  printed = [];
+  const code = await runFsck(context, { dataDir: server.dataDir, ...options });
+  return { code, text: printed.join('\n') };
+}
+
+test('all agrees, in words', async () => {
+  const { code, text } = await fsck();
+  expect(text).toMatch(/^all agrees: [\d,]+ rows, 1 small bodies, 4 chunks in /m);
+  expect(code).toBe(CLEAN);
+});
+
+test('all agrees, in JSON, with every byte read', async () => {
+  const { code, text } = await fsck({ json: true, readData: true });
+  const report = JSON.parse(text);
+  expect(report).toMatchObject({ state: 'done', readData: true, findings: [], counts: {} });
+  expect(report.progress).toMatchObject({ chunkCount: 4, bodyCount: 1 });
+  expect(report.progress.readBytes).toBeGreaterThan(3 * MiB);
+  expect(code).toBe(CLEAN);
+});
+
+test('a server that cannot be asked: exit code 2', async () => {
+  const refusal = await fsck({ endpoint: 'http://127.0.0.1:1' }).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(Refusal);
+  expect(refusal).toMatchObject({
+    exitCode: COULD_NOT_RUN,
+    message: expect.stringContaining('cannot reach'),
+  });
+});
+
+test('one that is ended early: exit code 2, and the next one may begin', async () => {
+  const refusal = await fsck({ signal: AbortSignal.abort() }).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ exitCode: COULD_NOT_RUN });
+  expect((await fsck()).code).toBe(CLEAN);
+});

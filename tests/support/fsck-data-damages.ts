@@ -1,0 +1,258 @@
+// Damage between versions and their bytes, for src/fsck/fsck.test.ts: links, claims, blobs, bodies, chunks.
+import { must } from '../../src/lib/assert.ts';
+import {
+  blobRow,
+  bodyRow,
+  endedLinkRow,
+  foreignRow,
+  linkRow,
+  manifestPageRow,
+  PRESENT,
+  pendingClaimRow,
+  TABLES,
+} from '../../src/metadata/keyspace.ts';
+import { type BlobRecord, blobCodec, linkCodec } from '../../src/model/records/rows.ts';
+import type { BlobUse } from '../../src/model/version.ts';
+import { dataKey, encodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
+import type { Damage, FsckWorld } from './fsck-world.ts';
+import { CHUNK_BYTES } from './object-world.ts';
+
+const HOUR = 3600_000;
+/** The chunk store's totals are wrong as well where chunks are planted or taken. */
+const COUNTER = { 'counter-wrong': 1 } as const;
+
+const ownLink = (shard: number) => linkCodec.encode({ state: 'own', shard });
+
+async function blobOf(world: FsckWorld, use: BlobUse, shard: number): Promise<BlobRecord> {
+  const { blobs } = await world.metadata.query('get-blobs', { blobIds: [use.blobId] }, shard);
+  return must(blobs[0], 'a blob');
+}
+
+export const DATA_DAMAGES: readonly Damage[] = [
+  [
+    'a link row gone',
+    { 'link-missing': 1, 'blob-unlinked': 1 },
+    async (world) => {
+      const { use, place } = await world.seen('inline', 2);
+      await world.plant(linkRow(use.blobId, use.linkId), null, 2);
+      const { blobId: blob, linkId: link } = use;
+      return [
+        ['link-missing', { ...place, blob, link }],
+        ['blob-unlinked', { shard: 2, blob }],
+      ];
+    },
+  ],
+  [
+    'a link that nothing uses',
+    { 'link-stray': 1 },
+    async (world) => {
+      const { use } = await world.seen('chunked', 2);
+      const link = world.metadata.newLinkId();
+      await world.plant(linkRow(use.blobId, link), ownLink(2), 2);
+      return [['link-stray', { shard: 2, blob: use.blobId, link }]];
+    },
+  ],
+  [
+    'a blob row gone: its chunks may still be waited for',
+    { 'blob-missing': 2 },
+    async (world) => {
+      const { use, place } = await world.seen('chunked', 2);
+      await world.plant(blobRow(use.blobId), null, 2);
+      return [['blob-missing', { ...place, blob: use.blobId }]];
+    },
+  ],
+  [
+    'data in use condemned',
+    { 'blob-condemned': 2, 'queue-missing': 1 },
+    async (world) => {
+      const { use, place } = await world.seen('chunked', 2);
+      const blob = await blobOf(world, use, 2);
+      await world.plant(blobRow(use.blobId), blobCodec.encode({ ...blob, condemnedAtMs: 5 }), 2);
+      return [['blob-condemned', { ...place, blob: use.blobId }]];
+    },
+  ],
+  [
+    'data of another size than its use says',
+    { 'layout-differs': 1, 'body-size': 1 },
+    async (world) => {
+      const { use, place } = await world.seen('inline', 2);
+      const blob = await blobOf(world, use, 2);
+      await world.plant(blobRow(use.blobId), blobCodec.encode({ ...blob, sizeBytes: 99 }), 2);
+      const note = 'inline of 100 by 100, is inline of 99 by 100';
+      return [['layout-differs', { ...place, blob: use.blobId, note }]];
+    },
+  ],
+  [
+    'a chunk gone',
+    { 'chunk-missing': 1, ...COUNTER },
+    async (world) => {
+      const { use } = await world.seen('chunked', 2);
+      const id = { blobId: use.blobId, index: 1 };
+      await world.plantChunk('index', indexKey(id), null);
+      await world.plantChunk('data', dataKey(id), null);
+      return [['chunk-missing', { shard: 2, blob: use.blobId, chunk: 1 }]];
+    },
+  ],
+  [
+    'a chunk gone from its index alone',
+    { 'chunk-damaged': 1, ...COUNTER },
+    async (world) => {
+      const { use } = await world.seen('chunked', 2);
+      await world.plantChunk('index', indexKey({ blobId: use.blobId, index: 2 }), null);
+      return [['chunk-damaged', { shard: 2, blob: use.blobId, chunk: 2 }]];
+    },
+  ],
+  [
+    'a flipped bit in a chunk',
+    { 'chunk-damaged': 1 },
+    async (world) => {
+      const { use } = await world.seen('chunked', 1);
+      const id = { blobId: use.blobId, index: 0 };
+      const [bytes] = await world.chunkKv.getMany('data', [dataKey(id)]);
+      const flipped = Uint8Array.from(must(bytes, 'a chunk'));
+      flipped[1000] = must(flipped[1000], 'a byte') ^ 1;
+      await world.plantChunk('data', dataKey(id), flipped);
+      return [['chunk-damaged', { shard: 1, blob: use.blobId, chunk: 0 }]];
+    },
+  ],
+  [
+    'a chunk of another size',
+    { 'chunk-size': 1, 'chunk-damaged': 1, ...COUNTER },
+    async (world) => {
+      const { use } = await world.seen('chunked', 1);
+      const id = { blobId: use.blobId, index: 0 };
+      const row = encodeIndexRow({ sizeBytes: 7, crc32: 1, receivedAtMs: 1 });
+      await world.plantChunk('index', indexKey(id), row);
+      const note = `${CHUNK_BYTES + 32} bytes, is 7`;
+      return [['chunk-size', { shard: 1, blob: use.blobId, chunk: 0, note }]];
+    },
+  ],
+  [
+    'a chunk behind the end of its blob',
+    { 'chunk-stray': 1, ...COUNTER },
+    async (world) => {
+      const { use } = await world.seen('chunked', 1);
+      const id = { blobId: use.blobId, index: 3 };
+      await world.plantChunk('data', dataKey(id), Uint8Array.of(1));
+      await world.plantChunk(
+        'index',
+        indexKey(id),
+        encodeIndexRow({ sizeBytes: 1, crc32: 1, receivedAtMs: 1 }),
+      );
+      return [['chunk-stray', { shard: 1, blob: use.blobId, chunk: 3 }]];
+    },
+  ],
+  [
+    'an old chunk that nothing leads to',
+    { 'chunk-stray': 1, ...COUNTER },
+    async (world) => {
+      const id = { blobId: world.newBlobId(28 * HOUR, 1), index: 0 };
+      await world.plantChunk('data', dataKey(id), Uint8Array.of(1));
+      await world.plantChunk(
+        'index',
+        indexKey(id),
+        encodeIndexRow({ sizeBytes: 1, crc32: 1, receivedAtMs: 1 }),
+      );
+      return [['chunk-stray', { shard: 1, blob: id.blobId, chunk: 0 }]];
+    },
+  ],
+  [
+    'a body gone',
+    { 'body-missing': 1 },
+    async (world) => {
+      const { use } = await world.seen('inline', 1);
+      await world.plant(bodyRow(use.blobId), null, 1);
+      return [['body-missing', { shard: 1, blob: use.blobId }]];
+    },
+  ],
+  [
+    'a body that nothing leads to',
+    { 'body-stray': 1 },
+    async (world) => {
+      const blob = world.newBlobId(0, 2);
+      await world.plant(bodyRow(blob), Uint8Array.of(1), 2);
+      return [['body-stray', { shard: 2, blob }]];
+    },
+  ],
+  [
+    'a body cut short',
+    { 'body-size': 1 },
+    async (world) => {
+      const { use } = await world.seen('inline', 1);
+      await world.plant(bodyRow(use.blobId), new Uint8Array(50), 1);
+      return [['body-size', { shard: 1, blob: use.blobId, note: '116 bytes, is 50' }]];
+    },
+  ],
+  [
+    'a foreign row gone',
+    { 'claim-missing': 2, 'claim-stray': 1 },
+    async (world) => {
+      const { use, place } = await world.seen('from 0', 1);
+      await world.plant(foreignRow(use.blobId), null, 1);
+      return [
+        ['claim-missing', { ...place, blob: use.blobId }],
+        ['claim-stray', { shard: 0, blob: use.blobId, note: 'claimed by shard 1' }],
+      ];
+    },
+  ],
+  [
+    'a claim gone from its home',
+    { 'claim-missing': 1 },
+    async (world) => {
+      const { use } = await world.seen('from 0', 1);
+      const foreign = (await world.rows('links')).filter(
+        ({ key, value }) =>
+          Buffer.from(key).toString('hex', 0, 16) === use.blobId && linkCodec.decode(value).shard === 1,
+      );
+      for (const { key } of foreign) await world.plant({ table: TABLES.links, key }, null);
+      return [['claim-missing', { shard: 1, blob: use.blobId, note: 'home is shard 0' }]];
+    },
+  ],
+  [
+    'a pending claim that nobody will settle',
+    { 'queue-missing': 1 },
+    async (world) => {
+      const [row] = await world.rows('pendingClaims');
+      await world.plant({ table: TABLES.pendingClaims, key: must(row, 'a row').key }, null);
+      return [['queue-missing', { shard: 0 }]];
+    },
+  ],
+  [
+    'a settled claim still in the queue',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const { use } = await world.seen('inline');
+      await world.plant(pendingClaimRow(use.blobId, use.linkId), PRESENT);
+      return [['queue-stray', { shard: 0, blob: use.blobId, link: use.linkId, table: 'pendingClaims' }]];
+    },
+  ],
+  [
+    'a live link among the ended ones',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const { use } = await world.seen('inline');
+      await world.plant(endedLinkRow(5, use.blobId, use.linkId), PRESENT);
+      return [['queue-stray', { shard: 0, blob: use.blobId, link: use.linkId, table: 'endedLinks' }]];
+    },
+  ],
+  [
+    'a condemned blob that nobody will erase',
+    { 'queue-missing': 1, ...COUNTER },
+    async (world) => {
+      const [row] = await world.rows('condemned');
+      await world.plant({ table: TABLES.condemned, key: must(row, 'a row').key }, null);
+      return [['queue-missing', { shard: 0 }]];
+    },
+  ],
+  [
+    'a page of a manifest gone',
+    { 'manifest-wrong': 2, 'link-stray': 1 },
+    async (world) => {
+      const { version, place } = await world.seen('paged');
+      if (version.manifest.kind !== 'paged') throw new Error(version.manifest.kind);
+      const { manifestId } = version.manifest;
+      await world.plant(manifestPageRow(manifestId, 0), null);
+      return [['manifest-wrong', { ...place, manifest: manifestId }]];
+    },
+  ],
+];

@@ -1,0 +1,200 @@
+// Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts.
+import { must } from '../../src/lib/assert.ts';
+import { utf8 } from '../../src/lib/bytes.ts';
+import { u48 } from '../../src/metadata/key-parts.ts';
+import {
+  accountBucketRow,
+  accountEmailRow,
+  accountRow,
+  bucketRow,
+  currentRow,
+  markerRow,
+  nameRow,
+  TABLES,
+  uploadRow,
+  uploadTimeRow,
+  versionIdRow,
+  versionRow,
+} from '../../src/metadata/keyspace.ts';
+import type { ObjectKey } from '../../src/model/names.ts';
+import { encodeVersion } from '../../src/model/records/version-record.ts';
+import type { VersionRecord } from '../../src/model/version.ts';
+import { ENGINE_TABLES } from '../../src/shard/row-keys.ts';
+import type { Damage } from './fsck-world.ts';
+import { OWNER } from './metadata-shards.ts';
+
+export const ROW_DAMAGES: readonly Damage[] = [
+  [
+    'the objects of a bucket miscounted',
+    { 'counter-wrong': 1 },
+    async (world) => {
+      const { bucketId, name } = world.bucket(2).claim;
+      const key = utf8(`bucket/${bucketId}/objects`);
+      await world.plant({ table: ENGINE_TABLES.counters, key }, null, 2);
+      return [['counter-wrong', { shard: 2, bucket: name, note: '0 objects, is 5' }]];
+    },
+  ],
+  [
+    'the bytes of a shard miscounted',
+    { 'counter-wrong': 1 },
+    async (world) => {
+      await world.plant({ table: ENGINE_TABLES.counters, key: utf8('bytes') }, null, 2);
+      return [['counter-wrong', { shard: 2 }]];
+    },
+  ],
+  [
+    'two latest versions of a key',
+    { 'two-latest': 2 },
+    async (world) => {
+      const { bucketId, key, place } = await world.seen('inline', 1);
+      const manifest: VersionRecord['manifest'] = { kind: 'direct', uses: [], segments: [], parts: [] };
+      const { version } = await world.seen('inline', 1);
+      const { checksum: _, kek: __, sealedHeaders: ___, ...rest } = version;
+      const marker = { ...rest, isDeleteMarker: true, etag: '', sizeBytes: 0, originals: [], manifest };
+      await world.plant(markerRow(bucketId, key), encodeVersion(marker), 1);
+      return [['two-latest', place]];
+    },
+  ],
+  [
+    'an object among the markers',
+    { 'version-misplaced': 1 },
+    async (world) => {
+      const { bucketId, key, version, place } = await world.seen('inline', 1);
+      await world.plant(currentRow(bucketId, key), null, 1);
+      await world.plant(markerRow(bucketId, key), encodeVersion(version), 1);
+      return [['version-misplaced', place]];
+    },
+  ],
+  [
+    'the latest version gone from above an older one',
+    { 'no-latest': 1, 'link-stray': 1, 'counter-wrong': 4 },
+    async (world) => {
+      const { bucketId, key, use } = await world.seen('replaced', 1);
+      await world.plant(currentRow(bucketId, key), null, 1);
+      return [
+        ['no-latest', { shard: 1, bucket: 'bucket-1', key }],
+        ['link-stray', { shard: 1, blob: use.blobId, link: use.linkId }],
+      ];
+    },
+  ],
+  [
+    'an older version that is newer',
+    { 'order-wrong': 1, 'index-missing': 1, 'counter-wrong': 4 },
+    async (world) => {
+      const { bucketId, key, version, place } = await world.seen('inline', 1);
+      const newer = { ...version, order: version.order + 1 };
+      await world.plant(versionRow(bucketId, key, newer.order), encodeVersion(newer), 1);
+      return [['order-wrong', place]];
+    },
+  ],
+  [
+    'an index row of a version gone',
+    { 'index-missing': 1 },
+    async (world) => {
+      const [row] = await world.rows('versionIds', 1);
+      await world.plant({ table: TABLES.versionIds, key: must(row, 'a row').key }, null, 1);
+      return [['index-missing', { shard: 1, bucket: 'bucket-1' }]];
+    },
+  ],
+  [
+    'an index row of no version',
+    { 'index-stray': 1 },
+    async (world) => {
+      const { bucketId, key, version } = await world.seen('inline', 1);
+      await world.plant(versionIdRow(bucketId, key, version.versionId), u48(17), 1);
+      return [['index-stray', { shard: 1, key, version: version.versionId }]];
+    },
+  ],
+  [
+    'the time of an upload gone',
+    { 'index-missing': 1, 'upload-missing': 2 },
+    async (world) => {
+      const { uploadId: upload } = world;
+      await world.plant(uploadTimeRow(upload), null);
+      return [
+        ['index-missing', { shard: 0, bucket: 'bucket-0', key: 'upload', upload }],
+        ['upload-missing', { shard: 0, upload, part: 1 }],
+      ];
+    },
+  ],
+  [
+    'an upload gone',
+    { 'index-stray': 1 },
+    async (world) => {
+      const { uploadId: upload } = world;
+      await world.plant(uploadRow(world.bucket().claim.bucketId, 'upload' as ObjectKey, upload), null);
+      return [['index-stray', { shard: 0, upload, table: 'uploadTimes' }]];
+    },
+  ],
+  [
+    'a name gone',
+    { 'name-missing': 1, 'index-stray': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const { name, bucketId } = world.bucket(2).claim;
+      await world.plant(nameRow(name), null);
+      return [['name-missing', { shard: 2, bucket: name, note: bucketId }]];
+    },
+  ],
+  [
+    'a bucket gone',
+    { 'bucket-missing': 5, 'name-stray': 1, 'counter-wrong': 3 },
+    async (world) => {
+      const { name, bucketId } = world.bucket(2).claim;
+      await world.plant(bucketRow(bucketId), null, 2);
+      return [
+        ['bucket-missing', { shard: 2, bucket: bucketId, key: 'chunked' }],
+        ['name-stray', { shard: 0, bucket: name, note: bucketId }],
+      ];
+    },
+  ],
+  [
+    'a bucket that its owner does not see',
+    { 'index-missing': 1 },
+    async (world) => {
+      const { name } = world.bucket(1).claim;
+      await world.plant(accountBucketRow(OWNER, name), null);
+      return [['index-missing', { shard: 0, bucket: name }]];
+    },
+  ],
+  [
+    'an account that its e-mail does not find',
+    { 'index-missing': 1 },
+    async (world) => {
+      await world.plant(accountEmailRow('e'), null);
+      return [['index-missing', { shard: 0, note: 'email' }]];
+    },
+  ],
+  [
+    'a row that is none',
+    { 'broken-row': 1 },
+    async (world) => {
+      await world.plant({ table: TABLES.outbox, key: new Uint8Array(14) }, Uint8Array.of(200));
+      return [['broken-row', { shard: 0, table: 'outbox' }]];
+    },
+  ],
+  [
+    'a version that is none: what depends on versions is not compared',
+    { 'unreadable-rows': 1 },
+    async (world) => {
+      const { bucketId, key } = await world.seen('inline', 2);
+      await world.plant(currentRow(bucketId, key), Uint8Array.of(200), 2);
+      return [['unreadable-rows', { shard: 2, table: 'objects' }]];
+    },
+  ],
+  [
+    'an account gone',
+    { 'account-missing': 4, 'index-stray': 3 },
+    async (world) => {
+      await world.plant(accountRow(OWNER), null);
+      return [['account-missing', { shard: 0, bucket: 'bucket-0', account: OWNER }]];
+    },
+  ],
+  [
+    'an outcome that is never forgotten',
+    { 'index-missing': 1 },
+    async (world) => {
+      await world.plant({ table: ENGINE_TABLES.requests, key: utf8('id') }, Uint8Array.of(1), 1);
+      return [['index-missing', { shard: 1, table: 'requests', note: 'of 1 outcomes' }]];
+    },
+  ],
+];
