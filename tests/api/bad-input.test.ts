@@ -111,7 +111,7 @@ describe('signatures', () => {
       400,
       'AuthorizationHeaderMalformed',
     ],
-    ['SigV2', { unsigned: { authorization: 'AWS key:c2ln' } }, 400, 'InvalidRequest'],
+    ['SigV2 by an unknown key', { unsigned: { authorization: 'AWS key:c2ln' } }, 403, 'InvalidAccessKeyId'],
     ['a session token', { headers: { 'x-amz-security-token': 't' } }, 400, 'InvalidToken'],
     ['a digest that is none', { headers: { 'x-amz-content-sha256': 'abc' } }, 400, 'InvalidArgument'],
     [
