@@ -49,6 +49,8 @@ export interface MetadataCalls {
 export interface BodySource {
   readonly stream: AsyncIterable<Buffer>;
   readonly sizeBytes: number;
+  /** Nothing of it has been sent, nor will be before the stream is read. */
+  readonly isUnasked: boolean;
   /** hex */
   readonly contentMd5?: string;
   /** hex; verified: XAmzContentSHA256Mismatch */

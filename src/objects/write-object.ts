@@ -16,7 +16,7 @@ import { type WrittenBody, writeBody } from './write-body.ts';
 export async function putObject(path: DataPath, input: PutObject): Promise<Written> {
   const { calls, bucket, key, owner, headers, tags, body, conditions } = input;
   const shard = bucket.homeShard;
-  if (conditions !== undefined) await refuseEarly(input, conditions);
+  if (conditions !== undefined && body.isUnasked) await refuseEarly(input, conditions);
   const algorithm = claimedAlgorithm(body);
   const { kek, wrapped } = path.keys.newKek(input.customerKey);
   const written = await takeIn(path, input, { shard, kek, body, kept: algorithm });
@@ -56,7 +56,8 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
 }
 
 /**
- * What fails now is refused before its body is asked for: nothing is decided for those that hold, which may fail in the
+ * What fails now is refused before its body is asked for. One that comes unasked is heard to its end: not every client
+ * reads an answer before it has sent everything. Nothing is decided for conditions that hold, which may fail in the
  * commit yet (s3-behaviour 28).
  */
 async function refuseEarly(

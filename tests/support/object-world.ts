@@ -91,7 +91,13 @@ export function sourceOf(
     for (let at = 0; at < body.length; at += pieceBytes)
       yield Buffer.from(body.subarray(at, at + pieceBytes));
   }
-  return { stream: pieces(), sizeBytes: body.length, trailerChecksum: () => undefined, ...said };
+  return {
+    stream: pieces(),
+    sizeBytes: body.length,
+    isUnasked: false,
+    trailerChecksum: () => undefined,
+    ...said,
+  };
 }
 
 export async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
