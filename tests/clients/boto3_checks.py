@@ -346,6 +346,7 @@ def check_presigned_urls():
     # Unless told otherwise boto3 presigns for this region by version 2.
     equal("AWSAccessKeyId=" in s3.generate_presigned_url("list_buckets"), True)
     place = {"Bucket": bucket, "Key": "a key/with é & +"}
+    fetch_refused(v2.generate_presigned_url("get_object", Params=place, ExpiresIn=-1), "AccessDenied")
     for client in [v4, v2, s3]:
         equal(fetch(client.generate_presigned_url("put_object", Params=place), "PUT", b"presigned")[0], 200)
         equal(fetch(client.generate_presigned_url("get_object", Params=place)), (200, b"presigned"))
@@ -356,7 +357,6 @@ def check_presigned_urls():
         equal(fetch(client.generate_presigned_url("get_object", Params=chosen)), (200, b"presigned"))
         tampered = client.generate_presigned_url("get_object", Params=place)
         fetch_refused(tampered.replace("with", "without"), "SignatureDoesNotMatch")
-        fetch_refused(client.generate_presigned_url("get_object", Params=place, ExpiresIn=-1), "AccessDenied")
         equal(fetch(client.generate_presigned_url("delete_object", Params=place), "DELETE")[0], 204)
 
 
