@@ -41,3 +41,45 @@ test('times in XML are those of the platform, cut to seconds', () => {
     }),
   );
 });
+
+test('a date with an offset is the moment that it names', () => {
+  const offset = fc.integer({ min: -23 * 60 - 59, max: 23 * 60 + 59 });
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 4e9 }), offset, (second, east) => {
+      const local = httpDate((second + east * 60) * 1000).slice(0, -'GMT'.length);
+      const [hours, minutes] = [Math.trunc(Math.abs(east) / 60), Math.abs(east) % 60];
+      const zone = `${east < 0 ? '-' : '+'}${String(hours).padStart(2, '0')}${String(minutes).padStart(2, '0')}`;
+      return parseHttpDate(local + zone) === second * 1000;
+    }),
+  );
+});
+
+test('any text is a date or none, in bounded time', () => {
+  const piece = fc.constantFrom(
+    'Sun',
+    ', ',
+    ' ',
+    '06',
+    'Nov',
+    '-',
+    '1994',
+    '94',
+    '08:49:37',
+    'GMT',
+    '+0200',
+    '9',
+  );
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.array(piece).map((pieces) => pieces.join('')),
+  );
+  fc.assert(
+    fc.property(text, (given) => {
+      const timeMs = parseHttpDate(given);
+      return timeMs === undefined || Number.isSafeInteger(timeMs);
+    }),
+  );
+  const startedMs = performance.now();
+  for (const unit of ['a', ' ', '1', '-', 'Sun, ']) parseHttpDate(`Sunday${unit.repeat(100_000)}`);
+  expect(performance.now() - startedMs).toBeLessThan(1000);
+});

@@ -357,6 +357,11 @@ def check_presigned_urls():
         equal(fetch(client.generate_presigned_url("get_object", Params=chosen)), (200, b"presigned"))
         tampered = client.generate_presigned_url("get_object", Params=place)
         fetch_refused(tampered.replace("with", "without"), "SignatureDoesNotMatch")
+        typed = {**place, "ContentType": "text/x", "Metadata": {"a": "b"}}
+        sent = {"Content-Type": "text/x", **({"x-amz-meta-a": "b"} if client is v4 else {})}
+        equal(fetch(client.generate_presigned_url("put_object", Params=typed), "PUT", b"typed", sent)[0], 200)
+        head = s3.head_object(**place)
+        equal((head["ContentType"], head["Metadata"]), ("text/x", {"a": "b"}))
         equal(fetch(client.generate_presigned_url("delete_object", Params=place), "DELETE")[0], 204)
 
 

@@ -84,7 +84,7 @@ export function canonicalOf(
     .sort(([a, x], [b, y]) => (a === b ? Number(x > y) - Number(x < y) : Number(a > b) - Number(a < b)))
     .map((pair) => pair.join('='));
   const lines = signedNames.map(
-    (name) => `${name}:${(options.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`,
+    (name) => `${name}:${(options.headers[name] ?? '').replace(/^ +| +$/g, '').replace(/ +/g, ' ')}\n`,
   );
   const canonicalPath = path
     .split('/')

@@ -161,9 +161,13 @@ test('any request line is a target, InvalidURI or InvalidBucketName', () => {
     '*',
     'http://',
   );
+  const line = fc.oneof(
+    fc.array(piece).map((pieces) => pieces.join('')),
+    fc.string({ unit: fc.nat(255).map((code) => String.fromCharCode(code)) }).map((bytes) => `/${bytes}`),
+  );
   fc.assert(
-    fc.property(fc.array(piece), fc.option(fc.constant('label'), { nil: undefined }), (pieces, label) => {
-      const code = codeOf(() => checkNames(parseTarget(pieces.join(''), label)));
+    fc.property(line, fc.option(fc.constant('label'), { nil: undefined }), (uri, label) => {
+      const code = codeOf(() => checkNames(parseTarget(uri, label)));
       expect(['none', 'InvalidURI', 'InvalidBucketName']).toContain(code);
     }),
   );

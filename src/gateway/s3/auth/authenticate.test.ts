@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { signHeaders } from '../../../../tests/support/s3-client.ts';
 import {
@@ -10,6 +11,8 @@ import {
   type Sent,
   signed,
 } from '../../../../tests/support/signing-world.ts';
+import { signHeadersV2 } from '../../../../tests/support/sigv2-client.ts';
+import { textToBytes } from '../../../lib/uri.ts';
 
 const { outcome, clock, metadata, identities } = await openSigningWorld();
 
@@ -203,4 +206,170 @@ describe('accounts and keys', () => {
     expect(await outcome({ ...sent, service: 'holdfast' })).toBe('account');
     expect(await outcome(sent)).toBe('400 AuthorizationHeaderMalformed');
   });
+});
+
+describe('any request ends in an answer, never in a fault', () => {
+  const SCOPE = '20130524/us-east-1/s3/aws4_request';
+  const piece = fc.constantFrom(
+    'AWS4-HMAC-SHA256',
+    'AWS',
+    'aws',
+    'Credential=',
+    `${AWS.accessKey}/${SCOPE}`,
+    'SignedHeaders=host;x-amz-date',
+    'Signature=',
+    AWS.accessKey,
+    ...[' ', ',', ':', '/', ';', '=', '\t', '0', '%', '\u00a0', '\u00ff'],
+    '20130524T000000Z',
+    'Fri, 24 May 2013 00:00:00 GMT',
+    '+0200',
+  );
+  const bytes = fc.string({
+    unit: fc.integer({ min: 1, max: 255 }).map((code) => String.fromCharCode(code)),
+  });
+  const text = fc.oneof(
+    fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join('')),
+    bytes,
+  );
+  const name = fc.constantFrom(
+    ...['Algorithm', 'Credential', 'Date', 'Expires', 'SignedHeaders', 'Signature'].map(
+      (part) => `X-Amz-${part}`,
+    ),
+    ...['AWSAccessKeyId', 'Expires', 'Signature', 'x-amz-security-token', 'acl', 'versionId', 'prefix'],
+  );
+  const query = fc
+    .array(fc.tuple(name, text), { maxLength: 9 })
+    .map((pairs) => pairs.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&'));
+  const header = fc.tuple(
+    fc.constantFrom(
+      'authorization',
+      'date',
+      'x-amz-date',
+      'x-amz-content-sha256',
+      'content-md5',
+      'x-std-acl',
+    ),
+    text,
+  );
+  const ANSWER = /^(?:40[03] |501 |account$|anonymous$)/;
+
+  test('of any headers and query', async () => {
+    const hostBucket = fc.constantFrom('examplebucket', null);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(header, { maxLength: 5 }),
+        query,
+        hostBucket,
+        async (headers, search, bucket) => {
+          const sent: Sent = {
+            uri: `/k?${search}`,
+            hostBucket: bucket,
+            headers: [['host', HOST], ...headers],
+          };
+          expect(await outcome(sent)).toMatch(ANSWER);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('of a well-formed claim whose fields are anything', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, text, text, async (one, two, date) => {
+        const forms = [
+          `AWS ${one}:${two}`,
+          `AWS4-HMAC-SHA256 Credential=${one}/${SCOPE}, SignedHeaders=${two}, Signature=${date}`,
+          `AWS4-HMAC-SHA256 Credential=${AWS.accessKey}/${one}, SignedHeaders=host, Signature=${two}`,
+        ];
+        for (const authorization of forms) {
+          const headers: [string, string][] = [
+            ['host', HOST],
+            ['authorization', authorization],
+            ['x-amz-content-sha256', EMPTY_SHA256],
+            ['date', date],
+          ];
+          expect(await outcome({ headers })).toMatch(ANSWER);
+          expect(
+            await outcome({ headers: [...headers.slice(0, 3), ['date', 'Fri, 24 May 2013 00:00:00 GMT']] }),
+          ).toMatch(ANSWER);
+        }
+      }),
+    );
+  });
+
+  test('in bounded time', async () => {
+    for (const unit of [
+      ' ',
+      ',',
+      ':',
+      ';',
+      '=',
+      '/',
+      '&',
+      '9',
+      'x-amz-a;',
+      'AWS ',
+      'X-Amz-Date=',
+      '%20',
+      '+',
+    ]) {
+      const long = unit.repeat(Math.ceil(64_000 / unit.length));
+      const startedMs = performance.now();
+      for (const prefix of [
+        '',
+        'AWS ',
+        'AWS a:',
+        `AWS4-HMAC-SHA256 Credential=${AWS.accessKey}/${SCOPE},Signature=0,SignedHeaders=`,
+      ]) {
+        const dated: [string, string][] = [['x-amz-date', '20130524T000000Z']];
+        await outcome({ headers: [['host', HOST], ['authorization', prefix + long], ...dated] });
+        await outcome({
+          headers: [
+            ['host', HOST],
+            ['authorization', `${prefix}a:b`],
+            ['x-amz-date', long],
+          ],
+        });
+        await outcome({
+          headers: [
+            ['host', HOST],
+            ['authorization', `AWS ${AWS.accessKey}:b`],
+            ...dated,
+            ['x-amz-meta-a', long],
+          ],
+        });
+      }
+      await outcome({ uri: `/?AWSAccessKeyId=a&Signature=b&Expires=${long}`, headers: [['host', HOST]] });
+      await outcome({ uri: `/?${long}`, headers: [['host', HOST]] });
+      expect(performance.now() - startedMs, unit).toBeLessThan(2000);
+    }
+  });
+});
+
+test('whatever our own signers sign is taken, byte for byte', async () => {
+  const text = fc.string({ unit: 'grapheme', maxLength: 8 }).filter((all) => !all.includes('\u0000'));
+  const segment = text.map(encodeURIComponent);
+  const path = fc.array(segment, { maxLength: 4 }).map((segments) => `/${segments.join('/')}`);
+  const value = fc.string({ unit: fc.constantFrom('a', ' ', '\u00c3\u00a0', '\u00e9', ','), maxLength: 6 });
+  const headerValue = value.map((all) => all.replace(/^ +| +$/g, '').replace(/ +/g, ' '));
+  const version = fc.option(segment, { nil: undefined });
+  await fc.assert(
+    fc.asyncProperty(path, headerValue, version, async (key, meta, versionId) => {
+      const search = versionId === undefined ? '' : `?prefix=x&versionId=${versionId}`;
+      const headers = { host: HOST, 'x-amz-content-sha256': EMPTY_SHA256, 'x-amz-meta-a': meta };
+      expect(await outcome(signed({ uri: key + search, headers }))).toBe('account');
+      const resource =
+        versionId === undefined ? '' : `?versionId=${textToBytes(decodeURIComponent(versionId))}`;
+      const v2 = signHeadersV2({
+        method: 'GET',
+        resource: `/examplebucket${key}${resource}`,
+        headers: { 'x-amz-meta-a': meta },
+        credentials: AWS,
+        nowMs: DAY_MS,
+      });
+      expect(await outcome({ uri: key + search, headers: Object.entries({ host: HOST, ...v2 }) })).toBe(
+        'account',
+      );
+    }),
+  );
 });

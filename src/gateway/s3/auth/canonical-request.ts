@@ -2,6 +2,7 @@
 // sorted by their encoded bytes, header values trimmed and their runs of blanks made one (AWS "Create a canonical
 // request"). Texts hold one character (0-255) for each byte.
 import { hash } from 'node:crypto';
+import { trimBlanks } from '../../../lib/trim-blanks.ts';
 import { percentEncode, percentEncodePath } from '../../../lib/uri.ts';
 import type { RequestHeaders } from '../../request-headers.ts';
 import type { Query } from '../query.ts';
@@ -47,7 +48,7 @@ function canonicalValue(headers: RequestHeaders, name: string): string {
   let joined: string | undefined;
   for (let at = 0; at < headers.sentNames.length; at++) {
     if (headers.sentNames[at] !== name) continue;
-    const value = (headers.sentValues[at] as string).replace(BLANKS, ' ').trim();
+    const value = trimBlanks((headers.sentValues[at] as string).replace(BLANKS, ' '));
     joined = joined === undefined ? value : `${joined},${value}`;
   }
   return joined ?? '';

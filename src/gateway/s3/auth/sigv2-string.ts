@@ -1,5 +1,6 @@
 // The string to sign of SigV2, exactly as S3 builds it (AWS "Signing and authenticating REST requests"). Texts hold one
 // character (0-255) for each byte.
+import { trimBlanks } from '../../../lib/trim-blanks.ts';
 import { RESPONSE_PARAMETERS } from '../response-overrides.ts';
 import { KNOWN_SUB_RESOURCES } from '../sub-resources.ts';
 import type { Target } from '../target.ts';
@@ -15,7 +16,6 @@ const VALUED: ReadonlySet<string> = new Set([
 ]);
 /** Whatever may choose or change an operation must be here: what is not signed, anybody can add to a presigned URL. */
 const SIGNED: ReadonlySet<string> = new Set([...KNOWN_SUB_RESOURCES, ...VALUED]);
-const FOLDS = /[\t\r\n ]*[\r\n][\t\r\n ]*/g;
 
 /**
  * The strings that a client may have signed, the right one first. A bucket's resource ends in a slash although its path
@@ -27,7 +27,7 @@ export function sigV2StringsToSign(
 ): readonly [right: string, ...others: string[]] {
   const { values } = parts.headers;
   const head = [parts.method, values['content-md5'], values['content-type'], dateLine]
-    .map((line) => `${line?.trim() ?? ''}\n`)
+    .map((line) => `${trimBlanks(line ?? '')}\n`)
     .join('');
   const before = head + vendorHeaders(parts);
   const subResources = subResourcesOf(parts.target);
@@ -63,7 +63,7 @@ function vendorHeaders({ headers, target }: SignedParts): string {
   const lines = new Map<string, string>();
   for (const [at, name] of headers.sentNames.entries()) {
     if (!isVendors(name)) continue;
-    const value = (headers.sentValues[at] ?? '').replace(FOLDS, ' ').trim();
+    const value = trimBlanks(headers.sentValues[at] ?? '');
     const earlier = lines.get(name);
     lines.set(name, earlier === undefined ? value : `${earlier},${value}`);
   }

@@ -23,6 +23,7 @@ export const deleteObjects = defineOperation({
   bodyBytesMax: LIMITS.deleteObjectsBodyBytesMax,
   keyActions: ['s3:DeleteObject', 's3:DeleteObjectVersion'],
   errors: ['BadDigest', 'InvalidRequest', 'MalformedXML', 'MissingRequestBodyError'],
+  differences: 'Who may delete nothing in the bucket is refused as a whole, before the list is read.',
   parse: ({ bucket, headers }) => ({ bucket, hasDigest: hasBodyDigest(headers) }),
   // Every key is a decision of its own, made in `run`: a caller may be allowed some of them.
   access: () => [],
