@@ -5,6 +5,7 @@ import {
   percentDecode,
   percentEncode,
   percentEncodePath,
+  percentReencodePath,
   queryDecode,
   textToBytes,
 } from './uri.ts';
@@ -24,6 +25,12 @@ test('everything but unreserved characters is encoded, in upper case', () => {
   expect(percentEncode("aZ09-._~ /!*'()")).toBe('aZ09-._~%20%2F%21%2A%27%28%29');
   expect(percentEncodePath('a b//c')).toBe('a%20b//c');
   expect(percentEncode(textToBytes('é'))).toBe('%C3%A9');
+});
+
+test('a path is encoded anew, encoded slashes as they are', () => {
+  expect(percentReencodePath('/a/~b//')).toBe('/a/~b//');
+  expect(percentReencodePath("/a%2fb/%7E%c3%a9'é")).toBe('/a%2Fb/~%C3%A9%27%E9');
+  expect(percentReencodePath('/a%/')).toBeUndefined();
 });
 
 test('bytes are text only where they are UTF-8', () => {

@@ -39,6 +39,18 @@ export function percentEncodePath(bytes: string): string {
   return PLAIN_PATH.test(bytes) ? bytes : encodeEach(bytes, true);
 }
 
+/**
+ * The same path with everything encoded that is not unreserved, and nothing else but the slashes that were. Undefined
+ * when a percent sign begins no pair of hex digits.
+ */
+export function percentReencodePath(path: string): string | undefined {
+  if (PLAIN_PATH.test(path)) return path;
+  const segments = path.split('/').map(percentDecode);
+  return segments.includes(undefined)
+    ? undefined
+    : segments.map((bytes) => percentEncode(bytes ?? '')).join('/');
+}
+
 function encodeEach(bytes: string, keepSlash: boolean): string {
   let encoded = '';
   for (let at = 0; at < bytes.length; at++) {

@@ -18,6 +18,8 @@ export interface SigningOptions {
   nowMs: number;
   region?: string;
   service?: string;
+  /** The path goes into the signature as it is. */
+  isPathVerbatim?: boolean;
   /** Default: all headers given. */
   signedNames?: readonly string[];
   /** Default: x-amz-content-sha256 of the headers, else UNSIGNED-PAYLOAD. */
@@ -86,10 +88,11 @@ export function canonicalOf(
   const lines = signedNames.map(
     (name) => `${name}:${(options.headers[name] ?? '').replace(/^ +| +$/g, '').replace(/ +/g, ' ')}\n`,
   );
-  const canonicalPath = path
+  const encodedPath = path
     .split('/')
     .map((segment) => encode(decodePath(segment)))
     .join('/');
+  const canonicalPath = options.isPathVerbatim === true ? path : encodedPath;
   return [
     options.method,
     canonicalPath,

@@ -64,7 +64,7 @@ test('virtual-host style: the whole path is the key', () => {
     level: 'object',
     bucket: 'b',
     key: 'k/ ',
-    pathBytes: '/k/ ',
+    path: '/k/%20',
   });
   expect(parseTarget('//', 'b')).toMatchObject({ level: 'object', bucket: 'b', key: '/' });
 });

@@ -15,10 +15,8 @@ export interface Target {
   readonly key: string;
   /** The host names the bucket, and the whole path is the key. */
   readonly isVirtualHost: boolean;
-  /** The path as sent, nothing decoded: what a signature of version 2 covers. */
+  /** The path as sent, nothing decoded; every percent sign begins a pair of hex digits. */
   readonly path: string;
-  /** The path as sent, decoded, one character (0-255) for each byte: what one of version 4 covers. */
-  readonly pathBytes: string;
   readonly query: Query;
 }
 
@@ -41,7 +39,7 @@ export function parseTarget(requestUri: string, bucketLabel: string | undefined)
     // No bucket at all before the domain: that is no way to ask for the service.
     if (bucketLabel === '') throw new AppError('InvalidBucketName', { fields: { BucketName: '' } });
     const level = levelOf(bucketLabel, key);
-    return { level, bucket: bucketLabel, key, isVirtualHost: true, path, pathBytes, query };
+    return { level, bucket: bucketLabel, key, isVirtualHost: true, path, query };
   }
   // Split before decoding: an encoded slash does not end the bucket's name.
   const slash = path.indexOf('/', 1);
@@ -50,7 +48,7 @@ export function parseTarget(requestUri: string, bucketLabel: string | undefined)
   const bucket = checkedText(bucketBytes, requestUri);
   const key = checkedText(keyBytes, requestUri);
   if (bucket === '' && slash !== -1) throw new AppError('InvalidBucketName', { fields: { BucketName: '' } });
-  return { level: levelOf(bucket, key), bucket, key, isVirtualHost: false, path, pathBytes, query };
+  return { level: levelOf(bucket, key), bucket, key, isVirtualHost: false, path, query };
 }
 
 function levelOf(bucket: string, key: string): Level {

@@ -149,6 +149,13 @@ describe('what clients send, in every spelling', () => {
     },
   );
 
+  test.each(['/a%2Fb', '/%e6%9c%ac', '/%61'])('%s, signed as it is sent', async (uri) => {
+    expect(await outcome(signed({ uri, isPathVerbatim: true }))).toBe('account');
+    expect(await outcome(signed({ uri: `${uri}x`, isPathVerbatim: true }, { host: 'inner' }))).toBe(
+      '403 SignatureDoesNotMatch',
+    );
+  });
+
   test('an access key with slashes cannot be ours, but is read as one', async () => {
     const credentials = { ...AWS, accessKey: 'a/b' };
     expect(await outcome(signed({ credentials }))).toBe('403 InvalidAccessKeyId');

@@ -3,7 +3,7 @@
 // request"). Texts hold one character (0-255) for each byte.
 import { hash } from 'node:crypto';
 import { trimBlanks } from '../../../lib/trim-blanks.ts';
-import { percentEncode, percentEncodePath } from '../../../lib/uri.ts';
+import { percentEncode, percentReencodePath } from '../../../lib/uri.ts';
 import type { RequestHeaders } from '../../request-headers.ts';
 import type { Query } from '../query.ts';
 import type { Target } from '../target.ts';
@@ -18,18 +18,25 @@ export interface SignedParts {
   readonly payloadHash: string;
 }
 
-/** `host` takes the place of the Host header's value: proxies and public names change it on the way. */
+/** What may stand in a canonical request instead of what the request itself says. */
+export interface Spelling {
+  /** Of the Host header: proxies and public names change it on the way. */
+  readonly host?: string;
+  /** The path as the client wrote it, where that is not the one encoding that AWS documents. */
+  readonly path?: string;
+}
+
 export function canonicalRequest(
   parts: SignedParts,
   signedHeaders: readonly string[],
-  host: string | undefined,
+  { host, path = percentReencodePath(parts.target.path) ?? '' }: Spelling = {},
 ): string {
   let headerLines = '';
   for (const name of signedHeaders) {
     const value = name === 'host' && host !== undefined ? host : canonicalValue(parts.headers, name);
     headerLines += `${name}:${value}\n`;
   }
-  return `${parts.method}\n${percentEncodePath(parts.target.pathBytes)}\n${canonicalQuery(parts.target.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
+  return `${parts.method}\n${path}\n${canonicalQuery(parts.target.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
 }
 
 /** Without the signature itself, which only presigned requests have in the query. */

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
-import { canonicalRequest, type SignedParts, stringToSign } from './canonical-request.ts';
+import { canonicalRequest, type SignedParts, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
@@ -57,13 +57,23 @@ export function requireSigV4Signature(
     const expected = createHmac('sha256', key).update(stringToSign(canonical, claim)).digest('hex');
     return isSameText(expected, claim.signature);
   };
-  const canonical = canonicalRequest(parts, claim.signedHeaders, undefined);
+  const canonical = canonicalRequest(parts, claim.signedHeaders);
   if (isSignedFor(canonical)) return;
-  for (const host of parts.otherHosts()) {
-    if (isSignedFor(canonicalRequest(parts, claim.signedHeaders, host))) return;
+  for (const spelling of otherSpellings(parts)) {
+    if (isSignedFor(canonicalRequest(parts, claim.signedHeaders, spelling))) return;
   }
   throw signatureMismatch(claim, {
     stringToSign: stringToSign(canonical, claim),
     canonicalRequest: canonical,
   });
+}
+
+/** AWS signs the path as it is sent, whatever is encoded in it and how; and Host is not always what the client wrote. */
+function* otherSpellings(parts: SignedParts & { otherHosts(): readonly string[] }): Iterable<Spelling> {
+  const { path } = parts.target;
+  yield { path };
+  for (const host of parts.otherHosts()) {
+    yield { host };
+    yield { host, path };
+  }
 }
