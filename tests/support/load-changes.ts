@@ -196,6 +196,23 @@ const setTag: MakeChange = (worker, key) => {
   };
 };
 
+/** The same bytes and tag under another label. */
+const copyOntoItself: MakeChange = (worker, key) => {
+  const bytes = worker.values.get(labelOf(key) ?? '');
+  if (bytes === undefined) return putSmall(worker, key);
+  const label = `${worker.name} ${worker.values.size} again`;
+  worker.values.set(label, bytes);
+  const replaced = { 'x-amz-copy-source': key.path, 'x-amz-metadata-directive': 'REPLACE' };
+  return {
+    kind: 'copy onto itself',
+    outcomes: [{ key, label, tag: tagOf(key) }],
+    async send() {
+      const headers = { ...replaced, ...labelled(label) };
+      await succeed(worker, { method: 'PUT', path: key.path, headers }, '<ETag>');
+    },
+  };
+};
+
 const remove: MakeChange = (worker, key) => ({
   kind: 'delete',
   outcomes: [{ key, label: null }],
@@ -238,6 +255,7 @@ export const CHANGES: readonly MakeChange[] = [
   abandonUpload,
   copy,
   copy,
+  copyOntoItself,
   setTag,
   setTag,
   remove,

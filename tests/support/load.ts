@@ -2,14 +2,18 @@
 // overwrite, tag, delete and read them, each on keys of its own, and note what was acknowledged and what was under way.
 // After a crash `verify` compares a server with that: each key holds its last acknowledged value, or an outcome of the
 // one request that was under way; never anything else, and never a part of it.
-// Not here: the kinds of change (load-changes.ts), starting and killing the server (tests/faults/kill.test.ts).
+// Not here: the kinds of change (load-changes.ts), what is no key (load-things.ts), starting and killing the server (tests/faults/kill.test.ts).
 import { Agent } from 'node:http';
+import { signRequest } from '../../src/cli/sign-request.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
+import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 import { type Access, pathOf, type RawAnswer, send } from './raw-s3.ts';
 import { seededNumbers } from './tree.ts';
 
 /** Several, so that they live on several shards, and copies go from shard to shard. */
 const BUCKETS = ['load-one', 'load-two', 'load-three', 'load-four'];
+const VERSIONED_BUCKETS = ['load-five', 'load-six'];
+const PASSING_BUCKETS = ['load-passing-one', 'load-passing-two'];
 const KEYS_PER_WORKER = 8;
 const READ_SHARE = 0.15;
 
@@ -50,28 +54,45 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
     }));
   const owned = Array.from({ length: options.workerCount }, (_, index) => {
     const name = `worker ${index}`;
-    return { name, keys: keysOf(name) };
+    return { name, keys: keysOf(name), turn: { next: 2 * index, left: CHANGES.length } };
   });
+  const things = makeThings().map((thing): OwnedThing => ({ thing, possible: undefined }));
 
   return {
     ...tally,
     async prepare(access) {
-      for (const bucket of BUCKETS) await send(access, { method: 'PUT', path: `/${bucket}` });
+      for (const bucket of [...BUCKETS, ...VERSIONED_BUCKETS]) {
+        await send(access, { method: 'PUT', path: `/${bucket}` });
+      }
+      const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+      for (const bucket of VERSIONED_BUCKETS) {
+        await send(access, { method: 'PUT', path: `/${bucket}?versioning=`, body: Buffer.from(enabled) });
+      }
     },
     async run(access) {
       const problems: string[] = [];
-      const runs = owned.map(async ({ name, keys }) => {
+      const runs = owned.map(async ({ name, keys, turn }) => {
         const agent = new Agent({ keepAlive: true, maxSockets: 2 });
         const call: Worker['call'] = (wanted) => send(access, { ...wanted, agent });
         try {
-          await runWorker({ name, keys, values, random, call }, tally);
+          await runWorker({ name, keys, values, random, call }, turn, tally);
         } catch (error) {
           if (error instanceof WrongAnswer) problems.push(error.message);
         } finally {
           agent.destroy();
         }
       });
-      await Promise.all(runs);
+      const thingRuns = things.map(async (owned) => {
+        const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+        try {
+          await runThing(owned, { reach: reachOf(access, agent), random, tally });
+        } catch (error) {
+          if (error instanceof WrongAnswer) problems.push(error.message);
+        } finally {
+          agent.destroy();
+        }
+      });
+      await Promise.all([...runs, ...thingRuns]);
       return problems;
     },
     async verify(access) {
@@ -79,22 +100,96 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
       const keys = owned.flatMap((worker) => worker.keys);
       const problems = await Promise.all(keys.map((key) => verifyKey({ access, agent, key, values })));
       const lists = await Promise.all(BUCKETS.map((bucket) => verifyList({ access, agent, bucket, keys })));
+      const reach = reachOf(access, agent);
+      const ofThings = await Promise.all(things.map((owned) => verifyThing(owned, reach)));
       agent.destroy();
-      return [...problems, ...lists].flat();
+      return [...problems, ...lists, ...ofThings].flat();
     },
     async clear(access) {
       const paths = owned.flatMap(({ keys }) => keys.map(({ path }) => path));
       for (const path of paths) await send(access, { method: 'DELETE', path });
-      for (const bucket of BUCKETS) await abortUploads(access, bucket);
+      for (const bucket of [...BUCKETS, ...PASSING_BUCKETS]) await abortUploads(access, bucket);
+      const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+      for (const { thing } of things) await thing.clear(reachOf(access, agent));
+      agent.destroy();
     },
   };
 }
 
+interface OwnedThing {
+  thing: Thing;
+  /** What a read may find; undefined until it was read once. */
+  possible: Set<string> | undefined;
+}
+
+/** One connection each. */
+function makeThings(): Thing[] {
+  return [
+    ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
+    ...PASSING_BUCKETS.map(passingBucket),
+    ...['load-account-one', 'load-account-two'].map(passingAccount),
+  ];
+}
+
+function reachOf(access: Access, agent: Agent): Reach {
+  return {
+    s3: (wanted) => send(access, { ...wanted, agent }),
+    async operator(method, path, json) {
+      const url = new URL(`/holdfast-admin/v1${path}`, access.endpoint);
+      const body = json === undefined ? '' : JSON.stringify(json);
+      const nowMs = access.nowMs?.() ?? Date.now();
+      const wanted = { method, host: url.host, path: url.pathname, body, credentials: access, nowMs };
+      const { host: _, ...headers } = signRequest(wanted);
+      const answer = await fetch(url, { method, headers, ...(body !== '' && { body }) });
+      const text = await answer.text();
+      return { status: answer.status, json: text === '' ? {} : JSON.parse(text) };
+    },
+  };
+}
+
+/** As runWorker does with keys. */
+async function runThing(
+  owned: OwnedThing,
+  how: { reach: Reach; random: () => number; tally: Pick<Load, 'begun' | 'acknowledged'> },
+): Promise<never> {
+  const { thing } = owned;
+  const { reach, random, tally } = how;
+  for (;;) {
+    const [state = await thing.read(reach)] = owned.possible ?? [];
+    const change = thing.change(state, random);
+    owned.possible = new Set([state, change.next]);
+    count(tally.begun, change.kind);
+    await change.send(reach);
+    owned.possible = new Set([change.next]);
+    count(tally.acknowledged, change.kind);
+  }
+}
+
+async function verifyThing(owned: OwnedThing, reach: Reach): Promise<string[]> {
+  const { thing, possible } = owned;
+  const found = await thing.read(reach);
+  owned.possible = new Set([found]);
+  if (possible === undefined || possible.has(found)) return [];
+  return [`${thing.name}: is "${found}" instead of "${[...possible].join('" | "')}"`];
+}
+
+/** Each worker makes every change once, beginning with another one than the others; then as chance has it. */
+interface Turn {
+  next: number;
+  left: number;
+}
+
+const chance = (worker: Worker) => Math.floor(worker.random() * CHANGES.length);
+
 /** Throws when the connection fails, leaving what was under way among the possible values of its keys. */
-async function runWorker(worker: Worker, tally: Pick<Load, 'begun' | 'acknowledged'>): Promise<never> {
+async function runWorker(
+  worker: Worker,
+  turn: Turn,
+  tally: Pick<Load, 'begun' | 'acknowledged'>,
+): Promise<never> {
   for (;;) {
     const key = worker.keys[Math.floor(worker.random() * worker.keys.length)];
-    const make = CHANGES[Math.floor(worker.random() * CHANGES.length)];
+    const make = turn.left-- > 0 ? CHANGES[turn.next++ % CHANGES.length] : CHANGES[chance(worker)];
     if (key === undefined || make === undefined) continue;
     if (worker.random() < READ_SHARE) {
       count(tally.begun, 'read');
