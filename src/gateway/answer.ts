@@ -19,9 +19,6 @@ export interface Answer {
   body?: AnswerBody | undefined;
 }
 
-/** How long a refused client is listened to after its answer. */
-const LINGER_MS = 5000;
-
 /** What is done with a body that was not read to its end. */
 type Rest = 'none' | 'linger';
 
@@ -37,12 +34,22 @@ export async function sendAnswer(exchange: Exchange, answer: Answer, clock: Cloc
     if (response.writableLength > 0) exchange.sendingSinceMs = clock.monotonicMs();
     return exchange.closed;
   }
-  await Promise.race([
-    exchange.body.discard(LIMITS.refusedBodyDrainBytesMax),
-    clock.sleep(LINGER_MS, exchange.signal),
-  ]);
+  await linger(exchange, clock);
   response.end();
   return exchange.closed;
+}
+
+/** A connection that closed on bytes of its client's would take the answer away from it again. */
+async function linger({ body, signal }: Exchange, clock: ClockPort): Promise<void> {
+  const isDone = new AbortController();
+  const discarding = body.discard(LIMITS.refusedBodyDrainBytesMax).finally(() => isDone.abort());
+  const untilMs = clock.monotonicMs() + LIMITS.refusedBodyDrainMaxMs;
+  const waits = AbortSignal.any([signal, isDone.signal]);
+  for (let fromMs = clock.monotonicMs(); !waits.aborted && fromMs < untilMs; fromMs = clock.monotonicMs()) {
+    await clock.sleep(LIMITS.refusedBodyIdleMaxMs, waits);
+    if (body.lastByteAtMs < fromMs) return;
+  }
+  if (isDone.signal.aborted) await discarding;
 }
 
 /** Decides about the unread rest of the request's body before the head of the answer says what comes next. */

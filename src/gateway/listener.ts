@@ -41,6 +41,7 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
     // A request without Host is answered like every other bad one.
     requireHostHeader: false,
     noDelay: true,
+    highWaterMark: LIMITS.streamBufferBytes,
   };
   const server =
     settings.tls === undefined

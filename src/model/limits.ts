@@ -43,6 +43,9 @@ export const LIMITS = {
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,
   refusedBodyDrainBytesMax: 1 * MiB,
+  /** How long a refused client that goes on sending is listened to, and one that does not. */
+  refusedBodyDrainMaxMs: 30 * SECOND,
+  refusedBodyIdleMaxMs: 10 * SECOND,
   requestAgeMaxMs: 23 * HOUR,
   slowAnswerAfterMs: 5 * SECOND,
 
@@ -59,6 +62,10 @@ export const LIMITS = {
   intakeQueueBytesMax: 256 * KiB,
   /** The same of all connections: beyond it each keeps what one read of its socket gave. */
   intakeQueuesBytesMax: 16 * MiB,
+  /** What a socket or request keeps unread before it stops reading; one read gives up to 64 KiB more. */
+  streamBufferBytes: 16 * KiB,
+  /** Of the memory for bodies: so many times this, so many bodies at once. */
+  bodyShareBytesMin: 256 * KiB,
   /** Bodies that wait for memory before their first byte is taken. */
   bodiesWaitingMax: 256,
 
@@ -132,6 +139,11 @@ assert(
   'a stalled body goes before one that waits is refused',
 );
 assert(LIMITS.bodiesWaitingMax < LIMITS.requestsInFlightMax, 'bodies are refused before all requests are');
+assert(
+  LIMITS.refusedBodyIdleMaxMs < LIMITS.refusedBodyDrainMaxMs,
+  'a client that stands still is left before one that sends',
+);
+assert(LIMITS.chunkBytesMin <= LIMITS.bodyShareBytesMin, 'a body has room for a piece');
 assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
 assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
 assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');

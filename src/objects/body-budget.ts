@@ -1,5 +1,5 @@
-// Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that come
-// first are served first. Who waits too long is refused with SlowDown, and who would begin to wait behind too many at
+// Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that have
+// begun are served first, then those that come first. Who waits too long is refused with SlowDown, and who would begin to wait behind too many at
 // once; who holds memory while its client stands still or trickles gives way to those that wait. It counts; it
 // allocates nothing.
 import { AppError } from '../model/errors.ts';
@@ -10,11 +10,12 @@ import type { TelemetryPort } from '../ports/telemetry.ts';
 /** One body's share. */
 export interface BodyLease {
   /**
-   * To be awaited before more is taken; undefined when there is room. Rejects with AppError SlowDown after
+   * To be awaited before more is taken; undefined when there is room. `takesBytes`: what will be taken for sure, which
+   * is set aside; without it a piece of unknown size comes when the client sends it. Rejects with AppError SlowDown after
    * LIMITS.bodyBufferWaitMaxMs, at once when LIMITS.bodiesWaitingMax others wait and it has not begun, and when the
    * lease is closed.
    */
-  admit(): Promise<void> | undefined;
+  admit(takesBytes?: number): Promise<void> | undefined;
   /** Without waiting: whether more than the least may be taken (reading ahead). */
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
@@ -51,9 +52,9 @@ interface Share extends BodyNeeds {
   heldBytes: number;
   /** What it may still take without waiting, so that it gets on. */
   grantBytes: number;
-  /** Set aside for one that was let in and has not taken it yet, so that not all who wait rush in at once. */
+  /** Set aside for one that was let in and has not taken it yet, so that not all rush in at once. */
   reservedBytes: number;
-  /** It has been let in before: to refuse it now would waste what has been done. */
+  /** It has been let in: to refuse it now would waste what has been done. */
   hasBegun: boolean;
   /** When it last gave memory back, or was let in. A client that trickles makes no progress by it. */
   progressAtMs: number;
@@ -63,6 +64,7 @@ interface Share extends BodyNeeds {
 
 interface Waiter {
   share: Share;
+  takesBytes: number;
   sinceMs: number;
   resolve(): void;
   reject(error: AppError): void;
@@ -75,9 +77,12 @@ export function createBodyBudget(deps: {
 }): BodyBudget {
   const { limitBytes, clock, telemetry } = deps;
   const shares = new Set<Share>();
+  /** Those that have begun before the others, and each in the order of its coming. */
   let waiters: Waiter[] = [];
   let usedBytes = 0;
   let grantedBytes = 0;
+  let begunCount = 0;
+  const begunMax = Math.max(1, Math.floor(limitBytes / LIMITS.bodyShareBytesMin));
   let isWatching = false;
 
   telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
@@ -85,20 +90,33 @@ export function createBodyBudget(deps: {
   function count(share: Share, sizeBytes: number): void {
     if (share.isClosed) return;
     share.heldBytes += sizeBytes;
-    usedBytes += sizeBytes - share.reservedBytes;
-    share.reservedBytes = 0;
+    usedBytes += sizeBytes;
+    reserve(share, sizeBytes < 0 ? 0 : Math.max(0, share.reservedBytes - sizeBytes));
     if (sizeBytes < 0) share.progressAtMs = clock.monotonicMs();
     grant(share, sizeBytes < 0 ? 0 : Math.max(0, share.grantBytes - sizeBytes));
     telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
     wake();
   }
 
+  /** Many that hold little would each keep more of what has arrived waiting outside of this count. */
+  const hasRoomFor = (share: Share) => usedBytes < limitBytes && (share.hasBegun || begunCount < begunMax);
+
+  function reserve(share: Share, sizeBytes: number): void {
+    usedBytes += sizeBytes - share.reservedBytes;
+    share.reservedBytes = sizeBytes;
+  }
+
+  function begin(share: Share): void {
+    if (share.hasBegun) return;
+    share.hasBegun = true;
+    begunCount++;
+  }
+
   function wake(): void {
-    while (usedBytes < limitBytes) {
-      const waiter = waiters.shift();
-      if (waiter === undefined) return;
-      waiter.share.reservedBytes = LIMITS.chunkBytesMin;
-      usedBytes += LIMITS.chunkBytesMin;
+    for (let waiter = waiters[0]; waiter !== undefined && hasRoomFor(waiter.share); waiter = waiters[0]) {
+      waiters.shift();
+      begin(waiter.share);
+      reserve(waiter.share, Math.max(waiter.takesBytes, LIMITS.chunkBytesMin));
       letIn(waiter);
     }
     grantSome();
@@ -131,20 +149,27 @@ export function createBodyBudget(deps: {
     for (const waiter of granted) letIn(waiter);
   }
 
-  function admit(share: Share): Promise<void> | undefined {
-    const { hasBegun } = share;
-    share.hasBegun = true;
-    if (share.grantBytes > 0 || (usedBytes < limitBytes && waiters.length === 0)) return undefined;
-    if (!hasBegun && waiters.length >= LIMITS.bodiesWaitingMax) {
+  function admit(share: Share, takesBytes: number): Promise<void> | undefined {
+    if (share.isClosed) return Promise.reject(new AppError('SlowDown'));
+    const isFirst = waiters[0] === undefined || (share.hasBegun && !waiters[0].share.hasBegun);
+    if (share.grantBytes > 0 || (isFirst && hasRoomFor(share))) {
+      begin(share);
+      reserve(share, share.grantBytes > 0 ? 0 : takesBytes);
+      return undefined;
+    }
+    if (!share.hasBegun && waiters.length >= LIMITS.bodiesWaitingMax) {
       telemetry.count('holdfast_requests_shed_total', { reason: 'bodies' });
       return Promise.reject(new AppError('SlowDown'));
     }
-    return wait(share);
+    return wait(share, takesBytes);
   }
 
-  function wait(share: Share): Promise<void> {
+  function wait(share: Share, takesBytes: number): Promise<void> {
     const waiting = new Promise<void>((resolve, reject) => {
-      waiters.push({ share, sinceMs: clock.monotonicMs(), resolve, reject });
+      const waiter = { share, takesBytes, sinceMs: clock.monotonicMs(), resolve, reject };
+      const behind = share.hasBegun ? waiters.findIndex((other) => !other.share.hasBegun) : -1;
+      if (behind === -1) waiters.push(waiter);
+      else waiters.splice(behind, 0, waiter);
     });
     grantSome();
     void watch();
@@ -178,7 +203,8 @@ export function createBodyBudget(deps: {
   function evictStalled(): void {
     const stalledSinceMs = clock.monotonicMs() - LIMITS.bodyStalledMs;
     const stalled = [...shares]
-      .filter((share) => share.heldBytes > 0 && share.isIdle && share.progressAtMs <= stalledSinceMs)
+      .filter((share) => (share.hasBegun || share.heldBytes > 0) && share.isIdle)
+      .filter((share) => share.progressAtMs <= stalledSinceMs)
       .sort((a, b) => a.progressAtMs - b.progressAtMs);
     // Counted before the first one goes: it may let others in at once.
     for (const share of stalled.slice(0, waiters.length)) share.onEvicted(new AppError('SlowDown'));
@@ -199,7 +225,7 @@ export function createBodyBudget(deps: {
       };
       shares.add(share);
       return {
-        admit: () => admit(share),
+        admit: (takesBytes = 0) => admit(share, takesBytes),
         hasRoom: () => usedBytes < limitBytes / 2,
         hold: (sizeBytes) => count(share, sizeBytes),
         release: (sizeBytes) => count(share, -sizeBytes),
@@ -211,12 +237,18 @@ export function createBodyBudget(deps: {
         },
         close() {
           if (share.isClosed) return;
-          count(share, -share.heldBytes);
           share.isClosed = true;
           shares.delete(share);
-          for (const waiter of waiters.filter((waiter) => waiter.share === share))
-            waiter.reject(new AppError('SlowDown'));
+          if (share.hasBegun) begunCount--;
+          reserve(share, 0);
+          grant(share, 0);
+          usedBytes -= share.heldBytes;
+          share.heldBytes = 0;
+          const own = waiters.filter((waiter) => waiter.share === share);
           waiters = waiters.filter((waiter) => waiter.share !== share);
+          for (const { reject } of own) reject(new AppError('SlowDown'));
+          telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
+          wake();
         },
       };
     },

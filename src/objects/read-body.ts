@@ -79,7 +79,8 @@ class ChunkReader {
   async next(): Promise<{ run: ChunkRun; bytes: Uint8Array } | undefined> {
     await this.#revalidate();
     if (this.#ahead.length === 0) {
-      const room = this.#lease.admit();
+      const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
+      const room = this.#lease.admit(this.#path.settings.chunkSizeBytes + toBeginBytes);
       if (room !== undefined) await room;
       if (!this.#hasBegun) {
         this.#hasBegun = true;

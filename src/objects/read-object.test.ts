@@ -281,7 +281,7 @@ test('a reader that waits for the disk gets more read ahead, up to the limit', a
 });
 
 test('readers that stand still give way when others wait for memory', async () => {
-  const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
+  const world = await openObjectWorld({ bodyBufferBytes: 8 * CHUNK_BYTES });
   const body = randomBytes(6 * CHUNK_BYTES);
   await world.put('k', body);
   const still = await Promise.all(Array.from({ length: 4 }, async () => (await open(world, 'k')).stream));

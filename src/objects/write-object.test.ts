@@ -312,7 +312,7 @@ test('an id that is too old for its shard is refused; what was stored goes', asy
 });
 
 test('many bodies that trickle hold what they have sent, and do not hold up a fast one', async () => {
-  const world = await openObjectWorld({ bodyBufferBytes: 8 * 1024 * 1024 });
+  const world = await openObjectWorld({ bodyBufferBytes: 16 * 1024 * 1024 });
   const slowCount = 50;
   const sent = 10_000;
   const held = Promise.withResolvers<void>();
