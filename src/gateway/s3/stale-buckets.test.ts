@@ -2,7 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import { must } from '../../lib/assert.ts';
+import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
 import type { BucketName } from '../../model/names.ts';
+
+const nothing = () => {};
+const quiet = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 let one: GatewayWorld;
 let two: GatewayWorld;
@@ -61,6 +66,20 @@ test('a bucket that was deleted elsewhere is gone everywhere, for every operatio
   }
   const anonymous = await fetch(`${two.endpoint}/gone/k`);
   expect(anonymous.status).toBe(404);
+});
+
+test('a bucket whose deletion was cut short is made anew', async () => {
+  const owner = await account('cut-short');
+  expect(await statusOf(owner.one, 'PUT /cut-short')).toBe(200);
+  const { shards } = one.metadata;
+  const { record } = await one.metadata.query('find-name', { name: 'cut-short' as BucketName });
+  const { bucketId, homeShard } = must(record, 'a name');
+  await shards.execute({ shard: homeShard }, 'delete-bucket', { bucketId });
+  expect(await statusOf(owner.one, 'HEAD /cut-short')).toBe(404);
+  expect(await statusOf(owner.one, 'PUT /cut-short')).toBe(200);
+  const deliver = createOutboxDelivery({ metadata: shards, shards: () => [homeShard], log: quiet });
+  await deliver.work(new AbortController().signal);
+  expect(await statusOf(owner.two, 'HEAD /cut-short')).toBe(200);
 });
 
 test('a name that another account has taken over is served as theirs, at once', async () => {

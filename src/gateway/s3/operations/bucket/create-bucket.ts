@@ -2,8 +2,8 @@
 // may be repeated, and the outbox finishes what a gateway leaves behind.
 import { childrenOf, textOf, type XmlElement } from '../../../../lib/xml.ts';
 import { AppError } from '../../../../model/errors.ts';
-import type { BucketName } from '../../../../model/names.ts';
-import { SYSTEM_SHARD } from '../../../../ports/metadata.ts';
+import type { AccountId, BucketName } from '../../../../model/names.ts';
+import { type OutcomeOf, SYSTEM_SHARD } from '../../../../ports/metadata.ts';
 import type { OperationContext } from '../../context.ts';
 import { bucketArn, defineOperation } from '../../operation.ts';
 import { readXmlBody } from '../../xml-body.ts';
@@ -37,8 +37,7 @@ function checkConfiguration(root: XmlElement): void {
 async function createNamed(context: OperationContext, name: BucketName): Promise<void> {
   const owner = context.account().accountId;
   const system = { shard: SYSTEM_SHARD };
-  const reserved = await context.metadata.execute(system, 'reserve-name', { name, owner });
-  const outcome = reserved.value;
+  const outcome = await reserveName(context, { name, owner });
   const fields = { BucketName: name };
   switch (outcome.kind) {
     case 'owned-already':
@@ -58,4 +57,19 @@ async function createNamed(context: OperationContext, name: BucketName): Promise
   const opened = await context.metadata.execute(system, 'activate-name', { name, bucketId });
   // Made and deleted by another request of the owner's meanwhile.
   if (opened.value.kind === 'gone') throw new AppError('OperationAborted', { fields });
+}
+
+/** A name whose bucket was deleted by a request that could not free it any more is freed first. */
+async function reserveName(
+  { metadata }: OperationContext,
+  command: { name: BucketName; owner: AccountId },
+): Promise<OutcomeOf<'reserve-name'>> {
+  const system = { shard: SYSTEM_SHARD };
+  const { value } = await metadata.execute(system, 'reserve-name', command);
+  if (value.kind !== 'owned-already') return value;
+  const { bucketId, homeShard } = value.record;
+  const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
+  if (found.value.bucket?.state !== 'deleted') return value;
+  await metadata.execute(system, 'forget-name', { ...command, bucketId });
+  return (await metadata.execute(system, 'reserve-name', command)).value;
 }
