@@ -137,6 +137,29 @@ describe('presigned URLs', () => {
     }
   });
 
+  test('headers in the query are what can be headers, or refused', async () => {
+    const put = (more: string, resource = `/${bucket}/hoisted`) => {
+      const headers = { 'x-amz-meta-a': decodeURIComponent(more) };
+      const query = presignV2({
+        method: 'PUT',
+        resource,
+        headers,
+        credentials: api.server,
+        expires: 2_000_000_000,
+      });
+      return sendBare(api.server, {
+        method: 'PUT',
+        path: `/${bucket}/hoisted?x-amz-meta-a=${more}&${query}`,
+        headers: { 'content-length': '1' },
+        body: Buffer.from('x'),
+      });
+    };
+    expectError(await put('b%0Ac'), { status: 400, code: 'InvalidArgument' });
+    expectStatus(await put('b%20c'), 200);
+    const head = await api.send({ method: 'HEAD', path: `/${bucket}/hoisted` });
+    expect([head.status, head.headers['x-amz-meta-a']]).toEqual([200, 'b c']);
+  });
+
   test('one of version 2 lacks a parameter, or is for another method', async () => {
     const url = urlV2('GET', nowSeconds() + 60);
     for (const gone of [/AWSAccessKeyId=[^&]*&/, /Expires=[^&]*&/, /&Signature=.*/]) {

@@ -28,6 +28,22 @@ test('a header that was sent wins; checksums of the presigning are left alone', 
   ).toEqual({});
 });
 
+test('version 2 signs them as headers in its other form, too', () => {
+  const { authorization: _, ...hoisted } = of('x-amz-meta-a=b', { authorization: 'AWS key:signature' });
+  expect(hoisted).toEqual({ 'x-amz-meta-a': 'b' });
+});
+
+test.each([
+  'x-amz-meta-a=b%0Ac',
+  'x-amz-meta-a=b%0D',
+  'x-amz-meta-a=%7F',
+  'x-amz-checksum-crc32=a%0Ab',
+  'x-amz-meta-a%20b=c',
+  'x-amz-meta-%C3%A9=c',
+])('%s cannot be a header', (query) => {
+  expect(() => of(`X-Amz-Signature=s&${query}`)).toThrow('cannot be represented');
+});
+
 test('without a signature in the query nothing is a header', () => {
   expect(of('x-amz-acl=public-read')).toEqual({});
 });

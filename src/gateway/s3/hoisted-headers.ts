@@ -1,6 +1,9 @@
-// Headers that a presigned URL carries in its query, where SDKs put them (x-amz-acl, x-amz-meta-...): they mean the same
+// Headers that a signed request carries in its query, where SDKs put them (x-amz-acl, x-amz-meta-...): they mean the same
 // there, so none may be passed over. Checksums are the exception: SDKs put that of an empty body there while presigning,
 // and S3 does not judge the upload by it.
+import { textToBytes } from '../../lib/uri.ts';
+import { isSigV2Header } from './auth/sigv2-header.ts';
+import { checkedHeaderName, checkedHeaderValue } from './header-text.ts';
 import type { OperationRequest, QueryParameters } from './operation.ts';
 
 const PREFIX = 'x-amz-';
@@ -17,18 +20,25 @@ const NOT_HEADERS = new Set([
 ]);
 const IGNORED = /^x-amz-(?:checksum-|sdk-checksum-algorithm$|trailer$|decoded-content-length$)/;
 
-/** The request's headers with those of its presigned query; the same object where there are none. */
+/**
+ * The request's headers with those of its query; the same object where there are none. SigV2 signs them as headers in
+ * both its forms (auth/sigv2-string.ts), so they are headers in both. InvalidArgument for what cannot be one.
+ */
 export function hoistedHeaders(
   headers: OperationRequest['headers'],
   query: QueryParameters,
 ): OperationRequest['headers'] {
-  if (!query.has('X-Amz-Signature') && !query.has('Signature')) return headers;
+  const isPresigned = query.has('X-Amz-Signature') || query.has('Signature');
+  if (query.size === 0 || !(isPresigned || isSigV2Header(headers.authorization ?? ''))) return headers;
   const merged: Record<string, string> = Object.assign(Object.create(null), headers);
   for (const [parameter, value] of query) {
     const name = parameter.toLowerCase();
-    if (!name.startsWith(PREFIX) || NOT_HEADERS.has(name) || IGNORED.test(name)) continue;
+    if (!name.startsWith(PREFIX)) continue;
+    // All of them are lines of what SigV2 signs: one that held a line break could stand for two.
+    const text = checkedHeaderValue(checkedHeaderName(name), textToBytes(value));
+    if (NOT_HEADERS.has(name) || IGNORED.test(name)) continue;
     // A header that was sent as such is the signed one.
-    merged[name] ??= Buffer.from(value, 'utf8').toString('latin1');
+    merged[name] ??= text;
   }
   return merged;
 }

@@ -1,7 +1,7 @@
 // Answer headers that the reader chooses: AWS's six response-* query parameters, of signed requests only, and any
 // request header that begins with "response-" (service.txt 4.2, extensions 2.7).
 import { AppError } from '../../model/errors.ts';
-import { invalidArgument } from './arguments.ts';
+import { checkedHeaderValue } from './header-text.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import type { QueryParameters } from './operation.ts';
 
@@ -39,9 +39,6 @@ const PROTECTED = new Set([
 ]);
 const PROTECTED_PREFIXES = ['x-amz-', 'x-std-', 'access-control-'];
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a header
-const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
-
 /** Puts the chosen headers on the answer. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
 export function addResponseOverrides(
   answer: AnswerHeaders,
@@ -51,7 +48,7 @@ export function addResponseOverrides(
     if (!name.startsWith(PREFIX)) continue;
     const target = name.slice(PREFIX.length);
     if (target === '' || isProtected(target)) continue;
-    answer[OWN_NAMES.get(target) ?? target] = checked(name, request.headers[name] ?? '');
+    answer[OWN_NAMES.get(target) ?? target] = checkedHeaderValue(name, request.headers[name] ?? '');
   }
   if (request.query.size === 0) return;
   for (const [target, wireName] of PARAMETERS) {
@@ -63,15 +60,10 @@ export function addResponseOverrides(
       throw new AppError('InvalidRequest', { message });
     }
     // A header carries bytes: the text's UTF-8, one character each.
-    answer[wireName] = Buffer.from(checked(name, value), 'utf8').toString('latin1');
+    answer[wireName] = Buffer.from(checkedHeaderValue(name, value), 'utf8').toString('latin1');
   }
 }
 
 function isProtected(target: string): boolean {
   return PROTECTED.has(target) || PROTECTED_PREFIXES.some((prefix) => target.startsWith(prefix));
-}
-
-function checked(name: string, value: string): string {
-  if (!CONTROL.test(value)) return value;
-  throw invalidArgument({ name, value, message: 'Header value cannot be represented.' });
 }

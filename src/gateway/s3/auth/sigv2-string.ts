@@ -2,16 +2,14 @@
 // character (0-255) for each byte.
 import { trimBlanks } from '../../../lib/trim-blanks.ts';
 import { RESPONSE_PARAMETERS } from '../response-overrides.ts';
-import { KNOWN_SUB_RESOURCES } from '../sub-resources.ts';
+import { KNOWN_SUB_RESOURCES, SELECTOR_SUB_RESOURCES } from '../sub-resources.ts';
 import type { Target } from '../target.ts';
 import type { SignedParts } from './canonical-request.ts';
 
 /** Signed with their values, decoded; of all other sub-resources only the name counts, whatever value it has. */
 const VALUED: ReadonlySet<string> = new Set([
-  'partNumber',
+  ...[...KNOWN_SUB_RESOURCES].filter((name) => !SELECTOR_SUB_RESOURCES.has(name)),
   'select-type',
-  'uploadId',
-  'versionId',
   ...RESPONSE_PARAMETERS,
 ]);
 /** Whatever may choose or change an operation must be here: what is not signed, anybody can add to a presigned URL. */
