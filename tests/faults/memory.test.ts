@@ -1,6 +1,7 @@
 // Memory does not grow with the size of a body: a 2 GiB PUT and GET at full speed beside 50 clients that trickle keeps
-// the server's peak within 150 MiB of the same run with a 64 MiB object. A new process for each run, because its peak
-// is what is read.
+// the server's peak within 150 MiB of the same run with a 64 MiB object. Nor with the number of clients: 2,000 idle
+// connections cost little, and a crowd that does not read its answers has a bound, keeps nobody out and leaves nothing
+// behind. A new process for each run, because its peak is what is read.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -9,12 +10,19 @@ import { Readable } from 'node:stream';
 import { setInterval as ticks } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { answerOf, openRequest, send } from '../support/raw-s3.ts';
+import { headOf, openSocket, type RawSocket } from '../support/raw-socket.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const TRICKLERS = 50;
 const ALLOWED_GROWTH_MIB = 150;
+const IDLE_CONNECTIONS = 2000;
+const IDLE_GROWTH_MIB = 100;
+/** More than the memory for bodies serves at a time. */
+const STALLED_READERS = 200;
+/** Of a server with the default settings, whatever its clients do here. */
+const PEAK_MIB = 700;
 
 /** `count` times the same mebibyte, without ever holding more than one. */
 function* mebibytes(count: number): Generator<Buffer> {
@@ -22,9 +30,20 @@ function* mebibytes(count: number): Generator<Buffer> {
   for (let index = 0; index < count; index++) yield mebibyte;
 }
 
-function peakMiB(server: TestServer): number {
+/** VmHWM: the peak so far; VmRSS: now. */
+function memoryMiB(server: TestServer, what: 'VmHWM' | 'VmRSS'): number {
   const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / KiB;
+  return Number(new RegExp(`${what}:\\s+(\\d+) kB`).exec(status)?.[1]) / KiB;
+}
+
+/** What a gauge says. */
+async function gauge(server: TestServer, name: string): Promise<number> {
+  const text = await (await fetch(`${server.endpoint}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for await (const _ of ticks(100)) if (await isSo()) return;
 }
 
 /**
@@ -88,7 +107,7 @@ async function peakOf(sizeMiB: number): Promise<number> {
     const getMs = performance.now() - startedMs - putMs;
     done.abort();
     await trickling;
-    const peak = peakMiB(server);
+    const peak = memoryMiB(server, 'VmHWM');
     console.log(
       `${sizeMiB} MiB: peak ${Math.round(peak)} MiB, PUT ${Math.round((sizeMiB * 1000) / putMs)} MiB/s, GET ${Math.round((sizeMiB * 1000) / getMs)} MiB/s`,
     );
@@ -103,4 +122,49 @@ test('a 2 GiB body takes no more memory than a 64 MiB one', async () => {
   const small = await peakOf(64);
   const large = await peakOf(2048);
   expect(large - small).toBeLessThan(ALLOWED_GROWTH_MIB);
+});
+
+/** Connections that have each been served and are kept. */
+async function openIdle(server: TestServer): Promise<RawSocket[]> {
+  const sockets: RawSocket[] = [];
+  while (sockets.length < IDLE_CONNECTIONS) {
+    const opened = await Promise.all(Array.from({ length: 100 }, () => openSocket(server)));
+    for (const socket of opened) socket.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await Promise.all(opened.map((socket) => socket.answer()));
+    sockets.push(...opened);
+  }
+  return sockets;
+}
+
+test('a crowd of clients costs memory within a bound, keeps nobody out and leaves nothing behind', async () => {
+  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+  try {
+    await send(server, { method: 'PUT', path: '/memory' });
+    await send(server, { method: 'PUT', path: '/memory/slow', body: Buffer.alloc(32 * MiB, 'slow') });
+    const before = memoryMiB(server, 'VmRSS');
+    const sockets = await openIdle(server);
+    const idle = memoryMiB(server, 'VmRSS');
+    for (let count = 0; count < STALLED_READERS; count++) {
+      const socket = await openSocket(server);
+      socket.socket.pause();
+      socket.write(headOf(server, { method: 'GET', path: '/memory/slow' }));
+      sockets.push(socket);
+    }
+    const limit = await gauge(server, 'holdfast_body_buffer_bytes_max');
+    await until(async () => (await gauge(server, 'holdfast_body_buffer_bytes')) >= limit);
+    const read = await send(server, { method: 'GET', path: '/memory/slow' });
+    expect([read.status, read.body.length]).toEqual([200, 32 * MiB]);
+    const peak = memoryMiB(server, 'VmHWM');
+    for (const socket of sockets) socket.destroy();
+    // This very question is the one.
+    await until(async () => (await gauge(server, 'holdfast_requests_in_flight')) === 1);
+    expect(await gauge(server, 'holdfast_body_buffer_bytes')).toBe(0);
+    console.log(
+      `crowd: ${Math.round(before)} MiB before, ${Math.round(idle)} with idle connections, peak ${Math.round(peak)}`,
+    );
+    expect(idle - before).toBeLessThan(IDLE_GROWTH_MIB);
+    expect(peak).toBeLessThan(PEAK_MIB);
+  } finally {
+    await server.stop();
+  }
 });
