@@ -135,6 +135,8 @@ export class BodyIntake {
     request.on('close', () => {
       if (!this.#hasEnded) cut();
     });
+    // Who left before anybody read: there will be no event any more.
+    if (request.destroyed) cut();
     // Nobody reads what is left when the answer is out.
     this.#response.once('close', () => {
       this.#count(-this.#queuedBytes);

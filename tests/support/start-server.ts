@@ -32,6 +32,8 @@ export interface StartOptions {
   fileBytesMax?: number;
   /** Of a child whose data the test has damaged: what it answers is no answer of a sound server. */
   isDamaged?: boolean;
+  /** False: what its answers show is luck, and no operation or error counts as seen by them. Default true. */
+  countsForCoverage?: boolean;
   /** An existing or new folder that outlives the server; default a temporary one that `stop` removes. */
   dataDir?: string;
   /** Only in this process. */
@@ -86,7 +88,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
   };
   return options.child === true
     ? startChild({ ...options, settings, dataDir, removeFolder })
-    : startHere({ settings, dataDir, removeFolder, ...(options.clock && { clock: options.clock }) });
+    : startHere({ ...options, settings, dataDir, removeFolder });
 }
 
 async function startHere(options: {
@@ -94,6 +96,7 @@ async function startHere(options: {
   dataDir: string;
   removeFolder: () => Promise<void>;
   clock?: ClockPort;
+  countsForCoverage?: boolean;
 }): Promise<TestServer> {
   const lines: LogLine[] = [];
   const server = await startEmbedded({
@@ -104,7 +107,7 @@ async function startHere(options: {
   let stopping: Promise<number> | undefined;
   const stop = async () => {
     await server.stop();
-    await leaveCoverage(lines);
+    if (options.countsForCoverage !== false) await leaveCoverage(lines);
     await options.removeFolder();
     return 0;
   };
@@ -129,6 +132,7 @@ async function startChild(options: {
   env?: Readonly<Record<string, string>>;
   fileBytesMax?: number;
   isDamaged?: boolean;
+  countsForCoverage?: boolean;
   dataDir: string;
   removeFolder: () => Promise<void>;
 }): Promise<TestServer> {
@@ -163,7 +167,9 @@ async function startChild(options: {
     async stop() {
       child.kill('SIGTERM');
       const { code } = await exited;
-      await leaveCoverage(written.lines, { isOdd: options.isDamaged });
+      if (options.countsForCoverage !== false) {
+        await leaveCoverage(written.lines, { isOdd: options.isDamaged });
+      }
       await options.removeFolder();
       return code ?? -1;
     },

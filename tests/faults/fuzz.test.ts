@@ -1,0 +1,107 @@
+// Requests of no sense and of nearly some, against a whole server: each is answered by HTTP and with an error of the
+// catalogue, none ends in 500 or stops the server, and in the end nothing has been left behind.
+// 1,500 requests; by hand more: HOLDFAST_TEST_FUZZ_REQUESTS=30000 npm test -- tests/faults/fuzz.test.ts
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, expect, test } from 'vitest';
+import { textOf } from '../../src/lib/xml.ts';
+import { createFuzzSender } from '../support/fuzz-exchanges.ts';
+import { type FuzzRequest, makeRequest } from '../support/fuzz-requests.ts';
+import type { FuzzWorld } from '../support/fuzz-words.ts';
+import { type RawAnswer, send } from '../support/raw-s3.ts';
+import { xmlOf } from '../support/s3-api.ts';
+import { startServer } from '../support/start-server.ts';
+
+const REQUESTS = Number(process.env.HOLDFAST_TEST_FUZZ_REQUESTS ?? 1500);
+const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
+/** The world is made anew behind so many: some will have been deletes. */
+const ROUND = 100;
+const MiB = 1024 * 1024;
+const HEAP_GROWTH_MIB = 48;
+/** A line of the test server's log stays for each request. */
+const HEAP_GROWTH_KIB_EACH = 4;
+const BUCKETS = ['fuzz-plain', 'fuzz-versions'];
+const KEYS = ['a', 'dir/b', 'caf%C3%A9', 'tagged', 'parts', 'with%20space'];
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapMiB(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return (heapUsed + external) / MiB;
+}
+
+const server = await startServer({ countsForCoverage: false });
+afterAll(() => server.stop());
+
+async function put(path: string, body = '', headers: Record<string, string> = {}): Promise<RawAnswer> {
+  return send(server, { method: 'PUT', path, body: Buffer.from(body), headers });
+}
+
+/** What requests that get far refer to, made anew. */
+async function makeWorld(): Promise<FuzzWorld> {
+  for (const bucket of BUCKETS) await put(`/${bucket}`);
+  const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+  await put('/fuzz-versions?versioning', enabled);
+  for (const bucket of BUCKETS) {
+    for (const key of KEYS)
+      await put(`/${bucket}/${key}`, 'some bytes', key === 'tagged' ? { 'x-amz-tagging': 'a=b' } : {});
+  }
+  const stored = await put('/fuzz-versions/a', 'some bytes');
+  const upload = await send(server, { method: 'POST', path: '/fuzz-plain/parts?uploads' });
+  const uploadId = textOf(xmlOf(upload), 'UploadId') ?? '';
+  await put(`/fuzz-plain/parts?partNumber=1&uploadId=${uploadId}`, 'some bytes');
+  return {
+    buckets: BUCKETS,
+    keys: KEYS,
+    etag: stored.headers.etag?.replaceAll('"', '') ?? '',
+    versionId: String(stored.headers['x-amz-version-id']),
+    uploadId,
+    token: `1${Buffer.from('a').toString('base64url')}`,
+  };
+}
+
+/** The events that no request may cause. */
+function faultsSince(lineCount: number) {
+  return server
+    .logs()
+    .slice(lineCount)
+    .filter(({ level }) => level === 'error');
+}
+
+/** All that it takes to see one failure again. */
+function describeFailure(request: FuzzRequest, failure: { index: number; problem: unknown }): string {
+  const bytes = JSON.stringify(Buffer.concat([request.head, request.body]).toString('latin1'));
+  return `seed ${SEED}, request ${failure.index}: ${String(failure.problem)}\n${bytes.slice(0, 20_000)}`;
+}
+
+test(`${REQUESTS} requests, seed ${SEED}`, { timeout: 60_000 + REQUESTS * 100 }, async () => {
+  const sender = createFuzzSender(server);
+  const statuses = new Map<number, number>();
+  let world = await makeWorld();
+  const startMiB = heapMiB();
+  for (let index = 0; index < REQUESTS; index++) {
+    if (index % ROUND === ROUND - 1) world = await makeWorld();
+    const request = makeRequest({ seed: SEED, index, world, access: server });
+    const lineCount = server.logs().length;
+    const { status, problem } = await sender.exchange(request);
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    const [fault] = faultsSince(lineCount);
+    if (problem === undefined && fault === undefined) continue;
+    const reason =
+      problem ?? JSON.stringify(fault, Object.getOwnPropertyNames(fault?.err ?? {}).concat('event', 'err'));
+    expect.fail(describeFailure(request, { index, problem: reason }));
+  }
+  sender.close();
+  const told = JSON.stringify([...statuses].sort(([a], [b]) => a - b));
+  // A fuzz that is refused at the door shows nothing.
+  expect(statuses.get(200) ?? 0, told).toBeGreaterThan(REQUESTS / 20);
+  const health = await fetch(`${server.endpoint}/health/ready`);
+  expect(health.status).toBe(200);
+  const metrics = await (await fetch(`${server.endpoint}/metrics`)).text();
+  expect(metrics, 'requests that go on behind their clients').toMatch(/^holdfast_requests_in_flight 1$/m);
+  expect(faultsSince(0)).toEqual([]);
+  const allowedMiB = HEAP_GROWTH_MIB + (REQUESTS * HEAP_GROWTH_KIB_EACH) / 1024;
+  expect(heapMiB() - startMiB, `growth in MiB; ${told}`).toBeLessThan(allowedMiB);
+});
