@@ -18,9 +18,22 @@ import type { Row, RowAddress } from '../../src/ports/state-machine.ts';
 import { keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
 import { createAccount, OWNER } from './metadata-shards.ts';
 import { beginUpload, uploadCopies } from './object-uploads.ts';
-import { CHUNK_BYTES, type ObjectWorld, openObjectWorld, sourceOf } from './object-world.ts';
+import {
+  CHUNK_BYTES,
+  type ObjectWorld,
+  openObjectWorld,
+  sourceOf,
+  type WorldOptions,
+} from './object-world.ts';
 
 const MiB = 1024 * 1024;
+
+export interface FsckWorldOptions extends WorldOptions {
+  /** Its buckets have their names, and nothing is in them. */
+  isEmpty?: boolean;
+  /** Over the stores of an earlier one. */
+  isRestarted?: boolean;
+}
 
 /** What is planted, what fsck must count then, kind by kind, and where it must see some of it. */
 export type Damage = [
@@ -58,8 +71,8 @@ export interface FsckWorld extends ObjectWorld {
  * copies of both from elsewhere; in bucket 0 an object of a paged manifest and an open upload; in bucket 1 older versions
  * and a marker. The claims that shard 1 holds are confirmed, the others pending; one blob is condemned.
  */
-export async function openFsckWorld(): Promise<FsckWorld> {
-  const world = await openObjectWorld();
+export async function openFsckWorld(options: FsckWorldOptions = {}): Promise<FsckWorld> {
+  const world = await openObjectWorld(options);
   const { metadata } = world;
   let undo: (() => Promise<void>)[] = [];
   async function replace(
@@ -108,8 +121,8 @@ export async function openFsckWorld(): Promise<FsckWorld> {
       undo = [];
     },
   };
-  await nameBuckets(fsckWorld);
-  await store(fsckWorld);
+  if (options.isRestarted !== true) await nameBuckets(fsckWorld);
+  if (options.isRestarted !== true && options.isEmpty !== true) await store(fsckWorld);
   undo = [];
   return fsckWorld;
 }

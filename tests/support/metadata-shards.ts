@@ -76,10 +76,13 @@ export function etagOf(text: string): string {
   return Buffer.from(text).toString('hex').padEnd(32, '0').slice(0, 32);
 }
 
-export async function openMetadata(options: { shardCount?: number } = {}): Promise<MetadataShards> {
+/** `kv` and `clock` of an earlier world: the shards as they are after a restart. */
+export async function openMetadata(
+  options: { shardCount?: number; kv?: MemoryKv; clock?: ManualClock } = {},
+): Promise<MetadataShards> {
   const { shardCount = 1 } = options;
-  const kv = createMemoryKv(SHARD_COLUMNS);
-  const clock = createManualClock(Date.parse('2024-01-01'));
+  const kv = options.kv ?? createMemoryKv(SHARD_COLUMNS);
+  const clock = options.clock ?? createManualClock(Date.parse('2024-01-01'));
   const shards = await createShards({
     kv,
     machine: metadataMachine,

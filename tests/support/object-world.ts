@@ -29,7 +29,7 @@ import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
 import { type MetadataShards, OWNER, openMetadata } from './metadata-shards.ts';
-import { createSeededRandom } from './simulated.ts';
+import { createSeededRandom, type ManualClock } from './simulated.ts';
 
 const MiB = 1024 * 1024;
 export const CHUNK_BYTES = 512 * 1024;
@@ -80,6 +80,8 @@ export interface WorldOptions {
   /** Stands between the object store and the shards. */
   intercept?(metadata: MetadataPort): MetadataPort;
   interceptChunks?(chunks: ChunkPort): ChunkPort;
+  /** Of an earlier world, as after a restart. */
+  stores?: { kv: MemoryKv; chunkKv: MemoryKv; clock: ManualClock };
 }
 
 export function sourceOf(
@@ -115,13 +117,14 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 export async function openObjectWorld(options: WorldOptions = {}): Promise<ObjectWorld> {
-  const metadata = await openMetadata({ shardCount: 3 });
+  const { kv, clock: given } = options.stores ?? {};
+  const metadata = await openMetadata({ shardCount: 3, ...(kv && { kv }), ...(given && { clock: given }) });
   const { clock } = metadata;
   const events: string[] = [];
   const note = (_fields: object, event: string) => void events.push(event);
   const log = { debug: note, info: note, warn: note, error: note };
   const random: RandomPort = createSeededRandom(3);
-  const chunkKv = createMemoryKv(CHUNK_COLUMNS);
+  const chunkKv = options.stores?.chunkKv ?? createMemoryKv(CHUNK_COLUMNS);
   const reserve = createDiskReserve({
     readSpace: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),
     clock,
