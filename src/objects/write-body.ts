@@ -102,7 +102,9 @@ class BodyWriter {
     const source = this.#body.stream[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const room = this.#lease.admit();
+        // What has come whole wants no more room, only to hear of its end: it is the way to give room back.
+        const isWhole = this.#receivedBytes >= this.#layout.sizeBytes;
+        const room = isWhole ? undefined : this.#lease.admit();
         if (room !== undefined) await room;
         if (this.#failure !== undefined) throw this.#failure;
         this.#lease.idle();
