@@ -18,8 +18,11 @@ export interface ClientView {
 
 export interface ClientViewer {
   view(socket: Socket, headers: RequestHeaders): ClientView;
-  /** What Host may have been when the client signed, besides what was sent. `label` is the bucket in the host. */
-  otherHosts(client: ClientView, sentHost: string, label: string | undefined): readonly string[];
+  /**
+   * What Host may have been when the client signed, besides what was sent; `sentHost` is undefined where it was not that,
+   * in no spelling. `label` is the bucket in the host.
+   */
+  otherHosts(client: ClientView, sentHost: string | undefined, label: string | undefined): readonly string[];
 }
 
 interface ConnectionFacts {
@@ -81,14 +84,14 @@ export function createClientViewer(settings: {
     otherHosts(client, sentHost, label) {
       const named = label === undefined ? publicHosts : publicHosts.map((host) => `${label}.${host}`);
       const hosts = new Set<string>();
-      for (const host of [sentHost, client.host, ...named]) {
+      for (const host of [sentHost ?? client.host, client.host, ...named]) {
         hosts.add(host);
         // Some clients sign the default port and do not send it, or the other way round.
         const port = DEFAULT_PORT[client.scheme];
         if (host.endsWith(port)) hosts.add(host.slice(0, -port.length));
         else if (!/:\d+$/.test(host)) hosts.add(host + port);
       }
-      hosts.delete(sentHost);
+      if (sentHost !== undefined) hosts.delete(sentHost);
       return [...hosts];
     },
   };

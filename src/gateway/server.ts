@@ -17,6 +17,7 @@ import { LiveExchanges } from './live-exchanges.ts';
 import type { OperatorAnswer, OperatorRequest } from './operator/operator-api.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
+import type { SignedHosts } from './s3/auth/authenticate.ts';
 import { createIdentities } from './s3/auth/identities.ts';
 import { createBucketCache } from './s3/bucket-cache.ts';
 import { createMatcher } from './s3/matcher.ts';
@@ -84,14 +85,18 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const identities = createIdentities(deps);
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
-  const otherHosts = (exchange: Exchange, label?: string) =>
-    viewer.otherHosts(exchange.client, exchange.headers.values.host ?? '', label);
+  function hostsOf({ client, headers }: Exchange, label?: string): SignedHosts {
+    const sent = headers.values.host ?? '';
+    // A signature for one bucket's host opens no other bucket that a header beside it names.
+    const mayBeSent = client.host === sent || bucketLabelOf(sent, domains) === label;
+    return { mayBeSent, others: () => viewer.otherHosts(client, mayBeSent ? sent : undefined, label) };
+  }
   const rows: (Operation | UnsupportedOperation)[] = [...(deps.operations ?? OPERATIONS), ...UNSUPPORTED];
   const s3: S3Dependencies = {
     ...deps,
     identities,
     ids,
-    otherHosts,
+    hostsOf,
     signing: { service: 's3', takesSigV2: settings.takesSigV2 },
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
@@ -103,7 +108,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       throw new AppError('SlowDown');
     },
   };
-  const doors: ServiceDependencies = { ...deps, identities, ids, otherHosts };
+  const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = openExchange({ request, response, viewer, clock, queues });

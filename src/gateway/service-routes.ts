@@ -14,7 +14,7 @@ import {
   type OperatorRequest,
 } from './operator/operator-api.ts';
 import type { RequestIds } from './request-ids.ts';
-import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
+import { authenticate, type SignedHosts, type SigningRules } from './s3/auth/authenticate.ts';
 import type { Identities } from './s3/auth/identities.ts';
 import { parseTarget } from './s3/target.ts';
 
@@ -27,7 +27,7 @@ export interface ServiceDependencies {
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
   answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
-  otherHosts(exchange: Exchange): readonly string[];
+  hostsOf(exchange: Exchange): SignedHosts;
 }
 
 interface SmallAnswer {
@@ -160,7 +160,7 @@ async function answerOperator(
       headers: exchange.headers,
       // Clients of other services than S3 sign the digest without sending it.
       payloadHash: values['x-amz-content-sha256'] ?? digest,
-      otherHosts: () => deps.otherHosts(exchange),
+      hosts: deps.hostsOf(exchange),
     },
   );
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');

@@ -114,6 +114,27 @@ describe('through a proxy', () => {
     ]);
   });
 
+  test('a signature for one bucket opens no other that X-Forwarded-Host names', async () => {
+    const other = await api.makeBucket();
+    await api.put(other, 'key', 'secret');
+    await api.put(other, `${bucket}/key`, 'secret');
+    const take = async (host: string, path: string, forwardedHost: string) => {
+      const headers = signedHeaders(api.server, { method: 'GET', path, headers: { host } });
+      const forwarded = { ...headers, 'x-forwarded-host': forwardedHost };
+      return sendBare(api.server, { method: 'GET', path, headers: forwarded });
+    };
+    const wrong = { status: 403, code: 'SignatureDoesNotMatch' } as const;
+    expectError(await take(`${bucket}.s3.test`, '/key', `${other}.s3.test`), wrong);
+    expectError(await take('s3.test', pathOf(bucket, 'key'), `${other}.s3.test`), wrong);
+    expectError(await take('inner:9000', pathOf(bucket, 'key'), `${other}.s3.test`), wrong);
+    expectError(await take(`${bucket}.s3.test`, pathOf(other, 'key'), 's3.test'), wrong);
+    // The same bucket under another name of the service is the same.
+    expect(bodyOf(await take(`${bucket}.s3.test`, '/key', `${bucket}.other.example`))).toEqual([
+      200,
+      'found',
+    ]);
+  });
+
   test('a public name is signed, though the proxy tells nothing of it', async () => {
     const path = pathOf(bucket, 'key');
     const asClient = signedHeaders(api.server, {

@@ -71,10 +71,10 @@ export async function openSigningWorld(nowMs = DAY_MS): Promise<SigningWorld> {
       sent.hostBucket === undefined ? 'examplebucket' : (sent.hostBucket ?? undefined),
     );
     const { hash: payloadHash } = readPayload(headers.values, target.query.parameters);
-    const otherHosts = () => sent.otherHosts ?? [];
+    const hosts = { mayBeSent: true, others: () => sent.otherHosts ?? [] };
     return authenticate(
       { identities, clock, rules: { service, takesSigV2: sent.takesSigV2 ?? true } },
-      { method, target, headers, payloadHash, otherHosts },
+      { method, target, headers, payloadHash, hosts },
     );
   }
 

@@ -7,7 +7,12 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Exchange } from '../exchange.ts';
 import type { RequestIds } from '../request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
-import { type Authentication, authenticate, type SigningRules } from './auth/authenticate.ts';
+import {
+  type Authentication,
+  authenticate,
+  type SignedHosts,
+  type SigningRules,
+} from './auth/authenticate.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { ResolvedBucket } from './context.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
@@ -26,8 +31,7 @@ import type { UnsupportedOperation } from './unsupported.ts';
 export interface S3Dependencies extends ContextDependencies {
   match: Matcher<Operation | UnsupportedOperation>;
   ids: RequestIds;
-  /** What the host may have been when the client signed, besides what was sent. */
-  otherHosts(exchange: Exchange, bucketLabel: string | undefined): readonly string[];
+  hostsOf(exchange: Exchange, bucketLabel: string | undefined): SignedHosts;
   signing: SigningRules;
   log: Logger;
   telemetry: TelemetryPort;
@@ -124,7 +128,7 @@ export async function identify(
       target,
       headers: exchange.headers,
       payloadHash: payload.hash,
-      otherHosts: () => deps.otherHosts(exchange, parts.bucketLabel),
+      hosts: deps.hostsOf(exchange, parts.bucketLabel),
     },
   );
   const { caller } = authentication;

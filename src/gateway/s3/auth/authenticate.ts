@@ -16,9 +16,16 @@ import { hasQueryClaim, readQueryClaim } from './sigv4-query.ts';
 import { requireSigV2Signature, requireSigV2Time } from './verify-sigv2.ts';
 import { requireSignedHeaders, requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
 
+/** What Host may have been when the client signed. */
+export interface SignedHosts {
+  /** What was sent; not where a proxy says that the request is about another bucket than it names. */
+  readonly mayBeSent: boolean;
+  /** Besides; asked for only when the signature does not fit. */
+  others(): readonly string[];
+}
+
 export interface AuthenticationRequest extends SignedParts {
-  /** What the host may be called instead of what Host says; asked for only when the signature does not fit. */
-  otherHosts(): readonly string[];
+  readonly hosts: SignedHosts;
 }
 
 /** What the chunks of a body go on signing from (AWS "Calculating the seed signature"). */

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
+import type { AuthenticationRequest } from './authenticate.ts';
 import { canonicalRequest, type SignedParts, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
@@ -46,9 +47,9 @@ function mustBeSigned(name: string): boolean {
   return name.startsWith('x-amz-') || name.startsWith('x-std-') || name === 'content-md5';
 }
 
-/** `otherHosts`: what Host may have been for the client; asked for only when the signature does not fit. */
+/** Throws SignatureDoesNotMatch. */
 export function requireSigV4Signature(
-  parts: SignedParts & { otherHosts(): readonly string[] },
+  parts: AuthenticationRequest,
   claim: SigV4Claim,
   identity: Identity,
 ): void {
@@ -58,7 +59,7 @@ export function requireSigV4Signature(
     return isSameText(expected, claim.signature);
   };
   const canonical = canonicalRequest(parts, claim.signedHeaders);
-  if (isSignedFor(canonical)) return;
+  if (parts.hosts.mayBeSent && isSignedFor(canonical)) return;
   for (const spelling of otherSpellings(parts)) {
     if (isSignedFor(canonicalRequest(parts, claim.signedHeaders, spelling))) return;
   }
@@ -69,10 +70,10 @@ export function requireSigV4Signature(
 }
 
 /** AWS signs the path as it is sent, whatever is encoded in it and how; and Host is not always what the client wrote. */
-function* otherSpellings(parts: SignedParts & { otherHosts(): readonly string[] }): Iterable<Spelling> {
-  const { path } = parts.target;
-  yield { path };
-  for (const host of parts.otherHosts()) {
+function* otherSpellings({ target, hosts }: AuthenticationRequest): Iterable<Spelling> {
+  const { path } = target;
+  if (hosts.mayBeSent) yield { path };
+  for (const host of hosts.others()) {
     yield { host };
     yield { host, path };
   }
