@@ -43,7 +43,6 @@ export const METRICS = {
     help: 'Requests answered 503 SlowDown, by what there was too much of: connections, requests, unsent answers, bodies that wait for memory.',
     labels: ['reason'],
   },
-  holdfast_unsent_bytes: { kind: 'gauge', help: 'Bytes of answers that clients have not taken yet.' },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
   holdfast_kv_commit_group_size: {
