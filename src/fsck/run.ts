@@ -7,10 +7,10 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata.ts';
 import type { CheckedTable } from '../ports/metadata-checks.ts';
 
-/** Rows of one query: some milliseconds of a shard's thread. */
-const PAGE_ROWS = 100;
+/** Rows of one query: a millisecond or two of the thread that serves clients. */
+const PAGE_ROWS = 50;
 /** Rest after work, as a multiple of the time that it took: clients have the machine most of the time. */
-const REST_SHARE = 2;
+const REST_SHARE = 4;
 /** Shorter rests are put together, because a timer takes its time, too. */
 const REST_MIN_MS = 5;
 /** Findings kept whole; the others are counted. */
