@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { expectLinear, nearly } from '../../tests/support/properties.ts';
 import { createClientViewer } from './client-view.ts';
 import { readHeaders } from './request-headers.ts';
 
@@ -102,4 +104,50 @@ test('a signature may be for the forwarded host, a public name, and with or with
     's3.example.com:80',
     'files.example.com:8443',
   ]);
+});
+
+test('whatever a proxy passes on, there is a client with an address', () => {
+  const pieces = [
+    ',',
+    ' ',
+    '::',
+    '[',
+    ']',
+    '1.2.3.4',
+    ':80',
+    '10.0.0.1',
+    'https',
+    '.',
+    'f',
+    '\xff',
+    '%',
+    '__proto__',
+  ];
+  const texts = nearly(
+    ['198.51.100.9, 10.1.1.1', '[2001:db8::1]', 'bucket.s3.example.com:80', 'https'],
+    pieces,
+  );
+  fc.assert(
+    fc.property(texts, texts, texts, texts, (sender, host, scheme, own) => {
+      const fields = {
+        'X-Forwarded-For': sender,
+        'X-Forwarded-Host': host,
+        'X-Forwarded-Proto': scheme,
+        Host: own,
+      };
+      const client = viewer.view(socketOf('10.0.0.1'), readHeaders(Object.entries(fields).flat()));
+      expect(client.remoteAddress).toMatch(/^[\da-fA-F.:]+$/);
+      expect(['http', 'https']).toContain(client.scheme);
+      for (const label of [undefined, 'bucket'])
+        expect(viewer.otherHosts(client, own, label)).not.toContain(own);
+    }),
+  );
+  const see = (text: string) => {
+    const client = viewer.view(
+      socketOf('10.0.0.1'),
+      readHeaders(['X-Forwarded-For', text, 'X-Forwarded-Host', text]),
+    );
+    return viewer.otherHosts(client, text, undefined);
+  };
+  expectLinear(see, { pieces: [',', ' ', '1', ':', '1.', '[', ']', ':1'] });
 });

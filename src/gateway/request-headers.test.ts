@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { byteText } from '../../tests/support/properties.ts';
 import { readHeaders } from './request-headers.ts';
 
 test('names in lower case, repeated headers joined, as sent beside it', () => {
@@ -28,4 +30,22 @@ test('vendor spellings mean the same, and keep the name they were signed under',
   ]);
   expect({ ...values }).toEqual({ 'x-amz-acl': 'private', 'x-svc-quiet': 'true', 'x-svc-prefix': 'false' });
   expect(sentNames).toEqual(['x-std-acl', 'x-wasabi-quiet', 'x-svc-prefix']);
+});
+
+test('every header that was sent is there, whatever its name', () => {
+  const name = fc.oneof(
+    fc.constantFrom('__proto__', 'constructor', 'X-Std-A', 'x-amz-a'),
+    fc.stringMatching(/^[a-zA-Z_-]{1,8}$/),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, byteText)), (sent) => {
+      const { values, sentNames, sentValues } = readHeaders(sent.flat());
+      expect(sentNames).toEqual(sent.map(([sentName]) => sentName.toLowerCase()));
+      expect(sentValues).toEqual(sent.map(([, value]) => value));
+      const joined = Object.keys(values).map((key) => values[key]?.length ?? 0);
+      const separators = sent.length - joined.length;
+      const bytes = sentValues.reduce((sum, value) => sum + value.length, 0);
+      expect(joined.reduce((sum, length) => sum + length, 0)).toBe(bytes + 2 * separators);
+    }),
+  );
 });

@@ -12,6 +12,8 @@ const NAMED: Readonly<Record<string, string>> = {
   '>': '&gt;',
   '"': '&quot;',
   '\r': '&#13;',
+  // Of this one XML has no form at all.
+  '\u0000': '\ufffd',
 };
 
 /** Text for the inside of an element or a quoted attribute. Control characters become references, as AWS writes them. */

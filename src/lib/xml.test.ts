@@ -256,6 +256,10 @@ test('the writer gives control characters as references', () => {
   );
 });
 
+test('the writer has no form of NUL', () => {
+  expect(parse(xmlText('a', 'b\u0000c')).text).toBe('b\ufffdc');
+});
+
 test('a long document takes time in proportion to its length', () => {
   const part =
     '<Part><PartNumber>10000</PartNumber><ETag>&quot;d41d8cd98f00b204e9800998ecf8427e&quot;</ETag></Part>';

@@ -386,7 +386,7 @@ function toWire({ dice, wildness }: Making, draft: Draft, signed: Record<string,
     .map(([name, value]) => `${dice.chance(0.02) ? name.toUpperCase() : name}: ${value}\r\n`);
   if (dice.chance(0.03))
     lines.push(dice.pick(lines.filter((line) => !/^(?:content-length|transfer-)/i.test(line))) ?? '');
-  let head = `${method} ${uri} HTTP/1.${dice.chance(0.03) ? 0 : 1}\r\n${lines.join('')}\r\n`;
+  let head = `${method} ${uri} HTTP/1.${!awaitsContinue && dice.chance(0.03) ? 0 : 1}\r\n${lines.join('')}\r\n`;
   if (!awaitsContinue && dice.chance(wildness * 0.2)) {
     isWhole = false;
     if (dice.chance(0.6)) head = bend(dice, head, NOISE);

@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { nearly, outcomeOf } from '../../../tests/support/properties.ts';
 import { AppError } from '../../model/errors.ts';
 import { makeUploadId, makeVersionId } from '../../model/names.ts';
 import {
@@ -79,4 +81,39 @@ test('part numbers are 1 to 10,000', () => {
   expect(parsePartNumber('10000')).toBe(10000);
   for (const text of ['0', '10001', '-1', '', 'one', '1.0'])
     expect(refusal(() => parsePartNumber(text)).code).toBe('InvalidArgument');
+});
+
+test('any text is an argument within its bounds, or refused', () => {
+  const texts = nearly(
+    ['0', '1', '1000', '2147483647', '+7', 'null', '0'.repeat(44), 'A'.repeat(32)],
+    ['-', '+', '.', 'e', '9', ' ', '0x', '\n'],
+  );
+  const within = (outcome: { value: number } | { code: string }, range: { least: number; most: number }) => {
+    if ('code' in outcome) return expect(outcome.code).toBe('InvalidArgument');
+    expect(Number.isInteger(outcome.value)).toBe(true);
+    expect(outcome.value).toBeGreaterThanOrEqual(range.least);
+    expect(outcome.value).toBeLessThanOrEqual(range.most);
+  };
+  fc.assert(
+    fc.property(texts, (text) => {
+      const named = new Map([['max-keys', text]]);
+      within(
+        outcomeOf(() => parseCount(named, { name: 'max-keys', most: 1000 })),
+        { least: 0, most: 1000 },
+      );
+      within(
+        outcomeOf(() => parseNumberMarker(named, 'max-keys')),
+        { least: 0, most: 2 ** 31 - 1 },
+      );
+      within(
+        outcomeOf(() => parsePartNumber(text)),
+        { least: 1, most: 10_000 },
+      );
+      for (const parse of [parseVersionId, parseUploadId]) {
+        const outcome = outcomeOf(() => parse(text));
+        if ('value' in outcome) expect(outcome.value).toBe(text);
+      }
+      outcomeOf(() => parseEncodingType(new Map([['encoding-type', text]])));
+    }),
+  );
 });

@@ -1,8 +1,12 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { expectLinear, nearly, outcomeOf } from '../../../tests/support/properties.ts';
+import { CHECKSUM_ALGORITHMS, CHECKSUM_BYTES, checksumHeader } from '../../model/checksums.ts';
 import {
   addChecksum,
   checksumXml,
   hasBodyDigest,
+  isDigest,
   parseChecksumAlgorithm,
   parseObjectChecksum,
   parseUploadChecksum,
@@ -87,4 +91,50 @@ test('a checksum as header and as XML', () => {
     '<ChecksumCRC32>AAAAAA==-2</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType>',
   );
   expect(checksumXml(undefined)).toBe('');
+});
+
+test('every digest is one in its own form alone, whole or of parts', () => {
+  const algorithms = fc.constantFrom(...CHECKSUM_ALGORITHMS);
+  fc.assert(
+    fc.property(
+      algorithms,
+      fc.uint8Array({ maxLength: 40 }),
+      fc.integer({ min: 1, max: 10_000 }),
+      (algorithm, bytes, parts) => {
+        const value = Buffer.from(bytes).toString('base64');
+        expect(isDigest(algorithm, value)).toBe(bytes.length === CHECKSUM_BYTES[algorithm]);
+        const header = checksumHeader(algorithm);
+        const outcome = outcomeOf(() => parseObjectChecksum({ [header]: `${value}-${parts}` }));
+        if (!isDigest(algorithm, value)) expect(outcome).toEqual({ code: 'BadDigest' });
+        else
+          expect(outcome).toMatchObject({
+            value: { algorithm, type: 'COMPOSITE', value: `${value}-${parts}` },
+          });
+      },
+    ),
+  );
+});
+
+test('any texts are checksums, or refused', () => {
+  const texts = nearly(
+    ['AAAAAA==', 'AAAAAA==-3', 'CRC32', 'SHA256', 'COMPOSITE', 'ENABLED'],
+    ['=', '-', 'A', ' ', '0', '\xff', '_'],
+  );
+  fc.assert(
+    fc.property(texts, texts, (one, other) => {
+      const headers = {
+        'x-amz-checksum-crc32': one,
+        'x-amz-checksum-sha256': one,
+        'x-amz-checksum-type': other,
+      };
+      const more = { 'x-amz-checksum-algorithm': one, 'x-amz-checksum-mode': one };
+      outcomeOf(() => parseObjectChecksum(headers));
+      outcomeOf(() => parseUploadChecksum({ ...headers, ...more }));
+      outcomeOf(() => wantsChecksum(more));
+    }),
+  );
+  expectLinear((text) => parseObjectChecksum({ 'x-amz-checksum-crc32': text }), {
+    pieces: ['A', '=', '-', '1', ' '],
+    starts: ['', 'AAAAAA==-'],
+  });
 });

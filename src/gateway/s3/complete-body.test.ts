@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { outcomeOf } from '../../../tests/support/properties.ts';
 import { parseCompleteBody } from './complete-body.ts';
 
 const document = (inner: string) =>
@@ -56,4 +58,32 @@ test.each([
   '<ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>',
 ])('%s: BadDigest', (more) => {
   expect(() => parseCompleteBody(document(part(1, more)))).toThrowError(refusal('BadDigest'));
+});
+
+test('every list of parts is read as it was written', () => {
+  const parts = fc.array(
+    fc.record({
+      partNumber: fc.integer({ min: 1, max: 10_000 }),
+      etag: fc.stringMatching(/^[0-9a-f]{32}$/),
+      hasChecksum: fc.boolean(),
+    }),
+    { minLength: 1 },
+  );
+  fc.assert(
+    fc.property(parts, fc.constantFrom('', '"', '&quot;'), (list, quote) => {
+      const text = list.map(
+        ({ partNumber, etag, hasChecksum }) =>
+          `<Part><ETag>${quote}${etag}${quote}</ETag><PartNumber>${partNumber}</PartNumber>${hasChecksum ? '<ChecksumCRC32>AAAAAA==</ChecksumCRC32>' : ''}</Part>`,
+      );
+      const checksum = { algorithm: 'CRC32', value: 'AAAAAA==' };
+      const read = outcomeOf(() => parseCompleteBody(document(text.join(' '))));
+      expect(read).toEqual({
+        value: list.map(({ partNumber, etag, hasChecksum }) => ({
+          partNumber,
+          etag,
+          ...(hasChecksum && { checksum }),
+        })),
+      });
+    }),
+  );
 });

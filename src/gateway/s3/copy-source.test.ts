@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyText, expectLinear, nearly, outcomeOf } from '../../../tests/support/properties.ts';
 import { makeVersionId } from '../../model/names.ts';
 import { parseCopySource } from './copy-source.ts';
 
@@ -48,4 +50,30 @@ test.each([
   `bucket/${'k'.repeat(1025)}`,
 ])('%j is refused', (header) => {
   expect(() => parseCopySource(header)).toThrowError(expect.objectContaining({ code: 'InvalidArgument' }));
+});
+
+test('what a client encodes is what is read', () => {
+  const name = fc.string({ unit: fc.constantFrom('a', '-', '.', '1'), minLength: 1, maxLength: 63 });
+  fc.assert(
+    fc.property(name, anyText, fc.boolean(), fc.boolean(), (bucket, key, hasVersion, hasSlash) => {
+      const version = hasVersion ? `?versionId=${VERSION}` : '';
+      const header = `${hasSlash ? '/' : ''}${bucket}/${encodeURIComponent(key)}${version}`;
+      expect(parseCopySource(header)).toEqual({ bucket, key, ...(hasVersion && { versionId: VERSION }) });
+    }),
+  );
+});
+
+test('any text is a source or InvalidArgument', () => {
+  const texts = nearly(
+    ['/bucket/key', `bucket/a%20b?versionId=${VERSION}`],
+    ['/', '%', '%2F', '%FF', '%00', '?versionId=', '\xff', '#'],
+  );
+  fc.assert(
+    fc.property(texts, (text) => {
+      const outcome = outcomeOf(() => parseCopySource(text));
+      if ('value' in outcome) expect(outcome.value.key).not.toBe('');
+      else expect(outcome.code).toBe('InvalidArgument');
+    }),
+  );
+  expectLinear(parseCopySource, { pieces: ['/', '%', '%2F', '?versionId=', 'a'], starts: ['', 'bucket/'] });
 });

@@ -1,4 +1,7 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyText } from '../../../tests/support/properties.ts';
+import { escapeXml } from '../../lib/xml-writer.ts';
 import { parseDeleteBody } from './delete-body.ts';
 
 const document = (inner: string) => Buffer.from(`<Delete>${inner}</Delete>`);
@@ -70,4 +73,17 @@ test.each([
 
 test('no body', () => {
   expect(() => parseDeleteBody(Buffer.alloc(0))).toThrowError(refusal('MissingRequestBodyError'));
+});
+
+test('every key that XML can write is read as it was written', () => {
+  fc.assert(
+    fc.property(fc.array(anyText, { minLength: 1 }), fc.boolean(), (keys, isQuiet) => {
+      const objects = keys.map((text) => `<Object><Key>${escapeXml(text)}</Key></Object>`).join('');
+      const body = Buffer.from(`<Delete><Quiet>${isQuiet}</Quiet>${objects}</Delete>`);
+      expect(parseDeleteBody(body)).toEqual({
+        isQuiet,
+        entries: keys.map((text) => ({ kind: 'item', key: text })),
+      });
+    }),
+  );
 });

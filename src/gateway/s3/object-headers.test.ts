@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { byteText, expectLinear, outcomeOf } from '../../../tests/support/properties.ts';
 import { type AnswerHeaders, addObjectHeaders, parseObjectHeaders } from './object-headers.ts';
 
 function shown(headers: Record<string, string>): AnswerHeaders {
@@ -61,4 +63,27 @@ test('user metadata is 2 KB at most, names counted', () => {
   expect(() => parseObjectHeaders(ofBytes(2049))).toThrowError(
     expect.objectContaining({ code: 'MetadataTooLarge', fields: { Size: 2049, MaxSizeAllowed: 2048 } }),
   );
+});
+
+test('whatever metadata is called and says comes back, or there is too much of it', () => {
+  const name = fc.oneof(
+    fc.constantFrom('__proto__', 'constructor', 'length', ''),
+    fc.stringMatching(/^[!#$%&'*+.^_`|~0-9a-z-]{1,20}$/),
+  );
+  fc.assert(
+    fc.property(fc.dictionary(name, byteText, { noNullPrototype: false }), byteText, (metadata, encoding) => {
+      const headers: Record<string, string> = Object.create(null);
+      for (const key of Object.keys(metadata)) headers[`x-amz-meta-${key}`] = metadata[key] ?? '';
+      headers['content-encoding'] = encoding;
+      const outcome = outcomeOf(() => parseObjectHeaders(headers));
+      if ('code' in outcome) return expect(outcome.code).toBe('MetadataTooLarge');
+      expect(Object.entries(outcome.value.userMetadata)).toEqual(Object.entries(metadata));
+      const answer: AnswerHeaders = {};
+      addObjectHeaders(answer, outcome.value);
+      for (const key of Object.keys(metadata)) expect(answer[`x-amz-meta-${key}`]).toBe(metadata[key]);
+    }),
+  );
+  expectLinear((text) => parseObjectHeaders({ 'content-encoding': `${text}aws-chunked` }), {
+    pieces: [',', ' ', ' ,', 'aws-chunked,', 'a'],
+  });
 });

@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { expectLinear, nearly } from '../../../tests/support/properties.ts';
 import { contentRange, parseCopyRange, resolveRange } from './ranges.ts';
 
 test.each([
@@ -49,4 +51,52 @@ test('a copy range has both ends', () => {
 
 test('Content-Range counts the last byte in', () => {
   expect(contentRange({ offsetBytes: 0, sizeBytes: 5 }, 10)).toBe('bytes 0-4/10');
+});
+
+test('a range is the bytes that it names, of an object of any size', () => {
+  const place = fc.nat({ max: 40 });
+  fc.assert(
+    fc.property(place, place, fc.nat({ max: 30 }), (first, last, sizeBytes) => {
+      const bytes = Array.from({ length: sizeBytes }, (_, at) => at);
+      const named = (header: string) => {
+        const outcome = resolveRange(header, sizeBytes);
+        if (outcome.kind !== 'range') return outcome.kind;
+        const { offsetBytes, sizeBytes: length } = outcome.range;
+        return bytes.slice(offsetBytes, offsetBytes + length);
+      };
+      const from = bytes.slice(first);
+      expect(named(`bytes=${first}-`)).toEqual(from.length === 0 ? 'unsatisfiable' : from);
+      const suffix = last === 0 ? [] : bytes.slice(-last);
+      expect(named(`bytes=-${last}`)).toEqual(suffix.length === 0 ? 'unsatisfiable' : suffix);
+      const between = bytes.slice(first, last + 1);
+      const wanted = last < first ? 'whole' : between.length === 0 ? 'unsatisfiable' : between;
+      expect(named(` bytes= ${first} - ${last} `.trim())).toEqual(wanted);
+    }),
+  );
+});
+
+test('any text is a range within the object, or none', () => {
+  const texts = nearly(
+    ['bytes=0-4', 'bytes=-3', 'bytes=5-'],
+    ['-', '=', ',', ' ', '9'.repeat(20), 'bytes', '+', '.'],
+  );
+  fc.assert(
+    fc.property(texts, fc.nat(), (text, sizeBytes) => {
+      const outcome = resolveRange(text, sizeBytes);
+      if (outcome.kind === 'range') {
+        const { offsetBytes, sizeBytes: length } = outcome.range;
+        expect(length).toBeGreaterThan(0);
+        expect(offsetBytes + length).toBeLessThanOrEqual(sizeBytes);
+      }
+      const copied = parseCopyRange(text);
+      if (copied !== undefined) expect(copied.sizeBytes).toBeGreaterThan(0);
+    }),
+  );
+});
+
+test('a long header takes time in proportion to its length', () => {
+  const pieces = [' ', '1', '-', '1 ', ',', '=', '\t'];
+  const starts = ['', 'bytes=', 'bytes=1', 'bytes=-', 'bytes=1-1'];
+  expectLinear((text) => resolveRange(text, 10), { pieces, starts });
+  expectLinear(parseCopyRange, { pieces, starts });
 });

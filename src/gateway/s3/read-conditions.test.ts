@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { expectLinear, nearly } from '../../../tests/support/properties.ts';
 import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
 
 const ETAG = '5d41402abc4b2a76b9719d911017c592';
@@ -59,4 +61,40 @@ test.each([
   [BEFORE, false],
 ])('If-Range: %s', (ifRange, isWanted) => {
   expect(isRangeStillWanted(ifRange, validators)).toBe(isWanted);
+});
+
+test('any texts are conditions, and an ETag is found in every list that holds it', () => {
+  const texts = nearly(
+    [`"${ETAG}"`, `W/"a", "${ETAG}"`, MODIFIED, '*'],
+    ['"', ',', ' ', 'W/', '*', 'GMT', '24', ':'],
+  );
+  const text = fc.option(texts, { nil: undefined });
+  fc.assert(
+    fc.property(text, text, text, text, (match, noneMatch, modified, unmodified) => {
+      const given = { 'if-match': match, 'if-none-match': noneMatch, 'if-modified-since': modified };
+      const all = Object.entries({ ...given, 'if-unmodified-since': unmodified });
+      const headers = Object.fromEntries(all.filter(([, value]) => value !== undefined)) as Record<
+        string,
+        string
+      >;
+      expect(['met', 'not-modified', 'precondition-failed']).toContain(judgeRead(headers, validators).kind);
+      expect(typeof isRangeStillWanted(match, validators)).toBe('boolean');
+    }),
+  );
+  const other = fc.string({ unit: fc.constantFrom('a', '1', ',', ' ', '-', '*') }).map((tag) => `"${tag}"`);
+  fc.assert(
+    fc.property(fc.array(other), fc.array(other), (before, behind) => {
+      const list = [...before, `"${ETAG}"`, ...behind].join(' , ');
+      expect(judgeRead({ 'if-match': list }, validators).kind).toBe('met');
+      expect(judgeRead({ 'if-none-match': list }, validators).kind).toBe('not-modified');
+    }),
+  );
+});
+
+test('a long list takes time in proportion to its length', () => {
+  const pieces = ['"', ',', ' ', 'W/', 'W/"', '"a"', '"a",', 'a', '* '];
+  expectLinear((text) => judgeRead({ 'if-match': text }, validators), { pieces, starts: ['', '"', 'W/'] });
+  expectLinear((text) => judgeRead({ 'if-modified-since': text }, validators), {
+    pieces: [' ', '0', 'Sun, ', ':'],
+  });
 });

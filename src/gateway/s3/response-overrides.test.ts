@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { byteText, outcomeOf } from '../../../tests/support/properties.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
 
@@ -75,4 +77,29 @@ test.each(['a\r\nb', 'a\nb', 'a\0b', 'a\u007fb'])('%j is no header value', (valu
   const refusal = expect.objectContaining({ code: 'InvalidArgument' });
   expect(() => overridden({ query: `response-expires=${encodeURIComponent(value)}` })).toThrowError(refusal);
   expect(() => overridden({ headers: { 'response-x': value } })).toThrowError(refusal);
+});
+
+test('what a reader chooses can be sent as a header, or is refused', () => {
+  const name = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9a-z-]{0,12}$/);
+  const text = fc.oneof(byteText, fc.string({ unit: 'grapheme' }));
+  fc.assert(
+    fc.property(
+      name,
+      byteText,
+      fc.constantFrom(...RESPONSE_PARAMETERS),
+      text,
+      (target, sent, parameter, asked) => {
+        const answer: AnswerHeaders = {};
+        const outcome = outcomeOf(() =>
+          addResponseOverrides(answer, {
+            query: new Map([[parameter, asked]]),
+            headers: { [`response-${target}`]: sent },
+            isSigned: true,
+          }),
+        );
+        if ('code' in outcome) expect(outcome.code).toBe('InvalidArgument');
+        for (const value of Object.values(answer)) expect(String(value)).toMatch(/^[\t\x20-\x7e\x80-\xff]*$/);
+      },
+    ),
+  );
 });
