@@ -39,7 +39,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<Emb
   const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
     gateway.oldestRequestMs(),
   );
-  const fsck = createFsck({ metadata, chunks, clock, log });
+  const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   const reports = createReports(surroundings, { ...stores, rotation, accounts });
   let endpoint = '';
   const readStatus = () => reports.readStatus(endpoint);

@@ -142,6 +142,7 @@ counted.
 - Every key has one latest version, newer than all others; indexes and queues lead to what is there, both ways.
 - Objects and bytes of buckets and shards, buckets of accounts and shards, chunks and their bytes are counted right.
 - Every open bucket has its name, every name its bucket.
+- Every key that a master key wraps is under one that is there.
 
 What it does not prove: that bodies can be decrypted (keys of customers are not here; the tag of every piece is checked
 when it is read by a client), and that what was acknowledged is what is stored (a lost version leaves nothing behind).

@@ -7,6 +7,7 @@ import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
+import { createKeyring } from '../adapters/memory-keyring.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
 import { createBlobCondemner } from '../metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
@@ -155,11 +156,12 @@ async function openUploads(world: FsckWorld): Promise<string[]> {
 async function crash(run: (world: FsckWorld) => Promise<unknown>, left: number): Promise<boolean> {
   const clock = createManualClock(Date.parse('2024-01-01'));
   const [kv, chunkKv] = [createMemoryKv(SHARD_COLUMNS), createMemoryKv(CHUNK_COLUMNS)];
+  const keyring = createKeyring();
   const ended = Promise.withResolvers<'ended'>();
   const life: Life = { left: Number.POSITIVE_INFINITY, commitCount: 0, end: () => ended.resolve('ended') };
   const world = await openFsckWorld({
     isEmpty: true,
-    stores: { kv: mortal(kv, life), chunkKv: mortal(chunkKv, life), clock },
+    stores: { kv: mortal(kv, life), chunkKv: mortal(chunkKv, life), clock, keyring },
   });
   await world.put('chunked', chunks(3, 'c'));
   await world.put('inline', Buffer.alloc(100, 'i'));
@@ -169,7 +171,7 @@ async function crash(run: (world: FsckWorld) => Promise<unknown>, left: number):
   // What was under way beside the commit that was cut off comes to its end, or to a commit of its own.
   await new Promise(setImmediate);
   clock.advance(26 * HOUR);
-  const restarted = await openFsckWorld({ isRestarted: true, stores: { kv, chunkKv, clock } });
+  const restarted = await openFsckWorld({ isRestarted: true, stores: { kv, chunkKv, clock, keyring } });
   let pending = ['not yet'];
   for (let round = 0; round < ROUNDS_MAX && pending.length > 0; round++) {
     await runJobs(restarted);

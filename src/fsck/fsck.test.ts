@@ -3,6 +3,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DATA_DAMAGES } from '../../tests/support/fsck-data-damages.ts';
 import { ROW_DAMAGES } from '../../tests/support/fsck-row-damages.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
+import { kek } from '../../tests/support/metadata-shards.ts';
 import { CHUNK_BYTES } from '../../tests/support/object-world.ts';
 import { linkRow, TABLES } from '../metadata/keyspace.ts';
 import { FINDINGS } from '../model/findings.ts';
@@ -15,6 +16,8 @@ import { createFsck } from './fsck.ts';
 import { FsckRun } from './run.ts';
 
 const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES];
+
+const keyIds = () => [...world.masterKeyIds(), kek.keyId];
 
 let world: FsckWorld;
 beforeAll(async () => {
@@ -86,7 +89,11 @@ describe('one at a time', () => {
     const note = (_: object, event: string) => void events.push(event);
     const log = { debug: note, info: note, warn: note, error: note };
     const metadata = { shardCount: 3, query, execute: shards.execute };
-    return { fsck: createFsck({ metadata, chunks: world.chunks, clock, log }), go: gate.resolve, events };
+    return {
+      fsck: createFsck({ metadata, chunks: world.chunks, clock, log, keyIds }),
+      go: gate.resolve,
+      events,
+    };
   }
 
   test('a second one is refused while the first runs', async () => {
@@ -126,7 +133,7 @@ test('a shard that does not answer: it cannot be said', async () => {
   const query = async () => ({ kind: 'unknown' }) as const;
   const metadata = { shardCount: 3, query, execute: shards.execute };
   const { signal } = new AbortController();
-  const run = new FsckRun({ metadata, chunks: world.chunks, clock }, { readData: false }, signal);
+  const run = new FsckRun({ metadata, chunks: world.chunks, clock, keyIds }, { readData: false }, signal);
   await expect(compareAll(run)).rejects.toThrow('shard 0 does not answer (unknown)');
 });
 

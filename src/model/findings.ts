@@ -32,6 +32,7 @@ export const FINDINGS = {
   'chunk-size': 'a chunk of another size than its data',
   'chunk-damaged': 'a chunk whose bytes are not those that were stored',
   'counter-wrong': 'a count that differs from what is there',
+  'key-unknown': 'something under a master key that is not there: it cannot be opened',
   'name-missing': 'a bucket without its name',
   'name-stray': 'a name without its bucket',
   'account-missing': 'something of an account that is not there',

@@ -80,7 +80,8 @@ export interface CheckFacts {
 export interface CheckQueries {
   /** `next` is absent at the end of the table. */
   'check-rows': {
-    query: { table: CheckedTable; after?: Uint8Array; limit: number };
+    /** `keyIds`: the master keys that there are; other ones are found. */
+    query: { table: CheckedTable; after?: Uint8Array; limit: number; keyIds: readonly string[] };
     result: { findings: Finding[]; facts: CheckFacts; rowCount: number; next?: Uint8Array };
   };
   /** Of these, what is there without any link, and without an ended link that waits for its turn. */

@@ -165,6 +165,16 @@ export const ROW_DAMAGES: readonly Damage[] = [
     },
   ],
   [
+    'a master key gone',
+    { 'key-unknown': 1 },
+    async (world) => {
+      const { bucketId, key, version, place } = await world.seen('inline', 2);
+      const lost = { ...must(version.kek, 'a key'), keyId: 'lost' };
+      await world.plant(currentRow(bucketId, key), encodeVersion({ ...version, kek: lost }), 2);
+      return [['key-unknown', { ...place, note: 'lost' }]];
+    },
+  ],
+  [
     'a row that is none',
     { 'broken-row': 1 },
     async (world) => {

@@ -16,7 +16,7 @@ import { accountCodec, bucketCodec, nameCodec } from '../../src/model/records/ro
 import type { BlobUse, VersionRecord } from '../../src/model/version.ts';
 import type { Row, RowAddress } from '../../src/ports/state-machine.ts';
 import { keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
-import { createAccount, OWNER } from './metadata-shards.ts';
+import { createAccount, kek, OWNER } from './metadata-shards.ts';
 import { beginUpload, uploadCopies } from './object-uploads.ts';
 import {
   CHUNK_BYTES,
@@ -88,7 +88,9 @@ export async function openFsckWorld(options: FsckWorldOptions = {}): Promise<Fsc
     uploadId: '' as UploadId,
     async fsck({ readData = false } = {}) {
       const { signal } = new AbortController();
-      const deps = { metadata: metadata.shards, chunks: world.chunks, clock: metadata.clock };
+      // The world's accounts are under a key of their own.
+      const keyIds = () => [kek.keyId, ...world.masterKeyIds()];
+      const deps = { metadata: metadata.shards, chunks: world.chunks, clock: metadata.clock, keyIds };
       const run = new FsckRun(deps, { readData }, signal);
       await compareAll(run);
       const pending = [...run.pending.values()].map(({ kind, count }) => `${kind} ${count}`);

@@ -23,6 +23,7 @@ import type {
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
+import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { FoundVersion } from '../../src/ports/metadata-queries.ts';
 import { openChunkStore } from '../../src/storage/chunk-store.ts';
@@ -63,6 +64,7 @@ export interface ObjectWorld {
     to: string,
     options?: Partial<CopyObject> & { fromBucket?: BucketTarget },
   ): Promise<Written>;
+  masterKeyIds(): readonly string[];
   chunkCount(): Promise<number>;
   /** All keys and values of both stores, one after another. */
   everythingStored(): Promise<Buffer>;
@@ -81,7 +83,7 @@ export interface WorldOptions {
   intercept?(metadata: MetadataPort): MetadataPort;
   interceptChunks?(chunks: ChunkPort): ChunkPort;
   /** Of an earlier world, as after a restart. */
-  stores?: { kv: MemoryKv; chunkKv: MemoryKv; clock: ManualClock };
+  stores?: { kv: MemoryKv; chunkKv: MemoryKv; clock: ManualClock; keyring: KeyringPort };
 }
 
 export function sourceOf(
@@ -137,6 +139,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       throw new Error('no bucket changes here');
     },
   });
+  const keyring = options.stores?.keyring ?? createKeyring();
   let heldBytes = 0;
   let heldBytesMax = 0;
   const telemetry = {
@@ -151,7 +154,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
   const store = createObjectStore({
     chunks: options.interceptChunks?.(chunks) ?? chunks,
     codecs: options.codecs ?? inlineCodecPool,
-    keyring: createKeyring(),
+    keyring,
     clock,
     random,
     log,
@@ -234,6 +237,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
         ...input,
       });
     },
+    masterKeyIds: () => keyring.keyIds(),
     chunkCount: async () => (await chunks.usage()).chunkCount,
     async everythingStored() {
       const all: Uint8Array[] = [];

@@ -85,8 +85,9 @@ export function checkAccountIndex(field: 'name' | 'email' | 'canonicalId'): RowC
 
 export const checkAccessKey: RowCheck = async (row, scan) => {
   const accessKey = fromUtf8(row.key);
-  const { accountId } = accessKeyCodec.decode(row.value);
+  const { accountId, sealedSecret } = accessKeyCodec.decode(row.value);
   const place: FindingPlace = { account: accountId, note: accessKey };
+  scan.checkKey(sealedSecret, { account: accountId, table: 'accessKeys' });
   if ((await readAccount(scan, accountId)) === undefined) scan.found('account-missing', place);
   await scan.expectRow(accountAccessKeyRow(accountId, accessKey), 'index-missing', place);
 };

@@ -76,7 +76,7 @@ export const checkRows: QuerySpec<Query, Result> = {
   async run(query, state, { shard }) {
     const view = state.view();
     try {
-      const scan = new CheckScan(view, shard);
+      const scan = new CheckScan(view, shard, query.keyIds);
       const page = await (query.table === 'objects'
         ? walkVersions(query, scan)
         : walkTable(query, query.table, scan));

@@ -21,12 +21,13 @@ const UPLOAD_ID_BYTES = 22;
 const QUEUE_ROWS = 1000;
 
 export const checkUpload: RowCheck = async (row, scan) => {
-  const { bucketId, key, uploadId } = uploadCodec.decode(row.value);
+  const { bucketId, key, uploadId, kek } = uploadCodec.decode(row.value);
   const bucket = await scan.bucket(bucketId);
   const place = { bucket: bucket?.name ?? bucketId, key, upload: uploadId };
   if (toHex(uploadRow(bucketId, key, uploadId).key) !== toHex(row.key)) {
     scan.found('broken-row', { ...place, table: 'uploads', note: toHex(row.key) });
   }
+  scan.checkKey(kek, place);
   await scan.expectRow(uploadTimeRow(uploadId), 'index-missing', place);
   if (bucket === undefined) scan.found('bucket-missing', place);
   else if (bucket.state === 'deleted') {

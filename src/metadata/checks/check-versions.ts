@@ -30,6 +30,7 @@ export async function checkVersion({ position, value, isLatest }: WalkedVersion,
   if (bucket === undefined || bucket.state === 'deleted') scan.found('bucket-missing', place);
   if (isLatest) await checkLatest(scan, { at, version, place });
   else await checkOlder(scan, { at, version, place });
+  scan.checkKey(version.kek, place);
   await checkManifest(scan, { sizeBytes, manifest, place });
   const usage = scan.facts.usage.at(-1);
   const objectCount = version.isDeleteMarker ? 0 : 1;

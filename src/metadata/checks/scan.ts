@@ -4,7 +4,7 @@ import { concatBytes, EMPTY_BYTES, fromHex } from '../../lib/bytes.ts';
 import type { FindingKind, FindingPlace } from '../../model/findings.ts';
 import { type BucketId, homeShardOf } from '../../model/names.ts';
 import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
-import type { BlobLayout } from '../../model/version.ts';
+import type { BlobLayout, WrappedKek } from '../../model/version.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
 import type { CheckFacts } from '../../ports/metadata-checks.ts';
 import type { Row, RowAddress, StateView } from '../../ports/state-machine.ts';
@@ -25,9 +25,12 @@ export class CheckScan {
   readonly #ownLinks: Uint8Array[] = [];
   readonly #buckets = new Map<BucketId, BucketRecord | undefined>();
 
-  constructor(view: StateView, shard: number) {
+  readonly #keyIds: ReadonlySet<string>;
+
+  constructor(view: StateView, shard: number, keyIds: readonly string[] = []) {
     this.view = view;
     this.shard = shard;
+    this.#keyIds = new Set(keyIds);
   }
 
   found(kind: FindingKind, place: FindingPlace): void {
@@ -50,6 +53,12 @@ export class CheckScan {
       this.#buckets.set(bucketId, row && bucketCodec.decode(row));
     }
     return this.#buckets.get(bucketId);
+  }
+
+  /** Customers' keys are not here to be known. */
+  checkKey(key: WrappedKek | undefined, place: FindingPlace): void {
+    if (key?.by !== 'master' || this.#keyIds.has(key.keyId)) return;
+    this.found('key-unknown', { ...place, note: key.keyId });
   }
 
   addOwnLink(name: LinkName): void {
