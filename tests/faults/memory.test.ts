@@ -20,7 +20,7 @@ const ALLOWED_GROWTH_MIB = 150;
 const IDLE_CONNECTIONS = 2000;
 const IDLE_GROWTH_MIB = 100;
 /** More than the memory for bodies serves at a time. */
-const STALLED_READERS = 200;
+const STALLED_READERS = 120;
 /** Of a server with the default settings, whatever its clients do here. */
 const PEAK_MIB = 700;
 
