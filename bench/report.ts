@@ -5,6 +5,7 @@ import { GridComponent, LegendComponent, TitleComponent } from 'echarts/componen
 import { init, use } from 'echarts/core';
 import { SVGRenderer } from 'echarts/renderers';
 import type { LoadResult } from './load/spec.ts';
+import type { MachineBounds } from './machine.ts';
 import type { SuiteRow } from './suite.ts';
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
@@ -60,7 +61,8 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
     'errors',
     'client CPU',
     'server CPU',
-    'share of bound',
+    'bound',
+    'share of it',
     'peak RSS MiB',
   ];
   if (compared) heads.push('other', 'ratio');
@@ -78,6 +80,7 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
       String(own.reduce((sum, result) => sum + result.errorCount, 0)),
       cpuCost(row, own, (result) => result.clientCpuSeconds),
       cpuCost(row, own, (result) => result.serverCpuSeconds),
+      bound === undefined ? '' : number(bound),
       bound === undefined ? '' : `${Math.round((100 * value) / bound)} %`,
       entry.rssMaxMiB === undefined ? '' : number(entry.rssMaxMiB),
     ];
@@ -92,6 +95,35 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
     return `| ${cells.join(' | ')} |`;
   });
   return [`| ${heads.join(' | ')} |`, `|${heads.map(() => '---').join('|')}|`, ...lines].join('\n');
+}
+
+/** What a reader must know to judge the figures. */
+export interface Surroundings {
+  machine: string;
+  node: string;
+  commit: string;
+  command: string;
+  date: string;
+}
+
+/** The page that goes with a table: where and how it was measured, and what the machine itself can do. */
+export function toPage(parts: {
+  table: string;
+  surroundings: Surroundings;
+  bounds: MachineBounds | undefined;
+}): string {
+  const { table, surroundings, bounds } = parts;
+  const { machine, node, commit, command, date } = surroundings;
+  const lines = [`${date}, ${machine}, Node ${node}, commit ${commit}:`, '', `    ${command}`, ''];
+  if (bounds !== undefined) {
+    const { md5MiBps, aesGcmMiBps, kvSmallPerSecond, kvLargeMiBps } = bounds;
+    lines.push(
+      `The machine itself: MD5 ${number(md5MiBps)} MiB/s and AES-256-GCM ${number(aesGcmMiBps)} MiB/s on one core; ` +
+        `synced RocksDB writes ${number(kvSmallPerSecond)}/s of 4 KiB (32 in flight), ${number(kvLargeMiBps)} MiB/s of 1 MiB (8 in flight).`,
+      '',
+    );
+  }
+  return [...lines, table, ''].join('\n');
 }
 
 /** A bar per workload: ratio to the other endpoint where there is one, else share of the machine's bound. */

@@ -1,15 +1,17 @@
 // `npm run bench`: starts a server of its own (or takes --endpoint), measures the machine and then every row of the
 // suite, each in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
 // the machine hits both. Prints a table, and with --out writes table, JSON and chart.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { startServer } from '../tests/support/start-server.ts';
 import type { LoadMessage, LoadResult, LoadSpec, Target } from './load/spec.ts';
 import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
-import { type ReportRow, toMarkdown, toSvg } from './report.ts';
+import { type ReportRow, type Surroundings, toMarkdown, toPage, toSvg } from './report.ts';
 import { SUITE, type SuiteRow } from './suite.ts';
 
 const MiB = 1024 * 1024;
@@ -199,6 +201,23 @@ async function peakRssMiB(pid: number): Promise<number> {
   return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
 }
 
+async function describeSurroundings(): Promise<Surroundings> {
+  const processors = cpus();
+  const memoryGiB = Math.round(totalmem() / 1024 ** 3);
+  const git = promisify(execFile)('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname });
+  const commit = await git.then(
+    ({ stdout }) => stdout.trim(),
+    () => 'unknown',
+  );
+  return {
+    machine: `${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${memoryGiB} GiB`,
+    node: process.versions.node,
+    commit,
+    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
+    date: new Date().toISOString().slice(0, 10),
+  };
+}
+
 async function writeReport(input: {
   folder: string;
   table: string;
@@ -206,10 +225,11 @@ async function writeReport(input: {
   bounds: MachineBounds | undefined;
 }): Promise<void> {
   await mkdir(input.folder, { recursive: true });
-  await writeFile(join(input.folder, 'results.md'), `${input.table}\n`);
+  const surroundings = await describeSurroundings();
+  await writeFile(join(input.folder, 'results.md'), toPage({ ...input, surroundings }));
   await writeFile(
     join(input.folder, 'results.json'),
-    `${JSON.stringify({ bounds: input.bounds, rows: input.report }, null, 2)}\n`,
+    `${JSON.stringify({ surroundings, bounds: input.bounds, rows: input.report }, null, 2)}\n`,
   );
   await writeFile(join(input.folder, 'results.svg'), toSvg(input.report));
 }
