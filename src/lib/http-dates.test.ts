@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { expectLinear, nearly } from '../../tests/support/properties.ts';
 import { httpDate, isoSeconds, parseHttpDate } from './http-dates.ts';
 
 const TIME_MS = Date.UTC(1994, 10, 6, 8, 49, 37);
@@ -82,4 +83,42 @@ test('any text is a date or none, in bounded time', () => {
   const startedMs = performance.now();
   for (const unit of ['a', ' ', '1', '-', 'Sun, ']) parseHttpDate(`Sunday${unit.repeat(100_000)}`);
   expect(performance.now() - startedMs).toBeLessThan(1000);
+});
+
+test('every second is read in each of its forms', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 2_145_916_799 }), (second) => {
+      const timeMs = second * 1000;
+      const date = new Date(timeMs);
+      const [weekday = '', day = '', month = '', year = '', time = ''] = date
+        .toUTCString()
+        .replace(',', '')
+        .split(' ');
+      expect(parseHttpDate(httpDate(timeMs))).toBe(timeMs);
+      expect(parseHttpDate(`${weekday}day, ${day}-${month}-${year.slice(2)} ${time} GMT`)).toBe(timeMs);
+      expect(parseHttpDate(`${weekday} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`)).toBe(
+        timeMs,
+      );
+      expect(parseHttpDate(`${day} ${month} ${year} ${time} +0000`)).toBe(timeMs);
+    }),
+  );
+});
+
+test('any text is a time or none, in time that grows with it alone', () => {
+  const forms = [
+    'Sun, 06 Nov 1994 08:49:37 GMT',
+    'Sunday, 06-Nov-94 08:49:37 GMT',
+    'Sun Nov  6 08:49:37 1994',
+  ];
+  fc.assert(
+    fc.property(nearly(forms, ['9', '0', ' ', ':', '-', ',', 'Feb', 'GMT', '+', '\xff']), (text) => {
+      const timeMs = parseHttpDate(text);
+      expect(timeMs === undefined || Number.isSafeInteger(timeMs)).toBe(true);
+    }),
+    { numRuns: 1000 },
+  );
+  expectLinear(parseHttpDate, {
+    pieces: [' ', 'a', '0', 'Sun, ', ':', '-'],
+    starts: ['', 'Sun', 'Sun, ', 'Sunday, 06-'],
+  });
 });

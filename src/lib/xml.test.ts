@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { expectLinear } from '../../tests/support/properties.ts';
 import { utf8 } from './bytes.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement, XmlError } from './xml.ts';
 import { escapeXml, XML_DECLARATION, xmlElement, xmlText } from './xml-writer.ts';
@@ -267,4 +268,28 @@ test('a long document takes time in proportion to its length', () => {
   const root = parse(text);
   expect(root.children).toHaveLength(10_000);
   expect(root.children[9_999]?.children[1]?.text).toBe('"d41d8cd98f00b204e9800998ecf8427e"');
+});
+
+test('whatever is repeated takes time in proportion to its length', () => {
+  const pieces = [
+    '<',
+    '>',
+    '<a>',
+    '<a/>',
+    '</a>',
+    '<a ',
+    '<a b="',
+    ' b="c"',
+    '"',
+    '&',
+    '&#',
+    '&amp;',
+    ']]>',
+    ' ',
+    '\r',
+    '-',
+  ];
+  const more = ['<!--', '-->', '<!-- -', '<![CDATA[', '<?', '<?x ', '?>', '<!', ':', "'"];
+  const starts = ['', '<a>', '<a><b><c>', '<a ', '<!--', '<a><![CDATA['];
+  expectLinear((text) => parse(text), { pieces: [...pieces, ...more], starts, end: '' });
 });

@@ -6,8 +6,8 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test } from 'vitest';
 import { textOf } from '../../src/lib/xml.ts';
 import { createFuzzSender } from '../support/fuzz-exchanges.ts';
-import { type FuzzRequest, makeRequest } from '../support/fuzz-requests.ts';
-import type { FuzzWorld } from '../support/fuzz-words.ts';
+import { DOMAIN, type FuzzRequest, makeRequest } from '../support/fuzz-requests.ts';
+import { type FuzzWorld, rollDice } from '../support/fuzz-words.ts';
 import { type RawAnswer, send } from '../support/raw-s3.ts';
 import { xmlOf } from '../support/s3-api.ts';
 import { startServer } from '../support/start-server.ts';
@@ -32,7 +32,9 @@ function heapMiB(): number {
   return (heapUsed + external) / MiB;
 }
 
-const server = await startServer({ countsForCoverage: false });
+// Half of the seeds come through a proxy that is believed.
+const trustedProxies = rollDice(SEED).chance(0.5) ? '127.0.0.1' : '192.0.2.1';
+const server = await startServer({ countsForCoverage: false, settings: { domain: DOMAIN, trustedProxies } });
 afterAll(() => server.stop());
 
 async function put(path: string, body = '', headers: Record<string, string> = {}): Promise<RawAnswer> {

@@ -62,7 +62,8 @@ async function askWhole(socket: RawSocket, request: FuzzRequest, seen: { status:
   const isHead = request.method === 'HEAD';
   socket.write(request.awaitsContinue ? request.head : Buffer.concat([request.head, request.body]));
   let answer = await socket.answer({ isHead });
-  if (answer?.status === 100) {
+  const isContinued = answer?.status === 100;
+  if (isContinued) {
     require(request.awaitsContinue, '100 that nobody waited for');
     socket.write(request.body);
     answer = await socket.answer({ isHead });
@@ -71,6 +72,8 @@ async function askWhole(socket: RawSocket, request: FuzzRequest, seen: { status:
   seen.status = answer.status;
   judge(answer, { isHead });
   if (answer.headers.get('connection')?.toLowerCase() === 'close') {
+    // The server listens for a while whether the body comes all the same.
+    if (request.awaitsContinue && !isContinued) socket.end();
     await socket.closed;
     return false;
   }

@@ -2,12 +2,11 @@
 // given out before. They are made from the registry's rows, signed in each way or badly, with bodies in each framing or
 // a broken one. Not here: sending and judging (fuzz-exchanges.ts).
 import { createHash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
 import { ENDPOINTS, OPERATOR_PREFIX } from '../../src/gateway/operator/operator-api.ts';
 import type { MatchRow } from '../../src/gateway/s3/matcher.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
-import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/sub-resources.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
+import { type Draft, type Making, signDraft } from './fuzz-signing.ts';
 import {
   bend,
   bucketPath,
@@ -22,8 +21,6 @@ import {
   rollDice,
 } from './fuzz-words.ts';
 import type { Access } from './raw-s3.ts';
-import { chunkedBody, presign, type Signed, sha256Hex, signHeaders } from './s3-client.ts';
-import { presignV2, signHeadersV2 } from './sigv2-client.ts';
 
 export interface FuzzRequest {
   method: string;
@@ -34,24 +31,6 @@ export interface FuzzRequest {
   awaitsContinue: boolean;
   /** What is sent is one message of HTTP, whatever it means; else the connection cannot go on behind it. */
   isWhole: boolean;
-}
-
-interface Draft {
-  method: string;
-  uri: string;
-  headers: Record<string, string>;
-  body: Buffer;
-  isWhole: boolean;
-  service: 's3' | 'holdfast';
-}
-
-interface Making {
-  dice: Dice;
-  /** How odd it shall be, 0 to 1: what is refused at once shows little. */
-  wildness: number;
-  world: FuzzWorld;
-  access: Access;
-  nowMs: number;
 }
 
 type Row = MatchRow & { conditions?: readonly string[] };
@@ -84,8 +63,6 @@ const NOISE = [
   'x: y\r\n',
   'a'.repeat(40_000),
 ];
-const SIGNED_CHUNKS = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD';
-const UNSIGNED_CHUNKS = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 /** Which document a request takes that has this in its query. */
 const ROOTS = [
   ['delete', 'Delete'],
@@ -94,6 +71,8 @@ const ROOTS = [
   ['partNumber', undefined],
   ['uploadId', 'Complete'],
 ] as const;
+/** Of virtual-host style. */
+export const DOMAIN = 's3.test';
 const HOUR_MS = 3_600_000;
 
 export function makeRequest(options: {
@@ -109,7 +88,7 @@ export function makeRequest(options: {
   const making: Making = { dice, wildness, world, access, nowMs: Date.now() + skewMs };
   const draft = dice.chance(0.05) ? draftOperator(making) : draftS3(making);
   addBody(making, draft);
-  const headers = sign(making, draft);
+  const headers = signDraft(making, draft);
   return toWire(making, draft, headers);
 }
 
@@ -119,12 +98,16 @@ function draftS3(making: Making): Draft {
   const { dice, wildness, world, access } = making;
   const row = dice.chance(0.1) ? dice.pick(UNSUPPORTED) : dice.pick(ROWS);
   const { match } = row;
+  const isVirtualHost = match.on !== 'service' && dice.chance(0.1);
   const path = {
     service: () => (dice.chance(wildness * 0.2) ? keyPath(dice, world) : '/'),
-    bucket: () => `/${bucketOf(making)}${dice.chance(0.2) ? '/' : ''}`,
-    object: () => `/${bucketOf(making)}/${keyOf(making)}`,
+    bucket: () => `/${isVirtualHost ? '' : bucketOf(making)}${dice.chance(0.2) ? '/' : ''}`,
+    object: () => `${isVirtualHost ? '' : `/${bucketOf(making)}`}/${keyOf(making)}`,
   }[match.on]();
-  const headers: Record<string, string> = { host: new URL(access.endpoint).host };
+  const host = isVirtualHost ? `${bucketOf(making)}.${DOMAIN}` : new URL(access.endpoint).host;
+  const headers: Record<string, string> = {
+    host: dice.chance(wildness * 0.05) ? headerValue(dice, world) : host,
+  };
   if (match.header !== undefined && dice.chance(0.95)) headers[match.header] = headerValue(dice, world);
   const { conditions = [] }: Row = row;
   while (dice.chance(0.05 + wildness * 0.6)) {
@@ -235,127 +218,6 @@ function addDigests(dice: Dice, { headers, body }: Draft, share: number): void {
   if (dice.chance(share)) headers['content-md5'] = dice.chance(0.9) ? md5 : 'AAAA';
   if (dice.chance(share / 4)) {
     headers['x-amz-checksum-sha256'] = createHash('sha256').update(body).digest('base64');
-  }
-}
-
-/** Puts the body into chunks, signed ones if the request is, or broken ones. */
-function frameInChunks({ dice, wildness }: Making, draft: Draft, seed: Signed | undefined): void {
-  const right = Buffer.alloc(4);
-  right.writeUInt32BE(crc32(draft.body));
-  const value = dice.chance(wildness) ? dice.pick(['AAAAAA==', 'x', '']) : right.toString('base64');
-  const trailer = { name: 'x-amz-checksum-crc32', value };
-  const framed = chunkedBody({
-    body: draft.body,
-    chunkBytes: dice.pick([1, 7, 8192, 65_536]) + (draft.body.length > 2000 ? 8192 : 0),
-    ...(seed !== undefined && { seed }),
-    ...(draft.headers['x-amz-trailer'] !== undefined && { trailer }),
-  });
-  if (!dice.chance(wildness)) draft.body = framed;
-  else
-    draft.body = Buffer.from(
-      bend(dice, framed.toString('latin1'), ['\r\n', '0\r\n', ';', 'f', ':', '\n']),
-      'latin1',
-    );
-}
-
-// ---- who asks ----
-
-function sign(making: Making, draft: Draft): Record<string, string> {
-  const { dice, wildness, world, access, nowMs } = making;
-  const { method, headers, service } = draft;
-  const credentials = {
-    accessKey: dice.chance(wildness * 0.05)
-      ? dice.pick(['x', '__proto__', '\xff', 'A'.repeat(5000)])
-      : access.accessKey,
-    secretKey: dice.chance(wildness * 0.05) ? 'wrong' : access.secretKey,
-  };
-  const sound = ['v4', 'v4', 'v4', 'v4-query', 'v2', 'v2-query', 'chunked', 'chunked'];
-  const kind = dice.chance(wildness * 0.2) ? dice.pick(['none', 'bent']) : dice.pick(sound);
-  if (kind === 'none') return headers;
-  if (kind === 'v2' || kind === 'v2-query')
-    return signV2(making, draft, { credentials, inQuery: kind === 'v2-query' });
-  if (kind === 'v4-query') {
-    const expiresSeconds = dice.chance(0.9) ? 60 : dice.pick(['0', '-1', 'x', '604801', '1e9', '']);
-    draft.uri = presign({ method, uri: draft.uri, headers, credentials, nowMs, service, expiresSeconds });
-    return headers;
-  }
-  if (kind === 'chunked' && service === 's3' && draft.body.length > 0)
-    return signChunked(making, draft, credentials);
-  headers['x-amz-content-sha256'] ??=
-    dice.chance(0.3) && service === 's3' ? 'UNSIGNED-PAYLOAD' : sha256Hex(draft.body);
-  const signed = signHeaders({ method, uri: draft.uri, headers, credentials, nowMs, service }).headers;
-  if (kind !== 'bent') return signed;
-  const pieces = [
-    ',',
-    '=',
-    ';',
-    '/',
-    ' ',
-    'AWS ',
-    'Signature=',
-    'SignedHeaders=',
-    '\xff',
-    headerValue(dice, world),
-  ];
-  return {
-    ...signed,
-    authorization: bend(dice, signed.authorization ?? '', pieces).replace(/[\r\n\0]/g, ''),
-  };
-}
-
-function signChunked(
-  making: Making,
-  draft: Draft,
-  credentials: { accessKey: string; secretKey: string },
-): Record<string, string> {
-  const { dice, nowMs } = making;
-  const { method, uri, headers } = draft;
-  delete headers['x-amz-checksum-sha256'];
-  delete headers['content-md5'];
-  const isSigned = dice.chance(0.5);
-  const hasTrailer = dice.chance(0.5);
-  headers['x-amz-content-sha256'] = isSigned
-    ? `${SIGNED_CHUNKS}${hasTrailer ? '-TRAILER' : ''}`
-    : UNSIGNED_CHUNKS;
-  headers['x-amz-decoded-content-length'] = dice.chance(0.95)
-    ? String(draft.body.length)
-    : dice.pick(['0', '-1', 'x', '99999999999999999999', String(draft.body.length + 1)]);
-  if (hasTrailer) headers['x-amz-trailer'] = dice.chance(0.9) ? 'x-amz-checksum-crc32' : 'x-other';
-  delete headers['content-length'];
-  const seed = signHeaders({ method, uri, headers, credentials, nowMs });
-  frameInChunks(making, draft, isSigned ? seed : undefined);
-  // Of aws-chunked bodies the length is not signed, so that it may be told when they are framed.
-  return { ...seed.headers, 'content-length': String(draft.body.length) };
-}
-
-function signV2(
-  { dice, nowMs }: Making,
-  draft: Draft,
-  options: { credentials: { accessKey: string; secretKey: string }; inQuery: boolean },
-): Record<string, string> {
-  const { method, headers } = draft;
-  const { credentials } = options;
-  const [path = '', query = ''] = draft.uri.split('?', 2);
-  const pairs = query.split('&').map((pair) => decodeLoosely(pair.replaceAll('+', ' ')));
-  const named = new Map(pairs.map((pair) => [pair.split('=')[0] ?? '', pair]));
-  const subResources = [...named.keys()]
-    .filter((name) => KNOWN_SUB_RESOURCES.has(name) || name.startsWith('response-'))
-    .sort()
-    .map((name) => (/^(?:partNumber|uploadId|versionId|response-.*)$/.test(name) ? named.get(name) : name));
-  const resource = path + (subResources.length === 0 ? '' : `?${subResources.join('&')}`);
-  if (!options.inQuery) return signHeadersV2({ method, resource, headers, credentials, nowMs });
-  const expires = dice.chance(0.9)
-    ? Math.floor(nowMs / 1000) + 60
-    : dice.pick(['0', 'x', '-1', '99999999999']);
-  draft.uri += `${draft.uri.includes('?') ? '&' : '?'}${presignV2({ method, resource, headers, credentials, expires })}`;
-  return headers;
-}
-
-function decodeLoosely(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }
 

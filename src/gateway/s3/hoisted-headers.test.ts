@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyText, outcomeOf } from '../../../tests/support/properties.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import { parseQuery } from './query.ts';
 
@@ -46,4 +48,26 @@ test.each([
 
 test('without a signature in the query nothing is a header', () => {
   expect(of('x-amz-acl=public-read')).toEqual({});
+});
+
+test('any presigned query is headers that could have been sent, or refused', () => {
+  const name = fc.oneof(
+    fc.constantFrom('x-amz-acl', 'X-Amz-Meta-A', 'x-amz-__proto__', '__proto__', 'x-amz-'),
+    anyText,
+  );
+  const bytes = /^[\t\x20-\x7e\x80-\xff]*$/;
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, fc.oneof(anyText, fc.string()))), (pairs) => {
+      const query = new Map([...pairs, ['X-Amz-Signature', 's']]);
+      const outcome = outcomeOf(() => hoistedHeaders({ host: 'h' }, query));
+      if ('code' in outcome) {
+        expect(outcome.code).toBe('InvalidArgument');
+        return;
+      }
+      for (const key of Object.keys(outcome.value)) {
+        expect(key).toMatch(/^[!#$%&'*+.^_`|~0-9a-z-]+$/);
+        expect(outcome.value[key]).toMatch(bytes);
+      }
+    }),
+  );
 });

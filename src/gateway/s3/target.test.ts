@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { anyText, byteText, expectLinear } from '../../../tests/support/properties.ts';
 import { AppError } from '../../model/errors.ts';
+import { parseQuery } from './query.ts';
 import { bucketLabelOf, checkNames, parseTarget } from './target.ts';
 
 const codeOf = (act: () => unknown): string => {
@@ -171,4 +173,36 @@ test('any request line is a target, InvalidURI or InvalidBucketName', () => {
       expect(['none', 'InvalidURI', 'InvalidBucketName']).toContain(code);
     }),
   );
+});
+
+test('what a client encodes is the bucket, the key and the parameters', () => {
+  const pairs = fc.array(fc.tuple(anyText, anyText), { maxLength: 5 });
+  fc.assert(
+    fc.property(anyText, anyText, pairs, fc.boolean(), (bucket, key, parameters, isVirtualHost) => {
+      const query = parameters.map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
+      const path = `${isVirtualHost ? '' : `/${encodeURIComponent(bucket)}`}/${encodeURIComponent(key)}`;
+      const target = parseTarget(`${path}?${query}`, isVirtualHost ? bucket : undefined);
+      expect(target).toMatchObject({ level: 'object', bucket, key });
+      const firstOnes = new Map([...parameters].reverse());
+      expect(new Map(target.query.parameters)).toEqual(firstOnes);
+    }),
+  );
+});
+
+test('any bytes are a query or InvalidURI, in time that grows with them alone', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(byteText, fc.constantFrom('&', '=', '%41', '+', '__proto__'))), (parts) => {
+      expect(['none', 'InvalidURI']).toContain(codeOf(() => parseQuery(parts.join(''))));
+    }),
+  );
+  const pieces = ['/', '%', '%41', '%2F', '?', '&', '=', 'a=b&', '+', '.', '#', ':', '\xff', '%C3%A9'];
+  expectLinear((text) => parseTarget(text, undefined), {
+    pieces,
+    starts: ['/b/', '/b?', '', 'http://'],
+    end: '',
+  });
+  expectLinear((text) => bucketLabelOf(text, ['s3.test']), {
+    pieces: ['.', ':', ':1', 'a.', '.s3.test'],
+    end: '',
+  });
 });

@@ -1,6 +1,7 @@
 import { createHash, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { nearly } from '../../../../tests/support/properties.ts';
 import {
   type ChunkedOptions,
   chunkedBody,
@@ -244,4 +245,32 @@ describe('framing', () => {
       }),
     );
   });
+});
+
+test('a framing that is changed anywhere ends in an AppError, or in the same body', async () => {
+  const body = Buffer.from('0123456789'.repeat(10));
+  const whole = chunkedBody({ body, chunkBytes: 30, seed, trailer }).toString('latin1');
+  const options = { sizeBytes: 100, isSigned: true, trailerName: trailer.name };
+  const texts = nearly([whole], ['\r\n', '\n', '0\r\n', ';', 'f', ':', '1e;chunk-signature=', '\xff']);
+  await fc.assert(
+    fc.asyncProperty(texts, async (wire) => {
+      const bytes = Buffer.from(wire, 'latin1');
+      const code = await codeOf({ wire: bytes, ...options, pieceBytes: [70, 3] });
+      if (code === 'none') expect((await decode({ wire: bytes, ...options })).body.equals(body)).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('many small chunks in many small pieces take time in proportion to their number', async () => {
+  const timeOf = async (count: number) => {
+    const wire = Buffer.from(`${'1\r\na\r\n'.repeat(count)}0\r\n\r\n`);
+    const started = process.threadCpuUsage();
+    await decode({ wire, sizeBytes: count, pieceBytes: [2] });
+    const { user, system } = process.threadCpuUsage(started);
+    return user + system;
+  };
+  await timeOf(10_000);
+  const once = await timeOf(20_000);
+  expect(await timeOf(40_000)).toBeLessThan(4 * once);
 });
