@@ -6,6 +6,7 @@ import type { KeyringPort } from '../ports/keyring.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import { createBodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
+import { collectBody } from './collect-body.ts';
 import type { DataPath, ObjectSettings } from './data-path.ts';
 import { copyObject, copyPart } from './link-object.ts';
 import { createObjectKeys } from './object-keys.ts';
@@ -40,6 +41,7 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     times: createShardTimes(clock),
   };
   return {
+    collectBody: (body) => collectBody(path, body),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     createUpload: (input) => createUpload(path, input),

@@ -234,6 +234,7 @@ async function isGranted(
 
 /** The document of an `xml` operation, read and understood. Errors of openBody, readDocument and the row. */
 export async function takeDocument(
+  { objects }: Pick<S3Dependencies, 'objects'>,
   exchange: Exchange,
   parts: { row: Operation; input: never; headers: Headers; identity: Identity },
 ): Promise<never> {
@@ -248,7 +249,10 @@ export async function takeDocument(
     mayBeAbsent: true,
     ...(checksumOf && { checksumOf }),
   });
-  return row.parseDocument(await readDocument(body, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax), input);
+  return row.parseDocument(
+    await readDocument(objects, body, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax),
+    input,
+  );
 }
 
 /** Requests that meet a bucket which is deleted and made again under them, at most. */

@@ -43,7 +43,7 @@ export async function serveS3(
     // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
     const granted = await authorise(deps, { row, input, headers, identity, found });
     // 8 Run, with the document of an operation that takes one.
-    const document = await takeDocument(exchange, { row, input, headers, identity });
+    const document = await takeDocument(deps, exchange, { row, input, headers, identity });
     const result = await runOperation(deps, {
       row,
       input,

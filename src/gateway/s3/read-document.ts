@@ -4,15 +4,19 @@ import { createHash } from 'node:crypto';
 import { crcOf } from '../../lib/crc.ts';
 import { type ChecksumAlgorithm, isCrc } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
+import type { ObjectStore } from '../../objects/object-store.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** Throws MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, and what the body's stream throws. */
-export async function readDocument(body: RequestBody, bytesMax: number): Promise<Buffer> {
+/** Throws MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
+export async function readDocument(
+  objects: Pick<ObjectStore, 'collectBody'>,
+  body: RequestBody,
+  bytesMax: number,
+): Promise<Buffer> {
   if (body.sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  const pieces: Buffer[] = [];
-  for await (const piece of body.stream) pieces.push(piece);
+  const pieces = await objects.collectBody(body);
   const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
   checkDigests(body, document);
   return document;

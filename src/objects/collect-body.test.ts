@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/object-world.ts';
+import { AppError } from '../model/errors.ts';
+
+test('a document comes whole, and is counted until it does', async () => {
+  const world = await openObjectWorld();
+  const body = randomBytes(300_000);
+  expect(Buffer.concat(await world.store.collectBody(sourceOf(body))).equals(body)).toBe(true);
+  expect(await world.store.collectBody(sourceOf(Buffer.alloc(0)))).toEqual([]);
+  expect(world.heldBytesMax()).toBe(body.length);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('one whose stream fails leaves nothing counted', async () => {
+  const world = await openObjectWorld();
+  async function* cut() {
+    yield randomBytes(1000);
+    throw new AppError('IncompleteBody');
+  }
+  const collected = world.store.collectBody({ stream: cut(), sizeBytes: 2000 });
+  expect(await codeOf(collected)).toBe('IncompleteBody');
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('documents that stand still give way when others wait for memory', async () => {
+  const world = await openObjectWorld({ bodyBufferBytes: 2 * CHUNK_BYTES });
+  const held = Promise.withResolvers<void>();
+  async function* still() {
+    yield randomBytes(CHUNK_BYTES);
+    await held.promise;
+    yield randomBytes(1);
+  }
+  const documents = Array.from({ length: 4 }, () =>
+    codeOf(world.store.collectBody({ stream: still(), sizeBytes: CHUNK_BYTES + 1 })),
+  );
+  await expect.poll(() => world.heldBytes()).toBeGreaterThanOrEqual(2 * CHUNK_BYTES);
+  const body = randomBytes(CHUNK_BYTES);
+  const writing = world.put('k', body);
+  const passing = setInterval(() => world.metadata.clock.advance(500), 1);
+  await writing;
+  expect(await Promise.race(documents)).toBe('SlowDown');
+  held.resolve();
+  await Promise.all(documents);
+  clearInterval(passing);
+  expect(world.heldBytes()).toBe(0);
+});

@@ -1,0 +1,35 @@
+// Takes in a body that must be whole before it means anything: a document. It is counted with the bodies of all
+// requests, and gives way like them; nothing of it is stored.
+import type { AppError } from '../model/errors.ts';
+import type { DataPath } from './data-path.ts';
+import type { BodySource } from './object-store.ts';
+
+/** Its pieces. Rejects as the stream does, or with SlowDown. */
+export async function collectBody(
+  { budget }: Pick<DataPath, 'budget'>,
+  { stream, sizeBytes }: Pick<BodySource, 'stream' | 'sizeBytes'>,
+): Promise<Buffer[]> {
+  const evicted = Promise.withResolvers<never>();
+  evicted.promise.catch(() => {});
+  const onEvicted = (error: AppError) => evicted.reject(error);
+  const lease = budget.open({ needBytes: sizeBytes, onEvicted });
+  const source = stream[Symbol.asyncIterator]();
+  const pieces: Buffer[] = [];
+  try {
+    for (let heldBytes = 0; ; ) {
+      // What has come whole only waits to hear of its end.
+      if (heldBytes < sizeBytes) await lease.admit();
+      lease.idle();
+      const next = await Promise.race([source.next(), evicted.promise]);
+      lease.busy();
+      if (next.done === true) return pieces;
+      pieces.push(next.value);
+      heldBytes += next.value.length;
+      lease.hold(next.value.length);
+    }
+  } finally {
+    // Not awaited: a source that waits for its client may take its time to end.
+    source.return?.().catch(() => {});
+    lease.close();
+  }
+}
