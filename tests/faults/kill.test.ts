@@ -28,7 +28,7 @@ const LATER_CLOCK = new URL('../support/later-clock.ts', import.meta.url).href;
 /** An object that stays, whose data lives by a copy in another bucket alone. */
 const KEPT_CHUNKS = 5;
 const KEPT = seededBytes('kept', KEPT_CHUNKS * 1024 * 1024);
-const SETTINGS = { shards: '8', 'storage.readingGrace': '1s' };
+const SETTINGS = { shards: '4', 'storage.readingGrace': '1s' };
 const WARM_UP_MS_MAX = 60_000;
 const SETTLED_WITHIN_MS = 60_000;
 /** They look like changes, and there is nothing that they could change. */

@@ -7,10 +7,11 @@ import { readU48 } from '../key-parts.ts';
 import {
   currentRow,
   markerRow,
+  REGION,
+  type Region,
   readVersionIdKey,
   readVersionPosition,
   versionIdRow,
-  versionRange,
   versionRow,
 } from '../keyspace.ts';
 
@@ -20,7 +21,7 @@ import type { CheckScan, RowCheck } from './scan.ts';
 
 type Position = ReturnType<typeof readVersionPosition>;
 
-export async function checkVersion({ position, value, isLatest }: WalkedVersion, scan: CheckScan) {
+export async function checkVersion({ position, value, region, isLatest }: WalkedVersion, scan: CheckScan) {
   const at = readVersionPosition(position);
   const { bucketId, key } = at;
   const version = decodeVersion(value);
@@ -28,8 +29,8 @@ export async function checkVersion({ position, value, isLatest }: WalkedVersion,
   const bucket = await scan.bucket(bucketId);
   const place = { bucket: bucket?.name ?? bucketId, key, version: version.versionId };
   if (bucket === undefined || bucket.state === 'deleted') scan.found('bucket-missing', place);
-  if (isLatest) await checkLatest(scan, { at, version, place });
-  else await checkOlder(scan, { at, version, place });
+  if (isLatest) await checkLatest(scan, { at, version, place, region });
+  else await checkOlder(scan, { at, version, place, region });
   scan.checkKey(version.kek, place);
   await checkManifest(scan, { sizeBytes, manifest, place });
   const usage = scan.facts.usage.at(-1);
@@ -45,17 +46,15 @@ interface Checked {
   at: Position;
   version: VersionRecord;
   place: FindingPlace;
+  region: Region;
 }
 
-async function checkLatest(scan: CheckScan, { at, version, place }: Checked): Promise<void> {
+async function checkLatest(scan: CheckScan, { at, version, place, region }: Checked): Promise<void> {
   const { bucketId, key } = at;
-  const [current, marker] = await scan.view.rows([currentRow(bucketId, key), markerRow(bucketId, key)]);
-  if (current !== undefined && marker !== undefined) scan.found('two-latest', place);
-  else if (version.isDeleteMarker !== (marker !== undefined)) scan.found('version-misplaced', place);
-  const [older] = await scan.view.range(versionRange({ bucketId, key, limit: 1 }));
-  if (older !== undefined && decodeVersionSummary(older.value).order >= version.order) {
-    scan.found('order-wrong', place);
-  }
+  const isAmongMarkers = region === REGION.marker;
+  if (version.isDeleteMarker !== isAmongMarkers) scan.found('version-misplaced', place);
+  const other = isAmongMarkers ? currentRow(bucketId, key) : markerRow(bucketId, key);
+  if ((await scan.row(other)) !== undefined) scan.found('two-latest', place);
 }
 
 async function checkOlder(scan: CheckScan, { at, version, place }: Checked): Promise<void> {
@@ -69,7 +68,9 @@ async function checkOlder(scan: CheckScan, { at, version, place }: Checked): Pro
     versionIdRow(bucketId, key, version.versionId),
   ];
   const [current, marker, index] = await scan.view.rows(rows);
-  if (current === undefined && marker === undefined) scan.found('no-latest', place);
+  const latest = current ?? marker;
+  if (latest === undefined) scan.found('no-latest', place);
+  else if (decodeVersionSummary(latest).order <= order) scan.found('order-wrong', place);
   if (index === undefined || readU48(index) !== order) scan.found('index-missing', place);
 }
 

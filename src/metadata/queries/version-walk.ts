@@ -11,6 +11,7 @@ export interface WalkedVersion {
   /** See versionPosition. */
   position: Uint8Array;
   value: Uint8Array;
+  region: Region;
   isLatest: boolean;
 }
 
@@ -119,5 +120,5 @@ function inRegion(region: Region, { plain, escaped }: WalkBound): Uint8Array {
 
 function walked({ key, value }: Row, isLatest: boolean): WalkedVersion {
   const position = isLatest ? versionPosition(key, decodeVersionSummary(value).order) : key.subarray(1);
-  return { position, value, isLatest };
+  return { position, value, region: key[0] as Region, isLatest };
 }
