@@ -33,7 +33,7 @@ test.each([
   [
     ['server', '--domain', 'a.b', '--domain', '-'],
     {},
-    'holdfast: --domain has an item that is not a host name',
+    'holdfast: --domain has an item that is not a domain name',
   ],
   [['server', '--metadata-force-loopback', 'maybe'], {}, '--metadata-force-loopback must be true or false'],
   [['server'], { HOLDFAST_DATADIR: 'x' }, 'holdfast: HOLDFAST_DATADIR is not a known setting; did you mean'],
