@@ -40,7 +40,9 @@ export async function sendAnswer(exchange: Exchange, answer: Answer, clock: Cloc
 }
 
 /** A connection that closed on bytes of its client's would take the answer away from it again. */
-async function linger({ body, signal }: Exchange, clock: ClockPort): Promise<void> {
+async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
+  const { body, signal } = exchange;
+  exchange.isLingering = true;
   const isDone = new AbortController();
   const discarding = body.discard(LIMITS.refusedBodyDrainBytesMax).finally(() => isDone.abort());
   const untilMs = clock.monotonicMs() + LIMITS.refusedBodyDrainMaxMs;

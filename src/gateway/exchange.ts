@@ -25,6 +25,8 @@ export interface Exchange {
   sentBytes: number;
   /** The connection ends with this answer. */
   mustClose: boolean;
+  /** It is answered, and only listened to until its client has done with sending. */
+  isLingering: boolean;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
   sendingSinceMs: number | undefined;
 }
@@ -58,6 +60,7 @@ export function openExchange(options: {
     answeredAtMs: undefined,
     sentBytes: 0,
     mustClose: false,
+    isLingering: false,
     sendingSinceMs: undefined,
   };
 }

@@ -108,8 +108,17 @@ export class LiveExchanges {
   /** Whether this exchange, which has begun, is one too many. */
   overloadOf({ request }: Pick<Exchange, 'request'>): Overload | undefined {
     if (this.#connections.get(request.socket)?.isExcess === true) return 'connections';
-    if (this.#exchanges.size > this.#limits.requestsInFlightMax) return 'requests';
+    if (this.#isCrowded()) return 'requests';
     return this.unsentBytes > LIMITS.unsentBytesMax ? 'answers' : undefined;
+  }
+
+  /** Refused clients that are still listened to take no room: else every refusal would bring forth the next. */
+  #isCrowded(): boolean {
+    const { requestsInFlightMax } = this.#limits;
+    if (this.#exchanges.size <= requestsInFlightMax) return false;
+    let atWork = 0;
+    for (const { isLingering } of this.#exchanges) if (!isLingering) atWork++;
+    return atWork > requestsInFlightMax;
   }
 
   /**

@@ -73,6 +73,20 @@ test('too many requests: SlowDown on connections that stay, while the doors besi
   for (const other of [...busy, socket]) other.destroy();
 });
 
+test('refused clients that are still listened to keep nobody out', async () => {
+  const { root, shed } = await open({ requestsInFlightMax: 2 });
+  const refused = await Promise.all([openSocket(root), openSocket(root), openSocket(root)]);
+  for (const socket of refused) {
+    socket.write('PUT /bucket/key HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n');
+    expect((await socket.answer())?.status).toBe(403);
+  }
+  const socket = await openSocket(root);
+  socket.write(get(root));
+  expect((await socket.answer())?.status).toBe(200);
+  expect(shed).toEqual([]);
+  for (const other of [...refused, socket]) other.destroy();
+});
+
 test('too many connections: the first answer is the last one, S3 is refused, health is told', async () => {
   // One of them is kept by the client that made the bucket.
   const { root, shed } = await open({ connectionsMax: 4 });
