@@ -31,11 +31,10 @@ export function canonicalRequest(
   signedHeaders: readonly string[],
   { host, path = percentReencodePath(parts.target.path) ?? '' }: Spelling = {},
 ): string {
+  const values = canonicalValues(parts.headers, signedHeaders);
+  if (host !== undefined && values.has('host')) values.set('host', host);
   let headerLines = '';
-  for (const name of signedHeaders) {
-    const value = name === 'host' && host !== undefined ? host : canonicalValue(parts.headers, name);
-    headerLines += `${name}:${value}\n`;
-  }
+  for (const name of signedHeaders) headerLines += `${name}:${values.get(name) ?? ''}\n`;
   return `${parts.method}\n${path}\n${canonicalQuery(parts.target.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
 }
 
@@ -51,14 +50,21 @@ function canonicalQuery(query: Query): string {
   return encoded.map(([name, value]) => `${name}=${value}`).join('&');
 }
 
-function canonicalValue(headers: RequestHeaders, name: string): string {
-  let joined: string | undefined;
+/** In one pass: of a head of many short names each may be a signed one. */
+function canonicalValues(
+  headers: RequestHeaders,
+  signedHeaders: readonly string[],
+): Map<string, string | undefined> {
+  const values = new Map<string, string | undefined>();
+  for (const name of signedHeaders) values.set(name, undefined);
   for (let at = 0; at < headers.sentNames.length; at++) {
-    if (headers.sentNames[at] !== name) continue;
+    const name = headers.sentNames[at] as string;
+    if (!values.has(name)) continue;
     const value = trimBlanks((headers.sentValues[at] as string).replace(BLANKS, ' '));
-    joined = joined === undefined ? value : `${joined},${value}`;
+    const earlier = values.get(name);
+    values.set(name, earlier === undefined ? value : `${earlier},${value}`);
   }
-  return joined ?? '';
+  return values;
 }
 
 const BLANKS = /[ \t]+/g;

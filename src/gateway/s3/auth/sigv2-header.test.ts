@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { nearly } from '../../../../tests/support/properties.ts';
 import {
   ACCOUNT,
   AWS,
@@ -342,4 +344,45 @@ describe('what is refused', () => {
       '403 SignatureDoesNotMatch',
     );
   });
+});
+
+test('any headers and any query end in an answer, never in a fault', async () => {
+  const valid = signedV2().headers.find(([name]) => name === 'authorization')?.[1] ?? '';
+  const texts = nearly(
+    [valid, new Date(DAY_MS).toUTCString(), '20130524T000000Z'],
+    ['AWS ', ':', ' ', '=', '\xff', '0'],
+  );
+  const names = fc.constantFrom(
+    'Signature',
+    'AWSAccessKeyId',
+    'Expires',
+    'x-amz-date',
+    'uploads',
+    'response-expires',
+    '',
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      texts,
+      texts,
+      texts,
+      fc.array(fc.tuple(names, texts), { maxLength: 5 }),
+      async (...drawn) => {
+        const [authorization, date, meta, pairs] = drawn;
+        const query = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&');
+        const headers = Object.entries({
+          host: HOST,
+          authorization: `AWS ${authorization}`,
+          date,
+          'x-amz-meta-a': meta,
+        });
+        for (const sent of [headers, headers.filter(([name]) => name !== 'authorization')]) {
+          expect(await outcome({ uri: `/k?${query}`, headers: sent })).toMatch(
+            /^(?:40[03] |501 |anonymous|account)/,
+          );
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
 });
