@@ -54,6 +54,8 @@ export class LoadClient {
           path: request.query ? `${request.path}?${request.query}` : request.path,
           headers,
           body: request.body ?? null,
+          // Else undici would end the connection after each HEAD.
+          reset: false,
         },
         collector,
       );
