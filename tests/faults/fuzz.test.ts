@@ -5,8 +5,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test } from 'vitest';
 import { textOf } from '../../src/lib/xml.ts';
+import { keyHeaders } from '../support/customer-keys.ts';
 import { createFuzzSender } from '../support/fuzz-exchanges.ts';
-import { DOMAIN, type FuzzRequest, makeRequest } from '../support/fuzz-requests.ts';
+import { CUSTOMER_KEY, DOMAIN, type FuzzRequest, makeRequest, UPLOAD_KEY } from '../support/fuzz-requests.ts';
 import { type FuzzWorld, rollDice } from '../support/fuzz-words.ts';
 import { type RawAnswer, send } from '../support/raw-s3.ts';
 import { xmlOf } from '../support/s3-api.ts';
@@ -20,8 +21,10 @@ const MiB = 1024 * 1024;
 const HEAP_GROWTH_MIB = 48;
 /** A line of the test server's log stays for each request. */
 const HEAP_GROWTH_KIB_EACH = 4;
+/** Open at a time. */
+const UPLOADS = 4;
 const BUCKETS = ['fuzz-plain', 'fuzz-versions'];
-const KEYS = ['a', 'dir/b', 'caf%C3%A9', 'tagged', 'parts', 'with%20space'];
+const KEYS = ['a', 'dir/b', 'caf%C3%A9', 'tagged', UPLOAD_KEY, 'sealed', 'with%20space'];
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -51,15 +54,20 @@ async function makeWorld(): Promise<FuzzWorld> {
       await put(`/${bucket}/${key}`, 'some bytes', key === 'tagged' ? { 'x-amz-tagging': 'a=b' } : {});
   }
   const stored = await put('/fuzz-versions/a', 'some bytes');
-  const upload = await send(server, { method: 'POST', path: '/fuzz-plain/parts?uploads' });
-  const uploadId = textOf(xmlOf(upload), 'UploadId') ?? '';
-  await put(`/fuzz-plain/parts?partNumber=1&uploadId=${uploadId}`, 'some bytes');
+  await put('/fuzz-plain/sealed', 'some bytes', keyHeaders(CUSTOMER_KEY));
+  const uploadIds: string[] = [];
+  for (let count = 0; count < UPLOADS; count++) {
+    const upload = await send(server, { method: 'POST', path: `/fuzz-plain/${UPLOAD_KEY}?uploads` });
+    const uploadId = textOf(xmlOf(upload), 'UploadId') ?? '';
+    await put(`/fuzz-plain/${UPLOAD_KEY}?partNumber=1&uploadId=${uploadId}`, 'some bytes');
+    uploadIds.push(uploadId);
+  }
   return {
     buckets: BUCKETS,
     keys: KEYS,
     etag: stored.headers.etag?.replaceAll('"', '') ?? '',
     versionId: String(stored.headers['x-amz-version-id']),
-    uploadId,
+    uploadIds,
     token: `1${Buffer.from('a').toString('base64url')}`,
   };
 }

@@ -6,6 +6,7 @@ import { ENDPOINTS, OPERATOR_PREFIX } from '../../src/gateway/operator/operator-
 import type { MatchRow } from '../../src/gateway/s3/matcher.ts';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';
 import { UNSUPPORTED } from '../../src/gateway/s3/unsupported.ts';
+import { keyHeaders } from './customer-keys.ts';
 import { type Draft, type Making, signDraft } from './fuzz-signing.ts';
 import {
   bend,
@@ -71,6 +72,10 @@ const ROOTS = [
   ['partNumber', undefined],
   ['uploadId', 'Complete'],
 ] as const;
+/** Of the uploads that are open, in the first bucket. */
+export const UPLOAD_KEY = 'parts';
+/** Of objects that are encrypted by their customer. */
+export const CUSTOMER_KEY = Buffer.alloc(32, 7);
 /** Of virtual-host style. */
 export const DOMAIN = 's3.test';
 const HOUR_MS = 3_600_000;
@@ -101,10 +106,10 @@ function draftS3(making: Making): Draft {
   const isVirtualHost = match.on !== 'service' && dice.chance(0.1);
   const path = {
     service: () => (dice.chance(wildness * 0.2) ? keyPath(dice, world) : '/'),
-    bucket: () => `/${isVirtualHost ? '' : bucketOf(making)}${dice.chance(0.2) ? '/' : ''}`,
-    object: () => `${isVirtualHost ? '' : `/${bucketOf(making)}`}/${keyOf(making)}`,
+    bucket: () => `/${isVirtualHost ? '' : bucketOf(making, row)}${dice.chance(0.2) ? '/' : ''}`,
+    object: () => `${isVirtualHost ? '' : `/${bucketOf(making, row)}`}/${keyOf(making, row)}`,
   }[match.on]();
-  const host = isVirtualHost ? `${bucketOf(making)}.${DOMAIN}` : new URL(access.endpoint).host;
+  const host = isVirtualHost ? `${bucketOf(making, row)}.${DOMAIN}` : new URL(access.endpoint).host;
   const headers: Record<string, string> = {
     host: dice.chance(wildness * 0.05) ? headerValue(dice, world) : host,
   };
@@ -114,8 +119,13 @@ function draftS3(making: Making): Draft {
     const name = conditions.length > 0 && dice.chance(0.4) ? dice.pick(conditions) : dice.pick(HEADER_NAMES);
     headers[name] = headerValue(dice, world);
   }
-  if (headers['x-amz-copy-source'] !== undefined && dice.chance(0.6)) {
+  if (headers['x-amz-copy-source'] !== undefined && dice.chance(1 - wildness / 2)) {
     headers['x-amz-copy-source'] = `/${dice.pick(world.buckets)}/${dice.pick(world.keys)}`;
+  }
+  if (match.on === 'object' && dice.chance(0.05)) Object.assign(headers, keyHeaders(CUSTOMER_KEY));
+  if (match.on === 'object' && dice.chance(0.02)) Object.assign(headers, keyHeaders(CUSTOMER_KEY, 'source'));
+  if (match.method === 'OPTIONS' && dice.chance(0.5)) {
+    Object.assign(headers, { origin: 'https://a.b', 'access-control-request-method': 'PUT' });
   }
   return {
     method: dice.chance(wildness * 0.15) ? dice.pick(METHODS) : match.method,
@@ -127,11 +137,14 @@ function draftS3(making: Making): Draft {
   };
 }
 
-function bucketOf({ dice, wildness, world }: Making): string {
+function bucketOf({ dice, wildness, world }: Making, row: MatchRow): string {
+  if (row.match.query?.includes('uploadId') && !dice.chance(wildness * 0.3)) return world.buckets[0] ?? '';
+  if (row.match.on === 'bucket' && dice.chance(0.1)) return 'fuzz-new-one';
   return dice.chance(wildness * 0.3) ? bucketPath(dice, world) : dice.pick(world.buckets);
 }
 
-function keyOf({ dice, wildness, world }: Making): string {
+function keyOf({ dice, wildness, world }: Making, row: MatchRow): string {
+  if (row.match.query?.includes('uploadId') && !dice.chance(wildness * 0.3)) return UPLOAD_KEY;
   return dice.chance(wildness * 0.7) ? keyPath(dice, world) : dice.pick(world.keys);
 }
 
@@ -144,7 +157,7 @@ function queryOf({ dice, wildness, world }: Making, row: MatchRow): string {
   const pairs = names.map((name) => {
     if (name.includes('=')) return name;
     if (dice.chance(1 - wildness * 0.6)) {
-      if (name === 'uploadId') return `uploadId=${world.uploadId}`;
+      if (name === 'uploadId') return `uploadId=${dice.pick(world.uploadIds)}`;
       if (name === 'versionId') return `versionId=${world.versionId}`;
     }
     if (name === 'partNumber' && dice.chance(1 - wildness * 0.6))

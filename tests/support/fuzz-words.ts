@@ -31,7 +31,7 @@ export interface FuzzWorld {
   readonly keys: readonly string[];
   readonly etag: string;
   readonly versionId: string;
-  readonly uploadId: string;
+  readonly uploadIds: readonly string[];
   readonly token: string;
 }
 
@@ -241,7 +241,7 @@ export function parameterValue(dice: Dice, world: FuzzWorld): string {
       ]),
     () =>
       dice.pick([
-        world.uploadId,
+        dice.pick(world.uploadIds),
         world.versionId,
         world.token,
         `1${'_w'.repeat(20)}`,
