@@ -38,10 +38,17 @@ test('those of anybody else mean nothing', () => {
       host: 'inner:9000',
       scheme: 'http',
       tls: undefined,
-      isProxied: false,
+      isProxied: true,
       isPrivate: false,
     });
   }
+});
+
+test('a proxy is known by its mark, too', () => {
+  const isProxied = (name: string) =>
+    viewer.view(socketOf('192.0.2.8'), readHeaders(['Host', 'h', name, 'x'])).isProxied;
+  expect(['Via', 'Forwarded', 'X-Forwarded-For'].map(isProxied)).toEqual([true, true, true]);
+  expect(isProxied('X-Other')).toBe(false);
 });
 
 test('a proxy that says nothing, or nonsense', () => {

@@ -10,7 +10,7 @@ export interface ClientView {
   readonly host: string;
   readonly scheme: 'http' | 'https';
   readonly tls: { readonly version: string; readonly cipher: string } | undefined;
-  /** The connection is a proxy's that is believed. */
+  /** The connection is a proxy's: one that is believed, or that has left its mark. */
   readonly isProxied: boolean;
   /** Nobody else hears what the client says: HTTPS, or a client on this machine. */
   readonly isPrivate: boolean;
@@ -32,6 +32,9 @@ interface ConnectionFacts {
 }
 
 const DEFAULT_PORT = { http: ':80', https: ':443' } as const;
+
+/** Nothing that they say is believed; but what comes next on such a connection may be somebody else's. */
+const PROXY_MARKS = ['via', 'forwarded', 'x-forwarded-for'];
 
 /** `trustedProxies`: addresses and CIDR ranges. `publicNames`: HOST, HOST:PORT or URLs. */
 export function createClientViewer(settings: {
@@ -64,7 +67,7 @@ export function createClientViewer(settings: {
         host: values.host ?? '',
         scheme: ownScheme,
         tls: facts.tls,
-        isProxied: facts.isTrusted,
+        isProxied: facts.isTrusted || PROXY_MARKS.some((name) => values[name] !== undefined),
         isPrivate: ownScheme === 'https' || isLoopback(facts.remoteAddress),
       };
       if (!facts.isTrusted) return direct;

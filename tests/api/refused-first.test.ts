@@ -85,3 +85,19 @@ test('making a bucket needs a caller before its document is looked at', async ()
   expect([answer?.status, answer?.headers.get('connection')]).toEqual([403, 'keep-alive']);
   socket.destroy();
 });
+
+test.each(['via', 'forwarded', 'x-forwarded-for'])(
+  'behind a proxy (%s) a refused body may come all the same: it becomes no request',
+  async (mark) => {
+    const socket = await openSocket(api.server);
+    const path = `/smuggled-by-${mark}`;
+    const smuggled = headOf(api.server, { method: 'PUT', path });
+    const headers = { 'content-length': String(smuggled.length), expect: '100-continue', [mark]: 'x' };
+    socket.write(anonymousHead('PUT', `/${bucket}/key`, headers));
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([403, 'close']);
+    socket.write(smuggled);
+    await socket.closed;
+    expect((await api.send({ method: 'HEAD', path })).status).toBe(404);
+  },
+);
