@@ -4,8 +4,10 @@ import type { WrappedKek } from '../model/version.ts';
 export interface KeyringPort {
   /** Wraps 32 bytes with the active master key. */
   wrap(kek: Uint8Array): WrappedKek;
-  /** Throws AppError InternalError (logged) when the key is unknown or the bytes are not ours. */
-  /** Bytes that are the caller's own, to wipe if it likes. */
+  /**
+   * Bytes that are the caller's own, to wipe if it likes. Throws AppError InternalError (logged) when the key is unknown
+   * or the bytes are not ours.
+   */
   unwrap(wrapped: WrappedKek): Uint8Array;
   readonly activeKeyId: string;
   keyIds(): readonly string[];
