@@ -4,7 +4,9 @@ import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 
 import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert } from '../lib/assert.ts';
+import { createByteGate } from '../lib/byte-gate.ts';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
@@ -108,7 +110,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       throw new AppError('SlowDown');
     },
   };
-  const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf };
+  const unverifiedBodies = createByteGate(LIMITS.unverifiedBodiesBytesMax);
+  const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf, unverifiedBodies };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = openExchange({ request, response, viewer, clock, queues });

@@ -1,6 +1,7 @@
 // The doors beside S3, on hosts that name no bucket (architecture 7): health, metrics, the operator API. Small answers,
 // whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
 import { hash } from 'node:crypto';
+import type { ByteGate } from '../lib/byte-gate.ts';
 import { AppError } from '../model/errors.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -28,6 +29,8 @@ export interface ServiceDependencies {
   readMetrics(): Promise<{ contentType: string; text: string }>;
   answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
   hostsOf(exchange: Exchange): SignedHosts;
+  /** Bounds the bodies that are read before anybody knows whose they are. */
+  readonly unverifiedBodies: ByteGate;
 }
 
 interface SmallAnswer {
@@ -148,33 +151,60 @@ async function answerOperator(
   if (!uri.startsWith(`${OPERATOR_PREFIX}/`)) {
     throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
   }
-  const target = parseTarget(uri, undefined);
-  const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
-  const digest = hash('sha256', body);
-  const { values } = exchange.headers;
-  const { caller } = await authenticate(
-    { identities: deps.identities, clock: deps.clock, rules: OPERATOR_RULES },
-    {
-      method,
-      target,
-      headers: exchange.headers,
-      // Clients of other services than S3 sign the digest without sending it.
-      payloadHash: values['x-amz-content-sha256'] ?? digest,
-      hosts: deps.hostsOf(exchange),
-    },
-  );
-  if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
-  record.accountId = caller.account.accountId;
-  if ((values['x-amz-content-sha256'] ?? digest).toLowerCase() !== digest) {
-    throw new AppError('XAmzContentSHA256Mismatch');
-  }
+  const { account, body } = await takeOperatorRequest(deps, exchange, record);
   try {
-    const answer = await deps.answerOperator({ method, url: uri, body, account: caller.account });
+    const answer = await deps.answerOperator({ method, url: uri, body, account });
     return { ...answer, contentType: JSON_TYPE };
   } finally {
     // What the operator changes holds from the next request on.
     if (method !== 'GET') deps.identities.forget();
   }
+}
+
+/** The account that has signed, and the body. Who sends its digest is heard only when the signature fits. */
+async function takeOperatorRequest(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  record: DoorRecord,
+): Promise<Pick<OperatorRequest, 'account' | 'body'>> {
+  const sentDigest = exchange.headers.values['x-amz-content-sha256'];
+  if (sentDigest !== undefined) {
+    const account = await identifyOperator(deps, exchange, { payloadHash: sentDigest, record });
+    const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
+    if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
+    return { account, body };
+  }
+  // Clients of other services than S3 sign the digest without sending it: anybody's body must be read to know.
+  await deps.unverifiedBodies.enter(OPERATOR_BODY_BYTES_MAX);
+  try {
+    const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
+    return {
+      account: await identifyOperator(deps, exchange, { payloadHash: hash('sha256', body), record }),
+      body,
+    };
+  } finally {
+    deps.unverifiedBodies.leave(OPERATOR_BODY_BYTES_MAX);
+  }
+}
+
+async function identifyOperator(
+  deps: ServiceDependencies,
+  exchange: Exchange,
+  { payloadHash, record }: { payloadHash: string; record: DoorRecord },
+): Promise<OperatorRequest['account']> {
+  const { caller } = await authenticate(
+    { identities: deps.identities, clock: deps.clock, rules: OPERATOR_RULES },
+    {
+      method: exchange.request.method ?? '',
+      target: parseTarget(exchange.uri, undefined),
+      headers: exchange.headers,
+      payloadHash,
+      hosts: deps.hostsOf(exchange),
+    },
+  );
+  if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+  record.accountId = caller.account.accountId;
+  return caller.account;
 }
 
 async function readWhole(exchange: Exchange, bytesMax: number): Promise<Buffer> {

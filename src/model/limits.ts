@@ -39,6 +39,8 @@ export const LIMITS = {
   completeBodyBytesMax: 4 * MiB,
   deleteObjectsBodyBytesMax: 2 * MiB,
   xmlDepthMax: 16,
+  /** Bodies of the operator API whose signature needs all of them, together: the next ones wait. */
+  unverifiedBodiesBytesMax: 1 * MiB,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,

@@ -1,7 +1,9 @@
 // The operator API itself: who may call it, what it refuses, and the shape of its errors.
+import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type CliContext, connect } from '../../src/cli/connect.ts';
 import { signRequest } from '../../src/cli/sign-request.ts';
+import { openSocket } from '../support/raw-socket.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 let server: TestServer;
@@ -150,6 +152,42 @@ test('a body beyond the limit is refused', async () => {
     status: 400,
     json: { error: { code: 'MaxMessageLengthExceeded' } },
   });
+});
+
+test('nobody is heard whose signature does not fit: not a byte of the body is waited for', async () => {
+  const path = '/holdfast-admin/v1/accounts';
+  const host = new URL(server.endpoint).host;
+  const credentials = { ...server, secretKey: 'x'.repeat(40) };
+  const signed = signRequest({ method: 'POST', host, path, body: '{}', credentials, nowMs: Date.now() });
+  const socket = await openSocket(server);
+  const lines = Object.entries({ ...signed, 'content-length': '2' }).map((line) => `${line.join(': ')}\r\n`);
+  socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+  expect((await socket.answer())?.status).toBe(403);
+  socket.destroy();
+});
+
+test('a digest of the body that is signed need not be sent', async () => {
+  const path = '/holdfast-admin/v1/accounts';
+  const { host } = new URL(server.endpoint);
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+  const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
+  const post = (body: string, signedBody = body) => {
+    const time = new Date().toISOString().replace(/[-:]|\.\d{3}/g, '');
+    const scope = `${time.slice(0, 8)}/us-east/holdfast/aws4_request`;
+    const names = 'host;x-amz-date';
+    const canonical = `POST\n${path}\n\nhost:${host}\nx-amz-date:${time}\n\n${names}\n${sha256(signedBody)}`;
+    const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${server.secretKey}`);
+    const toSign = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
+    const authorization = `AWS4-HMAC-SHA256 Credential=${server.accessKey}/${scope}, SignedHeaders=${names}, Signature=${hmac(key, toSign).toString('hex')}`;
+    return fetch(server.endpoint + path, {
+      method: 'POST',
+      body,
+      headers: { authorization, 'x-amz-date': time },
+    });
+  };
+  const body = JSON.stringify({ name: 'by another client', email: 'another@example.com' });
+  expect((await post(body)).status).toBe(201);
+  expect((await post(body, '{}')).status).toBe(403);
 });
 
 test('the tool takes its credentials from the environment, and says what is wrong', async () => {
