@@ -1,5 +1,5 @@
-// `npm run bench`: starts a server of its own (or takes --endpoint), measures the machine and then every row of the
-// suite, each in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
+// `npm run bench`: measures the machine and then every row of the suite, each with a server of its own (or --endpoint)
+// and in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
 // the machine hits both. Prints a table, and with --out writes table, JSON and chart.
 import { execFile, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -59,13 +59,16 @@ async function main(options: Options): Promise<void> {
     say(
       `machine: ${JSON.stringify(bounds, (_, value) => (typeof value === 'number' ? Math.round(value) : value))}\n`,
     );
-  const own = await openOwn(options);
   const other = openOther(options);
   const report: ReportRow[] = [];
-  try {
-    for (const row of rows) report.push(await measureRow({ row, own, other, options, bounds }));
-  } finally {
-    await own.stop();
+  for (const row of rows) {
+    // Each row has a server to itself: what one leaves behind (memory, compactions) is not the next one's.
+    const own = await openOwn(options);
+    try {
+      report.push(await measureRow({ row, own, other, options, bounds }));
+    } finally {
+      await own.stop();
+    }
   }
   const table = toMarkdown(report);
   process.stdout.write(`${table}\n`);

@@ -1,5 +1,5 @@
 // Master keys in memory: the keyring itself, for tests and simulation as it is, and under file-keyring.ts.
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { assert, must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
@@ -35,10 +35,21 @@ export function createKeyring({ initial = newMasterKeys(), save }: KeyringOption
     return done;
   }
 
+  const keyObjects = new WeakMap<Uint8Array, KeyObject>();
+  function keyOf(keyId: string): KeyObject | undefined {
+    const key = current.keys.get(keyId);
+    let object = key && keyObjects.get(key);
+    if (key !== undefined && object === undefined) {
+      object = createSecretKey(key);
+      keyObjects.set(key, object);
+    }
+    return object;
+  }
+
   return {
     wrap(kek) {
       const keyId = current.activeKeyId;
-      const key = must(current.keys.get(keyId), 'the active key is on the ring');
+      const key = must(keyOf(keyId), 'the active key is on the ring');
       const nonce = systemRandom.bytes(NONCE_BYTES);
       return {
         by: 'master',
@@ -47,7 +58,7 @@ export function createKeyring({ initial = newMasterKeys(), save }: KeyringOption
       };
     },
     unwrap({ by, keyId, wrapped }) {
-      const key = by === 'master' ? current.keys.get(keyId) : undefined;
+      const key = by === 'master' ? keyOf(keyId) : undefined;
       const kek = key && openBytes({ key, context: contextOf(keyId), sealed: wrapped });
       if (kek === undefined)
         throw new AppError('InternalError', { cause: new Error(`a key wrapped by ${keyId} does not open`) });

@@ -1,7 +1,7 @@
 // The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring or by
 // the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
 // the length of a request.
-import { deriveKey, KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
+import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { must } from '../lib/assert.ts';
 import { packPlain, unpackPlain } from '../lib/record-codec.ts';
 import { AppError } from '../model/errors.ts';
@@ -46,7 +46,8 @@ export interface ObjectKeys {
   ): ObjectHeaders;
 }
 
-const HEADERS_PURPOSE = 'holdfast object headers';
+/** Tells sealed headers from the wrapped data keys under the same key. */
+const HEADERS_CONTEXT = 'holdfast object headers';
 const HEADERS_FORMAT = 1;
 
 /** User metadata as pairs: as the names of a map, MessagePack readers alter some of them ("__proto__"). */
@@ -102,14 +103,13 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     },
     wrapDataKey,
     sealHeaders(kek, headers) {
-      const key = deriveKey(kek, HEADERS_PURPOSE);
       const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packHeaders(headers)]);
-      return sealBytes({ key, nonce: random.bytes(NONCE_BYTES), context: HEADERS_PURPOSE, plaintext });
+      return sealBytes({ key: kek, nonce: random.bytes(NONCE_BYTES), context: HEADERS_CONTEXT, plaintext });
     },
     openHeaders({ kek, sealedHeaders }, customerKey) {
       if (sealedHeaders === undefined) return { userMetadata: {} };
-      const key = deriveKey(openKek(kek, customerKey), HEADERS_PURPOSE);
-      const plaintext = openBytes({ key, context: HEADERS_PURPOSE, sealed: sealedHeaders });
+      const key = openKek(kek, customerKey);
+      const plaintext = openBytes({ key, context: HEADERS_CONTEXT, sealed: sealedHeaders });
       if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
       return unpackHeaders(plaintext.subarray(1));
     },
