@@ -50,7 +50,7 @@ test('requests, bytes, commits and what is stored are counted', async () => {
   expect(figureOf(text, 'holdfast_chunks')).toBe(1);
   expect(figureOf(text, 'holdfast_disk_free_bytes')).toBeGreaterThan(0);
   expect(figureOf(text, 'holdfast_body_buffer_bytes')).toBe(0);
-  expect(figureOf(text, 'holdfast_body_buffer_bytes_max')).toBe(256 * 1024 * 1024);
+  expect(figureOf(text, 'holdfast_body_buffer_bytes_max')).toBe(128 * 1024 * 1024);
 });
 
 test('names are those of the table, labels hold no bucket, key or account', async () => {
