@@ -6,20 +6,10 @@ import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
-import type { Stores } from './open-stores.ts';
 import { checkGivenCredentials } from './root-credentials.ts';
-import { wireEmbedded } from './wire-embedded.ts';
+import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
-export interface EmbeddedServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {
-  /** As clients on this machine reach it: `http://127.0.0.1:9000`. */
-  readonly endpoint: string;
-  readonly shardCount: number;
-  /** SHA-256 of the certificate; undefined for plain HTTP. */
-  readonly fingerprint: string | undefined;
-  /** Resolves with the error when a store has failed for good (R20): requests are answered 503 from then on. */
-  readonly failed: Promise<Error>;
-  /** Reads certificate and key again; connections that exist keep the old ones. */
-  reloadTls(): Promise<void>;
+export interface EmbeddedServer extends WiredServer {
   /** Lets requests in flight end, drainTimeout at most, then closes everything. Safe to repeat. */
   stop(): Promise<void>;
 }

@@ -4,7 +4,6 @@ import { createFsck } from '../src/fsck/fsck.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createBackground } from './background.ts';
-import type { EmbeddedServer } from './embedded.ts';
 import {
   exchangeCertificate,
   gatewaySettings,
@@ -13,12 +12,25 @@ import {
   tellAddress,
 } from './listening.ts';
 import { createBuffers, openObjects } from './open-objects.ts';
-import { openStores } from './open-stores.ts';
+import { openStores, type Stores } from './open-stores.ts';
 import { createReports } from './reports.ts';
 import type { Surroundings } from './surroundings.ts';
 
+/** The server put together and running; who ends it is embedded.ts. */
+export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'root'> {
+  /** As clients on this machine reach it: `http://127.0.0.1:9000`. */
+  readonly endpoint: string;
+  readonly shardCount: number;
+  /** SHA-256 of the certificate; undefined for plain HTTP. */
+  readonly fingerprint: string | undefined;
+  /** Resolves with the error when a store has failed for good (R20): requests are answered 503 from then on. */
+  readonly failed: Promise<Error>;
+  /** Reads certificate and key again; connections that exist keep the old ones. */
+  reloadTls(): Promise<void>;
+}
+
 /** Opens and starts all parts; what closes them is in `surroundings.closing`. */
-export async function wireEmbedded(surroundings: Surroundings): Promise<Omit<EmbeddedServer, 'stop'>> {
+export async function wireEmbedded(surroundings: Surroundings): Promise<WiredServer> {
   const { config, log, telemetry, clock, random, closing } = surroundings;
   const state = { isReady: false };
   const failure = Promise.withResolvers<Error>();

@@ -6,7 +6,7 @@ import type { MetadataCalls, ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { BucketClaim } from '../../ports/metadata.ts';
 import type { AccessRecord } from './access-record.ts';
-import type { AccessPair, Caller } from './operation.ts';
+import type { AccessPair, Caller } from './caller.ts';
 
 /** A bucket as resolved in step 5: its home, and the row the request was authorised by. */
 export interface ResolvedBucket {

@@ -4,7 +4,8 @@ import type { Readable } from 'node:stream';
 import type { ErrorCode } from '../../model/errors.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
-import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
+import type { BucketRecord } from '../../model/records/rows.ts';
+import type { AccessPair } from './caller.ts';
 import type { OperationContext } from './context.ts';
 import type { RequestBody } from './request-body.ts';
 
@@ -19,9 +20,6 @@ export interface OperationMatch {
   /** A header that must be there: `x-amz-copy-source`. */
   header?: string;
 }
-
-/** An action and the ARN that it acts on: the operation runs only when every pair is allowed. */
-export type AccessPair = readonly [action: string, resource: string];
 
 /** Query parameters: decoded; the first value wins where a name is repeated, as AWS does. */
 export type QueryParameters = ReadonlyMap<string, string>;
@@ -41,16 +39,6 @@ export interface OperationRequest {
   /** Customers' keys may be in it: nobody else hears it, or the operator does not mind. */
   mayCarrySecrets: boolean;
 }
-
-export type Caller =
-  | {
-      kind: 'account';
-      account: AccountRecord;
-      accessKey: string;
-      signatureVersion: 'SigV2' | 'SigV4';
-      authType: 'AuthHeader' | 'QueryString';
-    }
-  | { kind: 'anonymous' };
 
 /** What a handler gives back; one place (respond.ts) turns it into HTTP. */
 export interface OperationResult {

@@ -14,11 +14,12 @@ import {
   type SigningRules,
 } from './auth/authenticate.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
+import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import type { Matcher } from './matcher.ts';
 import { openBody } from './open-body.ts';
-import type { AccessPair, Operation, OperationRequest, OperationResult } from './operation.ts';
+import type { Operation, OperationRequest, OperationResult } from './operation.ts';
 import { readDocument } from './read-document.ts';
 import { BucketReplaced } from './reauthorise.ts';
 import type { RequestBody } from './request-body.ts';

@@ -12,8 +12,8 @@ import type { Exchange } from '../exchange.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Identities } from './auth/identities.ts';
 import { type BucketCache, isServed, resolved } from './bucket-cache.ts';
+import type { AccessPair, Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
-import type { AccessPair, Caller } from './operation.ts';
 import { reauthorise } from './reauthorise.ts';
 import { settleReply } from './settle-reply.ts';
 

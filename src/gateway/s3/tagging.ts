@@ -8,9 +8,10 @@ import { LIMITS } from '../../model/limits.ts';
 import type { VersionId } from '../../model/names.ts';
 import { findTagFault, type Tag, type TagFault } from '../../model/tags.ts';
 import { invalidArgument } from './arguments.ts';
+import type { AccessPair } from './caller.ts';
 import type { OperationContext } from './context.ts';
 import type { OpenCopySource } from './open-copy-source.ts';
-import { type AccessPair, type OperationRequest, objectArn } from './operation.ts';
+import { type OperationRequest, objectArn } from './operation.ts';
 import { s3Document } from './vendor.ts';
 import { readXmlBody } from './xml-body.ts';
 

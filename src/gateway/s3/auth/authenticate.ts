@@ -4,7 +4,7 @@ import type { KeyObject } from 'node:crypto';
 import { AppError } from '../../../model/errors.ts';
 import type { ClockPort } from '../../../ports/clock.ts';
 import { invalidArgument } from '../arguments.ts';
-import type { Caller } from '../operation.ts';
+import type { Caller } from '../caller.ts';
 import type { SignedParts } from './canonical-request.ts';
 import type { Identities } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';

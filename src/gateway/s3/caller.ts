@@ -1,0 +1,16 @@
+// Who asks, and what for: what authentication finds out and authorisation judges.
+import type { AccountRecord } from '../../model/records/rows.ts';
+
+/** An action and the ARN that it acts on: the operation runs only when every pair is allowed. */
+export type AccessPair = readonly [action: string, resource: string];
+
+/** Whose signature the request bears. */
+export type Caller =
+  | {
+      kind: 'account';
+      account: AccountRecord;
+      accessKey: string;
+      signatureVersion: 'SigV2' | 'SigV4';
+      authType: 'AuthHeader' | 'QueryString';
+    }
+  | { kind: 'anonymous' };
