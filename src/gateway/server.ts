@@ -19,7 +19,7 @@ import { LiveExchanges } from './live-exchanges.ts';
 import type { OperatorAnswer, OperatorRequest } from './operator/operator-api.ts';
 import { protocolError, refuseConnection } from './protocol-errors.ts';
 import { createRequestIds } from './request-ids.ts';
-import type { SignedHosts } from './s3/auth/authenticate.ts';
+import type { SignedHosts } from './s3/auth/authentication-request.ts';
 import { createIdentities } from './s3/auth/identities.ts';
 import { createBucketCache } from './s3/bucket-cache.ts';
 import { createMatcher } from './s3/matcher.ts';

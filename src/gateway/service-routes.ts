@@ -15,7 +15,8 @@ import {
   type OperatorRequest,
 } from './operator/operator-api.ts';
 import type { RequestIds } from './request-ids.ts';
-import { authenticate, type SignedHosts, type SigningRules } from './s3/auth/authenticate.ts';
+import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
+import type { SignedHosts } from './s3/auth/authentication-request.ts';
 import type { Identities } from './s3/auth/identities.ts';
 import { parseTarget } from './s3/target.ts';
 

@@ -7,12 +7,8 @@ import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Exchange } from '../exchange.ts';
 import type { RequestIds } from '../request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
-import {
-  type Authentication,
-  authenticate,
-  type SignedHosts,
-  type SigningRules,
-} from './auth/authenticate.ts';
+import { type Authentication, authenticate, type SigningRules } from './auth/authenticate.ts';
+import type { SignedHosts } from './auth/authentication-request.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';

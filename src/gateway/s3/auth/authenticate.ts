@@ -5,7 +5,7 @@ import { AppError } from '../../../model/errors.ts';
 import type { ClockPort } from '../../../ports/clock.ts';
 import { invalidArgument } from '../arguments.ts';
 import type { Caller } from '../caller.ts';
-import type { SignedParts } from './canonical-request.ts';
+import type { AuthenticationRequest } from './authentication-request.ts';
 import type { Identities } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import { refuseSigV2, type SigV2Claim } from './sigv2-claim.ts';
@@ -15,18 +15,6 @@ import { readHeaderClaim } from './sigv4-header.ts';
 import { hasQueryClaim, readQueryClaim } from './sigv4-query.ts';
 import { requireSigV2Signature, requireSigV2Time } from './verify-sigv2.ts';
 import { requireSignedHeaders, requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
-
-/** What Host may have been when the client signed. */
-export interface SignedHosts {
-  /** What was sent; not where a proxy says that the request is about another bucket than it names. */
-  readonly mayBeSent: boolean;
-  /** Besides; asked for only when the signature does not fit. */
-  others(): readonly string[];
-}
-
-export interface AuthenticationRequest extends SignedParts {
-  readonly hosts: SignedHosts;
-}
 
 /** What the chunks of a body go on signing from (AWS "Calculating the seed signature"). */
 export interface Seed {

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
-import type { AuthenticationRequest } from './authenticate.ts';
+import type { AuthenticationRequest } from './authentication-request.ts';
 import { canonicalRequest, type SignedParts, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
