@@ -58,7 +58,8 @@ class ChunkReader {
   readonly #ahead: Fetch[] = [];
   /** How many may be under way: grows when the reader had to wait. Who reads slowly holds little. */
   #window = 1;
-  #isAtEnd = false;
+  /** Of the range, not yet begun to be fetched. */
+  #leftBytes: number;
   /** Held for what is on its way to the client, once it has begun. */
   readonly #toSendBytes: number;
   #hasBegun = false;
@@ -67,6 +68,7 @@ class ChunkReader {
   constructor(path: DataPath, body: BodyToRead) {
     this.#path = path;
     this.#body = body;
+    this.#leftBytes = body.range.sizeBytes;
     this.#toSendBytes = Math.min(body.range.sizeBytes, LIMITS.piecesToSendMax * PIECE);
     this.#lease = path.budget.open({
       needBytes: path.settings.chunkSizeBytes + this.#toSendBytes,
@@ -79,6 +81,8 @@ class ChunkReader {
   async next(): Promise<{ run: ChunkRun; bytes: Uint8Array } | undefined> {
     await this.#revalidate();
     if (this.#ahead.length === 0) {
+      // Who has been given all waits for nobody to hear of the end.
+      if (this.#leftBytes === 0) return undefined;
       const toBeginBytes = this.#hasBegun ? 0 : this.#toSendBytes;
       const room = this.#lease.admit(this.#path.settings.chunkSizeBytes + toBeginBytes);
       if (room !== undefined) await room;
@@ -91,7 +95,8 @@ class ChunkReader {
     const first = this.#ahead[0];
     if (first === undefined) return undefined;
     if (!first.isDone) this.#window = Math.min(this.#window + 1, 1 + LIMITS.readAheadChunks);
-    while (this.#ahead.length < this.#window && !this.#isAtEnd && this.#lease.hasRoom()) await this.#begin();
+    while (this.#ahead.length < this.#window && this.#leftBytes > 0 && this.#lease.hasRoom())
+      await this.#begin();
     const bytes = await first.bytes;
     this.#ahead.shift();
     return { run: first.run, bytes };
@@ -101,10 +106,11 @@ class ChunkReader {
   async #begin(): Promise<void> {
     const next = await this.#nextRun();
     if (next.done === true) {
-      this.#isAtEnd = true;
+      this.#leftBytes = 0;
       return;
     }
     const run = next.value;
+    this.#leftBytes -= run.toBytes - run.fromBytes;
     this.#lease.hold(run.chunkBytes);
     const fetch: Fetch = { run, bytes: this.#fetch(run), isDone: false };
     const settle = () => {
