@@ -6,7 +6,6 @@ import { formatBanner } from './banner.ts';
 import { type EmbeddedServer, startEmbedded } from './embedded.ts';
 import { CREDENTIALS_FILE } from './root-credentials.ts';
 import { onSignals } from './signals.ts';
-import { tuneCollector } from './tune-collector.ts';
 import { readVersion } from './version.ts';
 
 /** Of a process that a signal has ended, as shells count. */
@@ -16,7 +15,6 @@ const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 export async function runServer(config: Config): Promise<number> {
   // All that the server writes is its owner's alone, the databases' files too, in a folder made by somebody else as well.
   process.umask(0o077);
-  tuneCollector();
   const log = createJsonLog({ level: config.log.level });
   const stopWish = Promise.withResolvers<'signal'>();
   let server: EmbeddedServer | undefined;

@@ -1,14 +1,14 @@
 // Accounts and their keys, as the operator sees them: creation, look-up, change of state and limit, deletion.
 // The rows and the decisions about them are the system shard's (R41); signing with the keys is the gateway's.
-import { BrokenInvariant } from '../lib/assert.ts';
 import { utf8 } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { AccountId } from '../model/names.ts';
 import type { AccountRecord, AccountState } from '../model/records/rows.ts';
+import { settleReply } from '../model/settle-reply.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
-import { type MetadataPort, type Reply, SYSTEM_SHARD } from '../ports/metadata.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
 import { checkAccountFields, normaliseEmail, refuse } from './account-rules.ts';
 import { mintAccountId, mintCanonicalId, mintKeyPair } from './mint-keys.ts';
 
@@ -70,7 +70,7 @@ export function createAccounts(deps: {
         ? { accessKey: input.accessKey, secretKey: input.secretKey }
         : mintKeyPair(random);
     for (let attempt = 1; ; attempt++) {
-      const outcome = settle(
+      const outcome = settleReply(
         await metadata.execute(system, 'create-account', {
           account: {
             accountId: mintAccountId(random),
@@ -93,7 +93,7 @@ export function createAccounts(deps: {
   async function list(): Promise<AccountWithKeys[]> {
     const all: AccountWithKeys[] = [];
     for (let after: AccountId | undefined; ; ) {
-      const page = settle(
+      const page = settleReply(
         await metadata.query(system, 'list-accounts', { limit: LIST_PAGE, ...(after && { after }) }),
       );
       page.accounts.forEach((account, at) => {
@@ -106,13 +106,14 @@ export function createAccounts(deps: {
 
   async function byId(reference: string): Promise<AccountRecord | null> {
     if (!/^\d{12}$/.test(reference)) return null;
-    return settle(await metadata.query(system, 'get-account', { accountId: reference as AccountId })).account;
+    return settleReply(await metadata.query(system, 'get-account', { accountId: reference as AccountId }))
+      .account;
   }
 
   async function byWord(reference: string): Promise<AccountRecord | null> {
     const words = [{ name: reference }, { email: normaliseEmail(reference) }, { canonicalId: reference }];
     for (const word of words) {
-      const { account } = settle(await metadata.query(system, 'find-account', word));
+      const { account } = settleReply(await metadata.query(system, 'find-account', word));
       if (account !== null) return account;
     }
     return null;
@@ -123,7 +124,7 @@ export function createAccounts(deps: {
     if (account === null) throw new AppError('NoSuchEntity', { message: 'There is no such account.' });
     // Keys come with the listing only: one row of it, behind the id's predecessor.
     const after = String(Number(account.accountId) - 1).padStart(12, '0') as AccountId;
-    const page = settle(await metadata.query(system, 'list-accounts', { after, limit: 1 }));
+    const page = settleReply(await metadata.query(system, 'list-accounts', { after, limit: 1 }));
     return { account, accessKeys: page.accessKeys[0] ?? [] };
   }
 
@@ -141,13 +142,13 @@ export function createAccounts(deps: {
       if (account.isRoot && changes.state === 'suspended')
         throw new AppError('AccessDenied', { message: ROOT_STAYS });
       const { accountId } = account;
-      const outcome = settle(await metadata.execute(system, 'set-account', { accountId, changes }));
+      const outcome = settleReply(await metadata.execute(system, 'set-account', { accountId, changes }));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       return { account: outcome.account, accessKeys };
     },
     async remove(reference) {
       const { accountId } = (await find(reference)).account;
-      const outcome = settle(await metadata.execute(system, 'delete-account', { accountId }));
+      const outcome = settleReply(await metadata.execute(system, 'delete-account', { accountId }));
       if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
       if (outcome.kind === 'is-root') throw new AppError('AccessDenied', { message: ROOT_STAYS });
       if (outcome.kind === 'owns-buckets') {
@@ -157,7 +158,9 @@ export function createAccounts(deps: {
       }
     },
     async ensureRoot(keys) {
-      const known = settle(await metadata.query(system, 'get-access-key', { accessKey: keys.accessKey }));
+      const known = settleReply(
+        await metadata.query(system, 'get-access-key', { accessKey: keys.accessKey }),
+      );
       if (known.kind === 'unknown')
         await insert({ name: ROOT_NAME, email: ROOT_EMAIL, ...keys, isRoot: true });
     },
@@ -169,20 +172,4 @@ const ROOT_STAYS = 'The root account can be neither suspended nor deleted.';
 function conflict(field: string): AppError {
   const message = `An account with this ${field === 'canonicalId' ? 'canonical id' : field === 'accessKey' ? 'access key' : field} already exists.`;
   return new AppError('EntityAlreadyExists', { message, fields: { [field]: 'is taken' } });
-}
-
-/** The value of a reply, or the error that ends the request. */
-function settle<T>(reply: Reply<T>): T {
-  switch (reply.kind) {
-    case 'done':
-      return reply.value;
-    case 'busy':
-      throw new AppError('SlowDown');
-    case 'full':
-      throw new AppError('InsufficientStorage');
-    case 'unknown':
-      throw new AppError('ServiceUnavailable');
-    case 'stale-bucket':
-      throw new BrokenInvariant('the system shard was asked about a bucket');
-  }
 }

@@ -10,7 +10,7 @@ export const inlineCodecPool: CodecPoolPort = {
 function openInline(options: Parameters<CodecPoolPort['open']>[0]): BodySealer {
   const sealer = createBodySealer(options);
   return {
-    seal: async (chunk) => ({ bytes: chunk.bytes, crcs: sealer.seal(chunk) }),
+    seal: async (chunk) => ({ bytes: chunk.bytes, ...sealer.seal(chunk) }),
     finish: async () => sealer.finish(),
     abandon() {},
   };

@@ -53,13 +53,13 @@ class ThreadSealer implements BodySealer {
       assert(this.#whole === undefined, 'nothing follows the last chunk');
       const task: WholeBody = { options: this.#options, chunk };
       this.#whole = this.#piscina.run(task, { name: 'sealWhole', transferList: [chunk.bytes.buffer] });
-      const { bytes, crcs } = await this.#whole;
-      return { bytes, crcs };
+      const { hashes: _, ...sealed } = await this.#whole;
+      return sealed;
     }
     this.#stream ??= new SealerStream(this.#piscina, this.#options);
     const reply = await this.#stream.ask({ kind: 'chunk', ...chunk }, [chunk.bytes.buffer]);
     assert(reply.kind === 'sealed', 'answers come in order');
-    return { bytes: reply.bytes, crcs: reply.crcs };
+    return reply.chunk;
   }
 
   async finish(): Promise<BodyHashes> {

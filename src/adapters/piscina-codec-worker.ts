@@ -5,17 +5,17 @@ import type { MessagePort } from 'node:worker_threads';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import {
   type BodyHashes,
-  type ChunkCrcs,
   createBodySealer,
   type PlainChunk,
   type SealerOptions,
 } from '../lib/body-sealer.ts';
+import type { SealedChunk } from '../ports/codec-pool.ts';
 
 export type ToWorker = ({ kind: 'chunk' } & PlainChunk) | { kind: 'finish' };
 
 /** One for each message, in order. */
 export type FromWorker =
-  | { kind: 'sealed'; bytes: Uint8Array<ArrayBuffer>; crcs: ChunkCrcs }
+  | { kind: 'sealed'; chunk: SealedChunk }
   | { kind: 'finished'; hashes: BodyHashes }
   | { kind: 'failed'; message: string };
 
@@ -24,17 +24,14 @@ export interface WholeBody {
   chunk: PlainChunk & { bytes: Uint8Array<ArrayBuffer> };
 }
 
-export interface SealedWhole {
-  bytes: Uint8Array<ArrayBuffer>;
-  crcs: ChunkCrcs;
+export interface SealedWhole extends SealedChunk {
   hashes: BodyHashes;
 }
 
 /** A body of one chunk. */
 export function sealWhole({ options, chunk }: WholeBody): SealedWhole {
   const sealer = createBodySealer(options);
-  const crcs = sealer.seal(chunk);
-  const sealed: SealedWhole = { bytes: chunk.bytes, crcs, hashes: sealer.finish() };
+  const sealed: SealedWhole = { bytes: chunk.bytes, ...sealer.seal(chunk), hashes: sealer.finish() };
   // Piscina unwraps it: the caller gets the value, its buffer having been moved.
   return move({
     [transferableSymbol]: [chunk.bytes.buffer],
@@ -61,9 +58,8 @@ export function sealStream({ options, port }: { options: SealerOptions; port: Me
       post({ kind: 'finished', hashes: sealer.finish() }, []);
       return;
     }
-    const crcs = sealer.seal(message);
     const bytes = message.bytes as Uint8Array<ArrayBuffer>;
-    post({ kind: 'sealed', bytes, crcs }, [bytes.buffer]);
+    post({ kind: 'sealed', chunk: { bytes, ...sealer.seal(message) } }, [bytes.buffer]);
   }
 
   function post(reply: FromWorker, moved: ArrayBuffer[]): void {

@@ -1,6 +1,7 @@
 // Sends an answer, and settles what becomes of the connection: bodies that nobody read are dropped, kept apart from the
 // next request, or end the connection (s3-behaviour.md, "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
+import { freeMemory } from '../lib/free-memory.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import { rewindConnection } from './connection-rewind.ts';
@@ -26,7 +27,7 @@ type Rest = 'none' | 'linger';
 export async function sendAnswer(exchange: Exchange, answer: Answer, clock: ClockPort): Promise<void> {
   const { response } = exchange;
   const rest = await settleBody(exchange, answer.status);
-  if (response.destroyed || exchange.signal.aborted) return discardBody(answer.body);
+  if (response.destroyed || exchange.isAborted) return discardBody(answer.body);
   writeHead(exchange, answer, clock);
   await writeBody(exchange, { answer, clock, mayEnd: rest === 'none' });
   if (rest === 'none') {
@@ -151,13 +152,13 @@ function sendStream(
     };
     const complete = (piece?: Buffer) => {
       // The last piece goes out with the end: one write for a small object.
-      if (mayEnd) response.end(piece);
+      if (mayEnd) response.end(piece, piece && (() => freeMemory(piece)));
       else if (piece !== undefined) response.write(piece);
       settle();
     };
     response.on('drain', resume);
     void exchange.closed.then(() => settle());
-    stream.on('error', (error) => settle(exchange.signal.aborted ? undefined : error));
+    stream.on('error', (error) => settle(exchange.isAborted ? undefined : error));
     stream.on('end', () =>
       leftBytes === 0 ? complete() : settle(new Error(`${leftBytes} bytes are missing`)),
     );
@@ -166,7 +167,7 @@ function sendStream(
       exchange.sentBytes += piece.length;
       if (leftBytes < 0) return settle(new Error('more bytes than the answer promised'));
       if (leftBytes === 0) return complete(piece);
-      if (response.write(piece)) return;
+      if (response.write(piece, (error) => error ?? freeMemory(piece))) return;
       stream.pause();
       exchange.sendingSinceMs = clock.monotonicMs();
     });

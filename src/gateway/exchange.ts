@@ -13,7 +13,9 @@ export interface Exchange {
   readonly headers: RequestHeaders;
   readonly client: ClientView;
   readonly body: BodyIntake;
-  /** Aborts when the client goes away before its answer is complete. */
+  /** The client went away before its answer was complete. */
+  readonly isAborted: boolean;
+  /** Aborts then. */
   readonly signal: AbortSignal;
   /** Resolves when the answer is complete or the client gone. */
   readonly closed: Promise<void>;
@@ -40,10 +42,13 @@ export function openExchange(options: {
 }): Exchange {
   const { request, response, clock, queues } = options;
   const headers = readHeaders(request.rawHeaders);
-  const gone = new AbortController();
+  let isAborted = false;
+  /** Made when somebody asks for its signal: most requests end without. */
+  let gone: AbortController | undefined;
   const closed = new Promise<void>((resolve) => {
     response.once('close', () => {
-      if (!response.writableFinished) gone.abort();
+      isAborted = !response.writableFinished;
+      if (isAborted) gone?.abort();
       resolve();
     });
   });
@@ -54,7 +59,14 @@ export function openExchange(options: {
     headers,
     client: options.viewer.view(request.socket, headers),
     body: new BodyIntake({ request, response, clock, queues }),
-    signal: gone.signal,
+    get isAborted() {
+      return isAborted;
+    },
+    get signal() {
+      if (isAborted) return AbortSignal.abort();
+      gone ??= new AbortController();
+      return gone.signal;
+    },
     closed,
     startedAtMs: clock.monotonicMs(),
     answeredAtMs: undefined,

@@ -82,7 +82,7 @@ function logRequest(
   exchange: Exchange,
   { record, status }: { record: DoorRecord; status: number },
 ): void {
-  const { request, uri, client, body, sentBytes, signal, headers, startedAtMs } = exchange;
+  const { request, uri, client, body, sentBytes, isAborted, headers, startedAtMs } = exchange;
   const path = pathOf(uri);
   const fields = {
     requestId: record.requestId,
@@ -90,7 +90,7 @@ function logRequest(
     path,
     status,
     errorCode: record.errorCode,
-    isAborted: signal.aborted || undefined,
+    isAborted: isAborted || undefined,
     receivedBytes: body.receivedBytes,
     sentBytes,
     totalMs: Math.round((deps.clock.monotonicMs() - startedAtMs) * 1000) / 1000,

@@ -34,7 +34,8 @@ export type ChunkCrcs = Partial<Record<CrcAlgorithm, Uint8Array>>;
 export type BodyHashes = Partial<Record<HashAlgorithm, Uint8Array>>;
 
 export interface SyncBodySealer {
-  seal(chunk: PlainChunk): ChunkCrcs;
+  /** `sealedCrc32`: of the bytes as they are afterwards. */
+  seal(chunk: PlainChunk): { crcs: ChunkCrcs; sealedCrc32: number };
   finish(): BodyHashes;
 }
 
@@ -51,7 +52,7 @@ export function createBodySealer(options: SealerOptions): SyncBodySealer {
       assert(!isEnded, 'nothing follows the last chunk');
       isEnded = isLast;
       const crcs = options.crcs.map((algorithm) => ({ algorithm, crc: createCrc(algorithm) }));
-      sealChunk({
+      const sealedCrc32 = sealChunk({
         dataKey,
         position: { blobId, chunkIndex: chunkIndex++, isLastChunk: isLast, sizeBytes, pieceBytes },
         chunk: bytes,
@@ -60,7 +61,10 @@ export function createBodySealer(options: SealerOptions): SyncBodySealer {
           for (const { crc } of crcs) crc.update(part);
         },
       });
-      return Object.fromEntries(crcs.map(({ algorithm, crc }) => [algorithm, crc.digest()]));
+      return {
+        crcs: Object.fromEntries(crcs.map(({ algorithm, crc }) => [algorithm, crc.digest()])),
+        sealedCrc32,
+      };
     },
     finish: () => Object.fromEntries(hashes.map(([algorithm, hash]) => [algorithm, hash.digest()])),
   };

@@ -3,8 +3,10 @@
 // sealing happens in place and needs no second buffer.
 // Nonces are counted, not random: a data key belongs to one blob and seals each position once (R24).
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { TAG_BYTES } from './aead.ts';
 import { assert } from './assert.ts';
+import { freeMemory } from './free-memory.ts';
 
 /** What every piece of a chunk is bound to, besides its index. */
 export interface ChunkPosition {
@@ -59,16 +61,20 @@ export function layPlaintext(
   }
 }
 
-/** Seals in place; `onPlaintext` sees each part of the plaintext, in order, before it is gone. */
+/**
+ * Seals in place; `onPlaintext` sees each part of the plaintext, in order, before it is gone. Gives the CRC32 of the
+ * sealed chunk, taken while its parts are in the cache.
+ */
 export function sealChunk(options: {
   dataKey: Uint8Array;
   position: ChunkPosition;
   chunk: Uint8Array;
   onPlaintext(part: Uint8Array): void;
-}): void {
+}): number {
   const { dataKey, position, chunk, onPlaintext } = options;
   assert(chunk.length === sealedBytes(position), 'a chunk has room for its tags');
   const key = createSecretKey(dataKey);
+  let checksum = 0;
   for (let piece = 0; piece < pieceCount(position); piece++) {
     const { offsetBytes, sizeBytes } = pieceSpan(position, piece);
     const cipher = createCipheriv('aes-256-gcm', key, nonceOf(position, piece));
@@ -77,11 +83,17 @@ export function sealChunk(options: {
     for (let at = offsetBytes; at < endBytes; at += STEP_BYTES) {
       const part = chunk.subarray(at, Math.min(at + STEP_BYTES, endBytes));
       onPlaintext(part);
-      chunk.set(cipher.update(part), at);
+      const sealed = cipher.update(part);
+      chunk.set(sealed, at);
+      checksum = crc32(sealed, checksum);
+      freeMemory(sealed);
     }
     cipher.final();
-    chunk.set(cipher.getAuthTag(), endBytes);
+    const tag = cipher.getAuthTag();
+    chunk.set(tag, endBytes);
+    checksum = crc32(tag, checksum);
   }
+  return checksum;
 }
 
 /** The plaintext of one piece, in fresh memory; undefined when key, position or bytes are not those of the sealing. */

@@ -1,7 +1,7 @@
 // Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that have
-// begun are served first, then those that come first. Who waits too long is refused with SlowDown, and who would begin to wait behind too many at
-// once; who holds memory while its client stands still or trickles gives way to those that wait. It counts; it
-// allocates nothing.
+// begun are served first, then those that come first. Who waits too long is refused with SlowDown, and who would begin
+// to wait behind too many at once; who holds memory while its client stands still or trickles gives way to those that
+// wait. It counts; it allocates nothing.
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';

@@ -1,7 +1,9 @@
 // Metadata calls as one request makes them: what is not `done` becomes an AppError, and a bucket that has changed since
 // the request was authorised is authorised anew and asked again (R45). Finding primaries is the port's business.
+import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
+import { NO_ANSWER } from '../model/settle-reply.ts';
 import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
 import type { MetadataCalls } from './object-store.ts';
 
@@ -38,11 +40,13 @@ export function createMetadataCalls(deps: {
     for (let staleCount = 0; staleCount < STALE_REPLIES_MAX; staleCount++) {
       const reply = await send(envelope);
       if (reply.kind === 'done') return reply;
-      if (reply.kind === 'busy') throw notEvaluated(new AppError('SlowDown'));
-      if (reply.kind === 'full') throw notEvaluated(new AppError('InsufficientStorage'));
-      if (reply.kind === 'unknown' || envelope.bucket === undefined) throw new AppError('ServiceUnavailable');
+      if (reply.kind !== 'stale-bucket') {
+        const error = new AppError(NO_ANSWER[reply.kind]);
+        throw reply.kind === 'unknown' ? error : notEvaluated(error);
+      }
+      const bucket = must(envelope.bucket, 'the question was about a bucket');
       try {
-        envelope = { ...envelope, bucket: await deps.reauthorise(envelope.bucket, reply.bucket) };
+        envelope = { ...envelope, bucket: await deps.reauthorise(bucket, reply.bucket) };
       } catch (error) {
         throw notEvaluated(error);
       }

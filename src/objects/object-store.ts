@@ -138,10 +138,9 @@ export interface WrittenPart {
 }
 
 /** A version ready to be read: its headers are open, and the first piece of the range is fetched and verified. */
-export interface OpenObject {
-  stream: Readable;
-  sizeBytes: number;
-}
+export type OpenObject =
+  | { kind: 'bytes'; bytes: Buffer }
+  | { kind: 'stream'; stream: Readable; sizeBytes: number };
 
 export interface ByteRange {
   offsetBytes: number;

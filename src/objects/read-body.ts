@@ -1,6 +1,7 @@
 // The bytes of a version, piece by piece: located, fetched ahead of a reader that is fast enough to need it, checked,
 // unsealed. A piece that it gives is right; where it cannot, it throws, and never ends early as if whole (R33).
 import { must } from '../lib/assert.ts';
+import { freeMemory } from '../lib/free-memory.ts';
 import { openPiece } from '../lib/seal.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -140,12 +141,21 @@ class ChunkReader {
       });
       return value.bodies[0] ?? this.#fail(run, 'missing');
     }
-    const read = await this.#path.chunks.get({ blobId, index: chunkIndex });
+    // Each piece is proven by its tag before it is given on.
+    const read = await this.#path.chunks.get({ blobId, index: chunkIndex }, { isProven: true });
     return read.kind === 'found' ? read.bytes : this.#fail(run, read.kind);
   }
 
-  /** The pieces of a fetched chunk that the range covers, cut to it. */
-  *open({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer> {
+  /** The pieces of a fetched chunk that the range covers, cut to it. A chunk of the store's is gone afterwards. */
+  *open(fetched: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer> {
+    try {
+      yield* this.#openAll(fetched);
+    } finally {
+      if (fetched.run.use.storage === 'chunks') freeMemory(fetched.bytes);
+    }
+  }
+
+  *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer> {
     const { use, chunkIndex, chunkBytes, isLastChunk, fromBytes, toBytes } = run;
     const { blobId } = use;
     const position = { blobId, chunkIndex, isLastChunk, sizeBytes: chunkBytes, pieceBytes: PIECE };

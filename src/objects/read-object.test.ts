@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
@@ -15,20 +16,26 @@ import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
-import type { ByteRange } from './object-store.ts';
+import type { ByteRange, OpenObject } from './object-store.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 
-async function open(world: ObjectWorld, key: string, was?: FoundVersion) {
+async function open(world: ObjectWorld, key: string, was?: FoundVersion): Promise<{ stream: Readable }> {
   const found = was ?? (await world.find(key));
-  return world.store.openObject({
-    calls: world.calls,
-    bucket: world.bucket(),
-    key: key as ObjectKey,
-    found,
-    range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
-    signal: new AbortController().signal,
-  });
+  return streamOf(
+    await world.store.openObject({
+      calls: world.calls,
+      bucket: world.bucket(),
+      key: key as ObjectKey,
+      found,
+      range: { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
+      signal: new AbortController().signal,
+    }),
+  );
+}
+
+function streamOf(opened: OpenObject): { stream: Readable } {
+  return opened.kind === 'stream' ? opened : { stream: Readable.from([opened.bytes]) };
 }
 
 test.each([

@@ -13,12 +13,12 @@ type OpenInput = Parameters<ObjectStore['openObject']>[0];
 /** Throws AppError InternalError or ServiceUnavailable when the first piece cannot be had. */
 export async function openObject(path: DataPath, input: OpenInput): Promise<OpenObject> {
   const { found, range } = input;
-  if (range.sizeBytes === 0) return { stream: streamOf([]), sizeBytes: 0 };
+  if (range.sizeBytes === 0) return { kind: 'bytes', bytes: Buffer.alloc(0) };
   const kek = path.keys.openKek(found.version.kek, input.customerKey);
   const { manifest } = found.version;
   if (found.inlineBody !== undefined && found.version.sizeBytes <= LIMITS.sealPieceBytes) {
     const bytes = openWholeInline(path, { kek, manifest, range, inlineBody: found.inlineBody });
-    return { stream: streamOf([bytes]), sizeBytes: range.sizeBytes };
+    return { kind: 'bytes', bytes };
   }
   let stream: PieceStream | undefined;
   const pieces = readPieces(path, {
@@ -32,7 +32,7 @@ export async function openObject(path: DataPath, input: OpenInput): Promise<Open
   });
   const first = await pieces.next();
   stream = new PieceStream(first.done === true ? [] : [first.value], pieces);
-  return { stream, sizeBytes: range.sizeBytes };
+  return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }
 
 /** Whether the version that was found still stands for the same data (R33). */
@@ -77,15 +77,6 @@ class PieceStream extends Readable {
     this.#rest.return(undefined).catch(() => {});
     callback(error);
   }
-}
-
-function streamOf(pieces: Buffer[]): Readable {
-  return new Readable({
-    read() {
-      for (const piece of pieces) this.push(piece);
-      this.push(null);
-    },
-  });
 }
 
 /** Where a part lies (GET with partNumber): by its place in the list of parts, as they were completed. */

@@ -5,6 +5,7 @@ import { must } from '../lib/assert.ts';
 import type { ChunkCrcs } from '../lib/body-sealer.ts';
 import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
+import { freeMemory } from '../lib/free-memory.ts';
 import { layPlaintext, sealedBytes } from '../lib/seal.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -214,14 +215,16 @@ class BodyWriter {
     for (const piece of this.#pieces.take(sizeBytes)) {
       layPlaintext(chunk, piece, { offsetBytes, pieceBytes: PIECE });
       offsetBytes += piece.length;
+      freeMemory(piece);
     }
   }
 
   async #store(index: number, chunk: Parameters<BodySealer['seal']>[0]): Promise<void> {
-    const { bytes, crcs } = await this.#sealer.seal(chunk);
+    const { bytes, crcs, sealedCrc32 } = await this.#sealer.seal(chunk);
     this.#crcs[index] = crcs;
     // After a failure nothing more is stored: it would only have to be dropped again.
-    if (this.#failure === undefined) await this.#path.chunks.put({ blobId: this.#use.blobId, index }, bytes);
+    if (this.#failure !== undefined) return;
+    await this.#path.chunks.put({ blobId: this.#use.blobId, index }, bytes, sealedCrc32);
   }
 
   #birth(): BlobBirth {

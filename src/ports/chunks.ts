@@ -1,6 +1,6 @@
 // Encrypted, immutable chunks on storage nodes. Embedded: the chunk store itself; in a cluster: HTTP to its owners.
 // Contract (tests/contract/chunks.test.ts): plain data in and out; `put` is durable when it resolves (R35); the same
-// id with other bytes is refused (R24); reads verify the stored checksum and never give wrong bytes.
+// id with other bytes is refused (R24); reads verify the stored checksum, or leave that to tags of the reader's.
 import type { BlobId } from '../model/names.ts';
 
 export interface ChunkId {
@@ -26,11 +26,13 @@ export interface ChunkTotals {
 
 export interface ChunkPort {
   /**
-   * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced.
+   * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, when it
+   * has been taken already.
    * Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
    */
-  put(id: ChunkId, bytes: Uint8Array): Promise<void>;
-  get(id: ChunkId): Promise<ChunkRead>;
+  put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<void>;
+  /** `isProven`: the caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */
+  get(id: ChunkId, options?: { isProven: boolean }): Promise<ChunkRead>;
   /** By order of the home shard alone (R31, R38); absent ones count as done. */
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void>;
   /** For the reverse sweep and fsck (R32): ids and receipt times in id order, after `after`. */

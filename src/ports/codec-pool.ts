@@ -7,6 +7,8 @@ import type { BodyHashes, ChunkCrcs, PlainChunk, SealerOptions } from '../lib/bo
 export interface SealedChunk {
   bytes: Uint8Array<ArrayBuffer>;
   crcs: ChunkCrcs;
+  /** Of `bytes`. */
+  sealedCrc32: number;
 }
 
 export interface BodySealer {

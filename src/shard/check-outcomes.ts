@@ -1,14 +1,12 @@
 // The engine's own part of a full comparison: outcomes kept for retries, and the index by which they are forgotten (R18).
 import { fromUtf8, toHex } from '../lib/bytes.ts';
+import { allRows } from '../lib/table-rows.ts';
 import type { Finding } from '../model/findings.ts';
 import type { ResultOf } from '../ports/metadata.ts';
-import type { QuerySpec, Row, StateView, TableRef } from '../ports/state-machine.ts';
+import type { QuerySpec } from '../ports/state-machine.ts';
 import { ENGINE_TABLES } from './row-keys.ts';
 
 const MINUTE_BYTES = 4;
-/** Read on another thread at once: the process serves requests meanwhile. */
-const ROWS = 1000;
-const TABLE_END = new Uint8Array(64).fill(0xff);
 
 /** Every index row leads to an outcome; as many outcomes as index rows, so that each will be forgotten. */
 export const checkOutcomes: QuerySpec<object, ResultOf<'check-outcomes'>> = {
@@ -46,13 +44,3 @@ export const checkOutcomes: QuerySpec<object, ResultOf<'check-outcomes'>> = {
     }
   },
 };
-
-async function* allRows(view: StateView, table: TableRef): AsyncGenerator<Row> {
-  for (let gte = new Uint8Array(0); ; ) {
-    const rows = await view.range({ table, gte, lt: TABLE_END, limit: ROWS });
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < ROWS) return;
-    gte = Uint8Array.from([...last.key, 0]);
-  }
-}

@@ -114,7 +114,9 @@ describe('damaged rows', () => {
   test.each(CHUNK_DAMAGES)('%s in the third chunk', async (what) => {
     const key = `chunk ${what}`;
     expectRefused(await read(server, key));
-    expectRefused(await read(server, key, `${2 * MiB + 5}-${2 * MiB + 9}`));
+    const within = await read(server, key, `${2 * MiB + 5}-${2 * MiB + 9}`);
+    // Pieces of the chunk that are whole are served.
+    if (within.bytes?.equals(CHUNKED.subarray(2 * MiB + 5, 2 * MiB + 10)) !== true) expectRefused(within);
     const before = await read(server, key, `0-${2 * MiB - 1}`);
     expect(before.bytes?.equals(CHUNKED.subarray(0, 2 * MiB))).toBe(true);
     const behind = await read(server, key, '-10');

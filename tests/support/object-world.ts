@@ -222,7 +222,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
         range: range ?? { offsetBytes: 0, sizeBytes: found.version.sizeBytes },
         signal: new AbortController().signal,
       });
-      return readAll(opened.stream);
+      return opened.kind === 'bytes' ? opened.bytes : readAll(opened.stream);
     },
     async copy(from, to, { fromBucket = world.bucket(), ...input } = {}) {
       const key = from as ObjectKey;

@@ -3,9 +3,9 @@
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { type BucketName, parseBucketName } from '../../model/names.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
+import { settleReply } from '../../model/settle-reply.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { ResolvedBucket } from './context.ts';
-import { settleReply } from './settle-reply.ts';
 
 export interface BucketCache {
   /** Undefined: there is no such bucket. `isCached`: it may be out of date. */

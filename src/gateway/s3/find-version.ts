@@ -3,16 +3,29 @@
 import { httpDate } from '../../lib/http-dates.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
+import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
 import type { VersionAbsence } from '../../ports/metadata-commands.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
+import { parseVersionId } from './arguments.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
-import { bucketArn } from './operation.ts';
+import { bucketArn, type OperationRequest, objectArn } from './operation.ts';
 
 export interface VersionAddress {
   key: ObjectKey;
   /** Absent: the current version. */
   versionId?: VersionId | undefined;
+}
+
+/** What requests say that mean one version; `resource` is what they must be allowed to touch. InvalidArgument. */
+export function parseVersionAddress(request: OperationRequest): VersionAddress & { resource: string } {
+  const { bucket, key, query } = request;
+  return { key, resource: objectArn({ bucket, key }), versionId: parseVersionId(query.get('versionId')) };
+}
+
+/** The value of x-amz-version-id: as with AWS, a bucket that never was versioned shows none. */
+export function shownVersionId(versioning: Versioning, versionId: VersionId): VersionId | undefined {
+  return mayHaveOlderVersions(versioning) ? versionId : undefined;
 }
 
 /** Asks the bucket's shard. */
@@ -63,7 +76,8 @@ export function absentVersion(
     return new AppError('NoSuchKey', { fields, headers: { 'x-amz-delete-marker': 'false' } });
   }
   const headers: Record<string, string> = { 'x-amz-delete-marker': 'true' };
-  if (bucket.record.versioning !== 'unversioned') headers['x-amz-version-id'] = absence.versionId;
+  const shownId = shownVersionId(bucket.record.versioning, absence.versionId);
+  if (shownId !== undefined) headers['x-amz-version-id'] = shownId;
   if (address.versionId === undefined) return new AppError('NoSuchKey', { fields, headers });
   return new AppError('MethodNotAllowed', {
     fields: { ResourceType: 'DeleteMarker' },

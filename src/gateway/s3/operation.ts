@@ -47,6 +47,7 @@ export interface OperationResult {
   headers?: Readonly<Record<string, string | number | undefined>>;
   body?:
     | { kind: 'xml'; text: string }
+    | { kind: 'bytes'; bytes: Buffer }
     /** Content-Length is required; the stream is destroyed when the client goes, and its error cuts the connection. */
     | { kind: 'stream'; stream: Readable; sizeBytes: number }
     /**

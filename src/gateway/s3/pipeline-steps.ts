@@ -290,7 +290,7 @@ export async function runOperation(
 export async function answerError(reply: Reply, error: unknown): Promise<void> {
   const { exchange, record, log } = reply;
   // Work that a client leaves behind fails in many ways, and none of them is worth a line.
-  if (exchange.signal.aborted) return;
+  if (exchange.isAborted) return;
   const appError = settleError(reply, error);
   if (exchange.response.headersSent) {
     record.errorCode = appError.code;
@@ -308,7 +308,7 @@ export async function answerError(reply: Reply, error: unknown): Promise<void> {
 export function endRecord(deps: S3Dependencies, exchange: Exchange, record: AccessRecord): void {
   record.receivedBytes = exchange.body.receivedBytes;
   record.sentBytes = exchange.sentBytes;
-  record.isAborted = exchange.signal.aborted;
+  record.isAborted = exchange.isAborted;
   record.totalMs = deps.clock.monotonicMs() - exchange.startedAtMs;
   const answeredAtMs = exchange.answeredAtMs ?? exchange.startedAtMs;
   record.turnaroundMs = Math.max(0, answeredAtMs - exchange.body.lastByteAtMs);

@@ -6,14 +6,14 @@ import { isPlainMd5 } from '../../model/etag.ts';
 import type { VersionRecord } from '../../model/version.ts';
 import type { ByteRange } from '../../objects/object-store.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
-import { parsePartNumber, parseVersionId } from './arguments.ts';
+import { parsePartNumber } from './arguments.ts';
 import type { AccessPair } from './caller.ts';
 import { addChecksum, wantsChecksum } from './checksum-headers.ts';
 import type { OperationContext } from './context.ts';
 import { addCustomerKey, type CustomerKey, parseCustomerKey, requireObjectKey } from './customer-key.ts';
-import { findVersion, type VersionAddress } from './find-version.ts';
+import { findVersion, parseVersionAddress, shownVersionId, type VersionAddress } from './find-version.ts';
 import { type AnswerHeaders, addObjectHeaders } from './object-headers.ts';
-import { type OperationRequest, objectArn, type QueryParameters } from './operation.ts';
+import type { OperationRequest, QueryParameters } from './operation.ts';
 import { contentRange, resolveRange } from './ranges.ts';
 import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
 import { addResponseOverrides, RESPONSE_PARAMETERS } from './response-overrides.ts';
@@ -39,11 +39,9 @@ export interface PreparedRead {
 export const READ_CLAIMS: readonly string[] = ['versionId', 'partNumber', ...RESPONSE_PARAMETERS];
 
 export function parseRead(request: OperationRequest): ReadInput {
-  const { bucket, key, query, headers } = request;
+  const { query, headers } = request;
   const input: ReadInput = {
-    key,
-    resource: objectArn({ bucket, key }),
-    versionId: parseVersionId(query.get('versionId')),
+    ...parseVersionAddress(request),
     wantsChecksum: wantsChecksum(headers),
     customerKey: parseCustomerKey(request),
     query,
@@ -82,8 +80,8 @@ export async function prepareRead(
     'Last-Modified': httpDate(version.modifiedAtMs),
     ETag: `"${version.etag}"`,
     'Accept-Ranges': 'bytes',
+    'x-amz-version-id': shownVersionId(context.bucket().record.versioning, version.versionId),
   };
-  if (context.bucket().record.versioning !== 'unversioned') headers['x-amz-version-id'] = version.versionId;
   addObjectHeaders(headers, context.objects.headersOf(version, customerKey?.secret));
   addCustomerKey(headers, customerKey);
   if (version.tags !== undefined && mayReadTags(context, input)) {

@@ -4,6 +4,7 @@ import { isAllowed, isSomeAllowed } from '../../identity/authorize.ts';
 import { must } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
+import { settleReply } from '../../model/settle-reply.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -15,7 +16,6 @@ import { type BucketCache, isServed, resolved } from './bucket-cache.ts';
 import type { AccessPair, Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { reauthorise } from './reauthorise.ts';
-import { settleReply } from './settle-reply.ts';
 
 export interface ContextDependencies {
   metadata: MetadataPort;
@@ -102,7 +102,9 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     clock: deps.clock,
     random: deps.random,
     record,
-    signal: exchange.signal,
+    get signal() {
+      return exchange.signal;
+    },
     bucketUrl() {
       const { scheme, host } = exchange.client;
       return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;

@@ -75,7 +75,7 @@ function baseHeaders({ exchange, record }: Reply): string[] {
 
 function answerBody(reply: Reply, result: OperationResult): AnswerBody | undefined {
   const { body } = result;
-  if (body === undefined || body.kind === 'stream') return body;
+  if (body === undefined || body.kind === 'stream' || body.kind === 'bytes') return body;
   if (body.kind === 'xml') return { kind: 'bytes', bytes: body.text };
   return { kind: 'pieces', pieces: slowPieces(reply, body.text) };
 }
@@ -104,7 +104,7 @@ async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<
     ]);
     // Nobody listens any more; the work goes on to its own end, and the request with it: a rotation of master keys
     // must see that somebody may still write.
-    if (exchange.signal.aborted) return work;
+    if (exchange.isAborted) return work;
   }
   yield outcome.startsWith(XML_DECLARATION) ? outcome.slice(XML_DECLARATION.length) : outcome;
 }

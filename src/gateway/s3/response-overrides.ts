@@ -1,9 +1,11 @@
 // Answer headers that the reader chooses: AWS's six response-* query parameters, of signed requests only, and any
 // request header that begins with "response-" (service.txt 4.2, extensions 2.7).
+import { textToBytes } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';
 import { checkedHeaderValue } from './header-text.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import type { QueryParameters } from './operation.ts';
+import { isVendorHeader } from './vendor.ts';
 
 const PREFIX = 'response-';
 
@@ -37,7 +39,6 @@ const PROTECTED = new Set([
   'upgrade',
   'trailer',
 ]);
-const PROTECTED_PREFIXES = ['x-amz-', 'x-std-', 'access-control-'];
 
 /** Puts the chosen headers on the answer. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
 export function addResponseOverrides(
@@ -60,10 +61,10 @@ export function addResponseOverrides(
       throw new AppError('InvalidRequest', { message });
     }
     // A header carries bytes: the text's UTF-8, one character each.
-    answer[wireName] = Buffer.from(checkedHeaderValue(name, value), 'utf8').toString('latin1');
+    answer[wireName] = textToBytes(checkedHeaderValue(name, value));
   }
 }
 
 function isProtected(target: string): boolean {
-  return PROTECTED.has(target) || PROTECTED_PREFIXES.some((prefix) => target.startsWith(prefix));
+  return PROTECTED.has(target) || isVendorHeader(target) || target.startsWith('access-control-');
 }

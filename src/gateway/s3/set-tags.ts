@@ -1,7 +1,7 @@
 // What PutObjectTagging and DeleteObjectTagging do: one command to the bucket's shard, and which version it met.
 import type { Tag } from '../../model/tags.ts';
 import type { OperationContext } from './context.ts';
-import { absentVersion, type VersionAddress } from './find-version.ts';
+import { absentVersion, shownVersionId, type VersionAddress } from './find-version.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 
 /** The answer's headers. NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, AccessDenied as a GET. */
@@ -17,5 +17,5 @@ export async function setTags(
     tags,
   });
   if (value.kind !== 'tagged') throw absentVersion(context, { key, versionId }, value);
-  return { 'x-amz-version-id': value.versioning === 'unversioned' ? undefined : value.versionId };
+  return { 'x-amz-version-id': shownVersionId(value.versioning, value.versionId) };
 }

@@ -18,6 +18,11 @@ const ALIASES: readonly (readonly [alias: string, prefix: string])[] = [
   ['x-wasabi-', 'x-svc-'],
 ];
 
+/** A header whose name is the service's, in any spelling that it takes; `name` is in lower case. */
+export function isVendorHeader(name: string): boolean {
+  return name.startsWith('x-amz-') || name.startsWith('x-std-');
+}
+
 /** The name under which the service knows a header; `name` is in lower case. */
 export function canonicalHeaderName(name: string): string {
   if (!name.startsWith('x-')) return name;

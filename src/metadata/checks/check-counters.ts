@@ -1,17 +1,15 @@
 // Counters against what they count, at one moment. The caller has counted versions bucket by bucket while others wrote;
 // only where that differs from the counter is the bucket counted anew here, under the view that shows the counter.
-import { concatBytes, EMPTY_BYTES, fromHex } from '../../lib/bytes.ts';
+import { concatBytes, fromHex } from '../../lib/bytes.ts';
+import { allRows } from '../../lib/table-rows.ts';
 import type { BucketId } from '../../model/names.ts';
 import { accountCodec, bucketCodec, nameCodec } from '../../model/records/rows.ts';
 import { decodeVersionSummary } from '../../model/records/version-record.ts';
 import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
-import type { QuerySpec, Row, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
+import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { REGION, TABLES } from '../keyspace.ts';
-import { behind, CheckScan, TABLE_END } from './scan.ts';
-
-/** Read on another thread at once: the process serves requests meanwhile. */
-const ROWS = 1000;
+import { CheckScan } from './scan.ts';
 
 interface Sums {
   objectCount: number;
@@ -101,20 +99,4 @@ async function countRows(view: StateView, table: TableRef): Promise<number> {
   let count = 0;
   for await (const _ of allRows(view, table)) count++;
   return count;
-}
-
-/** Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them. */
-export async function* allRows(
-  view: StateView,
-  table: TableRef,
-  prefix: Uint8Array = EMPTY_BYTES,
-): AsyncGenerator<Row> {
-  const lt = concatBytes(prefix, TABLE_END);
-  for (let gte = prefix; ; ) {
-    const rows = await view.range({ table, gte, lt, limit: ROWS });
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < ROWS) return;
-    gte = behind(last.key);
-  }
 }

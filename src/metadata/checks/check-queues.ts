@@ -1,5 +1,6 @@
 // What fsck asks of blobs that no link holds, of single links, of bodies, and of what waits for its turn.
 import { fromHex, toHex } from '../../lib/bytes.ts';
+import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { Pending, PendingKind } from '../../model/findings.ts';
 import type { BlobId } from '../../model/names.ts';
 import { blobCodec, linkCodec } from '../../model/records/rows.ts';
@@ -7,8 +8,6 @@ import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
 import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
-import { allRows } from './check-counters.ts';
-import { behind, TABLE_END } from './scan.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
   async run({ blobIds }, state) {

@@ -1,5 +1,6 @@
 // A page of a table, each row with its check, under one view. Every table is here: a new one needs a check to compile.
 import { toHex } from '../../lib/bytes.ts';
+import { behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { CheckedTable } from '../../ports/metadata-checks.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
@@ -33,7 +34,7 @@ import {
   checkUploadTime,
 } from './check-uploads.ts';
 import { checkVersion, checkVersionId } from './check-versions.ts';
-import { behind, CheckScan, type RowCheck, TABLE_END } from './scan.ts';
+import { CheckScan, type RowCheck } from './scan.ts';
 
 type Query = QueryOf<'check-rows'>;
 type Result = ResultOf<'check-rows'>;

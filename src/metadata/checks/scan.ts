@@ -1,6 +1,6 @@
 // What every check of a row is given, and gathers into: a view of the shard at one moment, findings, and facts for
 // comparisons with what is elsewhere.
-import { concatBytes, EMPTY_BYTES, fromHex } from '../../lib/bytes.ts';
+import { concatBytes, fromHex } from '../../lib/bytes.ts';
 import type { FindingKind, FindingPlace } from '../../model/findings.ts';
 import { type BucketId, homeShardOf } from '../../model/names.ts';
 import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
@@ -103,11 +103,4 @@ export function shapeText({ kind, sizeBytes, storage, chunkSizeBytes }: BlobShap
 
 function linkBytes({ blobId, linkId }: LinkName): Uint8Array {
   return fromHex(blobId + linkId);
-}
-
-/** Behind every key that a table has. */
-export const TABLE_END = new Uint8Array(64).fill(0xff);
-
-export function behind(after: Uint8Array | undefined): Uint8Array {
-  return after === undefined ? EMPTY_BYTES : concatBytes(after, Uint8Array.of(0));
 }

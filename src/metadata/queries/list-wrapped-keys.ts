@@ -1,6 +1,7 @@
 // Every key of the shard that a master key wraps, page by page, for its rotation. Keys wrapped by a customer's key are
 // not among them.
 import { concatBytes } from '../../lib/bytes.ts';
+import { TABLE_END } from '../../lib/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine.ts';
 import { TABLES } from '../keyspace.ts';
@@ -47,9 +48,6 @@ function scanSection(section: Section, options: ScanOptions): Promise<Scanned[]>
   if (section === SECTION.versions) return scanVersions(options);
   return scanTable(section === SECTION.uploads ? TABLES.uploads : TABLES.accessKeys, options);
 }
-
-/** Behind every key of these tables: bucket ids and names end before it. */
-const TABLE_END = new Uint8Array(64).fill(0xff);
 
 async function scanTable(table: TableRef, { after, limit, state }: ScanOptions): Promise<Scanned[]> {
   const gte = after?.length ? concatBytes(after, Uint8Array.of(0)) : Uint8Array.of(0);

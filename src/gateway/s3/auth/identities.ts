@@ -6,11 +6,11 @@ import { BoundedMap } from '../../../lib/bounded-map.ts';
 import { asBuffer, equalBytes } from '../../../lib/bytes.ts';
 import type { AccountId } from '../../../model/names.ts';
 import type { AccountRecord } from '../../../model/records/rows.ts';
+import { settleReply } from '../../../model/settle-reply.ts';
 import type { WrappedKek } from '../../../model/version.ts';
 import type { ClockPort } from '../../../ports/clock.ts';
 import type { KeyringPort } from '../../../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata.ts';
-import { settleReply } from '../settle-reply.ts';
 import type { CredentialScope } from './signature-claim.ts';
 
 export interface Identity {

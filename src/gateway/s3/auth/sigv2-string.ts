@@ -4,6 +4,7 @@ import { trimBlanks } from '../../../lib/trim-blanks.ts';
 import { RESPONSE_PARAMETERS } from '../response-overrides.ts';
 import { KNOWN_SUB_RESOURCES, SELECTOR_SUB_RESOURCES } from '../sub-resources.ts';
 import type { Target } from '../target.ts';
+import { isVendorHeader } from '../vendor.ts';
 import type { SignedParts } from './canonical-request.ts';
 
 /** Signed with their values, decoded; of all other sub-resources only the name counts, whatever value it has. */
@@ -60,7 +61,7 @@ function subResourcesOf({ query }: Target): string {
 function vendorHeaders({ headers, target }: SignedParts): string {
   const lines = new Map<string, string>();
   for (const [at, name] of headers.sentNames.entries()) {
-    if (!isVendors(name)) continue;
+    if (!isVendorHeader(name)) continue;
     const value = trimBlanks(headers.sentValues[at] ?? '');
     const earlier = lines.get(name);
     lines.set(name, earlier === undefined ? value : `${earlier},${value}`);
@@ -76,8 +77,4 @@ function vendorHeaders({ headers, target }: SignedParts): string {
     .sort()
     .map((name) => `${name}:${lines.get(name)}\n`)
     .join('');
-}
-
-function isVendors(name: string): boolean {
-  return name.startsWith('x-amz-') || name.startsWith('x-std-');
 }

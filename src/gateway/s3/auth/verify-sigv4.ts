@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
+import { isVendorHeader } from '../vendor.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
 import { canonicalRequest, type SignedParts, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
@@ -44,7 +45,7 @@ export function requireSignedHeaders({ headers }: SignedParts, claim: SigV4Claim
 
 function mustBeSigned(name: string): boolean {
   if (name === 'x-amz-content-sha256') return false;
-  return name.startsWith('x-amz-') || name.startsWith('x-std-') || name === 'content-md5';
+  return isVendorHeader(name) || name === 'content-md5';
 }
 
 /** Throws SignatureDoesNotMatch. */

@@ -1,5 +1,6 @@
 // Makes an object of the parts of an upload. All is decided in one command of the shard, which also keeps the answer,
 // so that repeating the request repeats it (s3-behaviour 29).
+
 import { unreachable } from '../../../../lib/assert.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import type { ChecksumType } from '../../../../model/checksums.ts';
@@ -14,6 +15,7 @@ import { parseCompleteBody } from '../../complete-body.ts';
 import type { OperationContext } from '../../context.ts';
 import { type CustomerKey, parseCustomerKey, requireUploadKey } from '../../customer-key.ts';
 import { queryUpload } from '../../find-upload.ts';
+import { shownVersionId } from '../../find-version.ts';
 import { percentEncode } from '../../list-xml.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
@@ -114,7 +116,7 @@ async function complete(context: OperationContext, input: CompleteInput): Promis
     xmlText('ETag', `"${value.etag}"`),
     checksumXml(value.checksum),
   );
-  const versionId = value.versioning === 'unversioned' ? undefined : value.versionId;
+  const versionId = shownVersionId(value.versioning, value.versionId);
   return { status: 200, headers: { 'x-amz-version-id': versionId }, body: { kind: 'xml', text } };
 }
 

@@ -1,5 +1,6 @@
 // PUT of an object from another one: a link to its data, whatever its size (service.txt 4.2). The story goes on in
 // objects/copy-object.ts.
+
 import { isoSeconds } from '../../../../lib/http-dates.ts';
 import { xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError } from '../../../../model/errors.ts';
@@ -12,6 +13,7 @@ import type { OperationContext } from '../../context.ts';
 import { COPY_CONDITION_HEADERS, parseCopyConditions, requireCopyConditions } from '../../copy-conditions.ts';
 import { parseCopySource } from '../../copy-source.ts';
 import { customerKeyAnswer, parseCustomerKey, parseSourceKey, requireObjectKey } from '../../customer-key.ts';
+import { shownVersionId } from '../../find-version.ts';
 import { parseObjectHeaders } from '../../object-headers.ts';
 import { copiedVersionHeader, type OpenCopySource, openCopySource } from '../../open-copy-source.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
@@ -123,7 +125,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
   return {
     status: 200,
     headers: {
-      'x-amz-version-id': written.versioning === 'unversioned' ? undefined : written.versionId,
+      'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
       ...copiedVersionHeader(source, written),
       ...customerKeyAnswer(customerKey),
     },

@@ -1,6 +1,6 @@
 // Takes all tags from the current version of an object, or from the one that is named.
-import { parseVersionId } from '../../arguments.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { parseVersionAddress } from '../../find-version.ts';
+import { defineOperation } from '../../operation.ts';
 import { setTags } from '../../set-tags.ts';
 
 export const deleteObjectTagging = defineOperation({
@@ -11,11 +11,7 @@ export const deleteObjectTagging = defineOperation({
   body: 'none',
   claims: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
-  parse: ({ bucket, key, query }) => ({
-    key,
-    resource: objectArn({ bucket, key }),
-    versionId: parseVersionId(query.get('versionId')),
-  }),
+  parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
     [versionId === undefined ? 's3:DeleteObjectTagging' : 's3:DeleteObjectVersionTagging', resource],
   ],

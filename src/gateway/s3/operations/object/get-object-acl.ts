@@ -1,8 +1,7 @@
 // GetObjectAcl: every version is private, because no list can be set yet (PutObjectAcl is in unsupported.ts).
 import { privateAclXml } from '../../acl-xml.ts';
-import { parseVersionId } from '../../arguments.ts';
-import { findVersion } from '../../find-version.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { findVersion, parseVersionAddress, shownVersionId } from '../../find-version.ts';
+import { defineOperation } from '../../operation.ts';
 
 export const getObjectAcl = defineOperation({
   name: 'GetObjectAcl',
@@ -12,20 +11,16 @@ export const getObjectAcl = defineOperation({
   claims: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
   differences: 'Always the list that private means: it cannot be set.',
-  parse: ({ bucket, key, query }) => ({
-    key,
-    resource: objectArn({ bucket, key }),
-    versionId: parseVersionId(query.get('versionId')),
-  }),
+  parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
     [versionId === undefined ? 's3:GetObjectAcl' : 's3:GetObjectVersionAcl', resource],
   ],
   async run(context, { key, versionId }) {
     const { version } = await findVersion(context, { key, versionId, includeBody: false });
-    const isVersioned = context.bucket().record.versioning !== 'unversioned';
+    const { versioning } = context.bucket().record;
     return {
       status: 200,
-      headers: { 'x-amz-version-id': isVersioned ? version.versionId : undefined },
+      headers: { 'x-amz-version-id': shownVersionId(versioning, version.versionId) },
       body: { kind: 'xml', text: await privateAclXml(context, version.owner) },
     };
   },

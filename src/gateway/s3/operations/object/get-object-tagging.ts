@@ -1,7 +1,6 @@
 // The tags of an object's current version, or of the one that is named.
-import { parseVersionId } from '../../arguments.ts';
-import { findVersion } from '../../find-version.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { findVersion, parseVersionAddress, shownVersionId } from '../../find-version.ts';
+import { defineOperation } from '../../operation.ts';
 import { readTagsAccess, taggingDocument } from '../../tagging.ts';
 
 export const getObjectTagging = defineOperation({
@@ -11,18 +10,14 @@ export const getObjectTagging = defineOperation({
   body: 'none',
   claims: ['versionId'],
   errors: ['InvalidArgument', 'MethodNotAllowed', 'NoSuchKey', 'NoSuchVersion'],
-  parse: ({ bucket, key, query }) => ({
-    key,
-    resource: objectArn({ bucket, key }),
-    versionId: parseVersionId(query.get('versionId')),
-  }),
+  parse: parseVersionAddress,
   access: ({ resource, versionId }) => [readTagsAccess(resource, versionId)],
   async run(context, { key, versionId }) {
     const { version } = await findVersion(context, { key, versionId, includeBody: false });
-    const isVersioned = context.bucket().record.versioning !== 'unversioned';
+    const { versioning } = context.bucket().record;
     return {
       status: 200,
-      headers: { 'x-amz-version-id': isVersioned ? version.versionId : undefined },
+      headers: { 'x-amz-version-id': shownVersionId(versioning, version.versionId) },
       body: { kind: 'xml', text: taggingDocument(version.tags ?? []) },
     };
   },

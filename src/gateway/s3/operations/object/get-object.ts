@@ -25,7 +25,7 @@ export const getObject = defineOperation({
   access: readAccess,
   async run(context, input) {
     const { status, headers, found, range } = await prepareRead(context, input, { includeBody: true });
-    const { stream, sizeBytes } = await context.objects.openObject({
+    const body = await context.objects.openObject({
       calls: context.metadata,
       bucket: context.bucket(),
       key: input.key,
@@ -34,6 +34,6 @@ export const getObject = defineOperation({
       range,
       signal: context.signal,
     });
-    return { status, headers, body: { kind: 'stream', stream, sizeBytes } };
+    return { status, headers, body };
   },
 });

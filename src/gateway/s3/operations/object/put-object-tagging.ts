@@ -1,6 +1,6 @@
 // Gives the current version of an object, or the one that is named, these tags instead of those it has.
-import { parseVersionId } from '../../arguments.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { parseVersionAddress } from '../../find-version.ts';
+import { defineOperation } from '../../operation.ts';
 import { setTags } from '../../set-tags.ts';
 import { parseTaggingBody } from '../../tagging.ts';
 
@@ -22,11 +22,7 @@ export const putObjectTagging = defineOperation({
     'NoSuchVersion',
   ],
   differences: 'More than 10 tags are InvalidTag, not BadRequest. No digest of the body is demanded.',
-  parse: ({ bucket, key, query }) => ({
-    key,
-    resource: objectArn({ bucket, key }),
-    versionId: parseVersionId(query.get('versionId')),
-  }),
+  parse: parseVersionAddress,
   access: ({ resource, versionId }) => [
     [versionId === undefined ? 's3:PutObjectTagging' : 's3:PutObjectVersionTagging', resource],
   ],

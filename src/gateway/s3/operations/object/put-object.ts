@@ -1,8 +1,10 @@
 // PUT of an object in one piece. The story goes on in objects/write-object.ts.
+
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { addChecksum } from '../../checksum-headers.ts';
 import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
+import { shownVersionId } from '../../find-version.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
@@ -62,8 +64,10 @@ export const putObject = defineOperation({
       signal: context.signal,
     });
     context.record.objectSizeBytes = written.sizeBytes;
-    const answer: AnswerHeaders = { ETag: `"${written.etag}"` };
-    if (written.versioning !== 'unversioned') answer['x-amz-version-id'] = written.versionId;
+    const answer: AnswerHeaders = {
+      ETag: `"${written.etag}"`,
+      'x-amz-version-id': shownVersionId(written.versioning, written.versionId),
+    };
     addChecksum(answer, written.checksum);
     addCustomerKey(answer, customerKey);
     return { status: 200, headers: answer };
