@@ -5,7 +5,15 @@ import { BodyIntake, type IntakeQueues } from './body-intake.ts';
 import type { ClientView, ClientViewer } from './client-view.ts';
 import { type RequestHeaders, readHeaders } from './request-headers.ts';
 
-export interface Exchange {
+export interface ExchangeOptions {
+  request: IncomingMessage;
+  response: ServerResponse;
+  viewer: ClientViewer;
+  clock: ClockPort;
+  queues: IntakeQueues;
+}
+
+export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** The request line's target, as sent. */
@@ -13,66 +21,51 @@ export interface Exchange {
   readonly headers: RequestHeaders;
   readonly client: ClientView;
   readonly body: BodyIntake;
-  /** The client went away before its answer was complete. */
-  readonly isAborted: boolean;
-  /** Aborts then. */
-  readonly signal: AbortSignal;
   /** Resolves when the answer is complete or the client gone. */
   readonly closed: Promise<void>;
   /** Monotonic ms. */
   readonly startedAtMs: number;
   /** Monotonic ms of the first byte of the answer. */
-  answeredAtMs: number | undefined;
+  answeredAtMs: number | undefined = undefined;
   /** Bytes of the answer's body handed to the connection. */
-  sentBytes: number;
+  sentBytes = 0;
   /** The connection ends with this answer. */
-  mustClose: boolean;
+  mustClose = false;
   /** It is answered, and only listened to until its client has done with sending. */
-  isLingering: boolean;
+  isLingering = false;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
-  sendingSinceMs: number | undefined;
-}
+  sendingSinceMs: number | undefined = undefined;
 
-export function openExchange(options: {
-  request: IncomingMessage;
-  response: ServerResponse;
-  viewer: ClientViewer;
-  clock: ClockPort;
-  queues: IntakeQueues;
-}): Exchange {
-  const { request, response, clock, queues } = options;
-  const headers = readHeaders(request.rawHeaders);
-  let isAborted = false;
+  #isAborted = false;
   /** Made when somebody asks for its signal: most requests end without. */
-  let gone: AbortController | undefined;
-  const closed = new Promise<void>((resolve) => {
-    response.once('close', () => {
-      isAborted = !response.writableFinished;
-      if (isAborted) gone?.abort();
-      resolve();
+  #gone: AbortController | undefined = undefined;
+
+  constructor({ request, response, viewer, clock, queues }: ExchangeOptions) {
+    this.request = request;
+    this.response = response;
+    this.uri = request.url ?? '';
+    this.headers = readHeaders(request.rawHeaders);
+    this.client = viewer.view(request.socket, this.headers);
+    this.body = new BodyIntake({ request, response, clock, queues });
+    this.startedAtMs = clock.monotonicMs();
+    this.closed = new Promise((resolve) => {
+      response.once('close', () => {
+        this.#isAborted = !response.writableFinished;
+        if (this.#isAborted) this.#gone?.abort();
+        resolve();
+      });
     });
-  });
-  return {
-    request,
-    response,
-    uri: request.url ?? '',
-    headers,
-    client: options.viewer.view(request.socket, headers),
-    body: new BodyIntake({ request, response, clock, queues }),
-    get isAborted() {
-      return isAborted;
-    },
-    get signal() {
-      if (isAborted) return AbortSignal.abort();
-      gone ??= new AbortController();
-      return gone.signal;
-    },
-    closed,
-    startedAtMs: clock.monotonicMs(),
-    answeredAtMs: undefined,
-    sentBytes: 0,
-    mustClose: false,
-    isLingering: false,
-    sendingSinceMs: undefined,
-  };
+  }
+
+  /** The client went away before its answer was complete. */
+  get isAborted(): boolean {
+    return this.#isAborted;
+  }
+
+  /** Aborts then. */
+  get signal(): AbortSignal {
+    if (this.#isAborted) return AbortSignal.abort();
+    this.#gone ??= new AbortController();
+    return this.#gone.signal;
+  }
 }

@@ -13,7 +13,7 @@ import type { KeyringPort } from '../ports/keyring.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import { createClientViewer } from './client-view.ts';
-import { type Exchange, openExchange } from './exchange.ts';
+import { Exchange } from './exchange.ts';
 import { type Certificate, createListener, exchangeCertificate, type ListenerSettings } from './listener.ts';
 import { LiveExchanges } from './live-exchanges.ts';
 import type { OperatorAnswer, OperatorRequest } from './operator/operator-api.ts';
@@ -114,7 +114,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf, unverifiedBodies };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = openExchange({ request, response, viewer, clock, queues });
+    const exchange = new Exchange({ request, response, viewer, clock, queues });
     live.begin(exchange);
     telemetry.gauge('holdfast_requests_in_flight', live.count);
     try {

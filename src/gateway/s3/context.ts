@@ -40,7 +40,7 @@ export interface OperationContext {
   readonly random: RandomPort;
   readonly record: AccessRecord;
   /** Aborts when the client goes away. */
-  readonly signal: AbortSignal;
+  signal(): AbortSignal;
   /** Where the client sees step 5's bucket, in path or virtual-host style, without a slash behind: for Location elements. */
   bucketUrl(): string;
 }

@@ -102,9 +102,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     clock: deps.clock,
     random: deps.random,
     record,
-    get signal() {
-      return exchange.signal;
-    },
+    signal: () => exchange.signal,
     bucketUrl() {
       const { scheme, host } = exchange.client;
       return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;

@@ -106,7 +106,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
       ...(versionId !== undefined && { versionId }),
     },
     ...(range && { range }),
-    signal: context.signal,
+    signal: context.signal(),
   });
   const text = s3Document(
     'CopyPartResult',

@@ -47,7 +47,7 @@ export const uploadPart = defineOperation({
       customerKey: customerKey?.secret,
       partNumber,
       body,
-      signal: context.signal,
+      signal: context.signal(),
     });
     const headers: AnswerHeaders = { ETag: `"${part.etag}"` };
     addChecksum(headers, part.checksum);

@@ -114,7 +114,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
     ...(tags && { tags }),
     ...(checksumAlgorithm && { checksumAlgorithm }),
     ...(conditions && { conditions }),
-    signal: context.signal,
+    signal: context.signal(),
   });
   const text = s3Document(
     'CopyObjectResult',

@@ -32,7 +32,7 @@ export const getObject = defineOperation({
       found,
       customerKey: input.customerKey?.secret,
       range,
-      signal: context.signal,
+      signal: context.signal(),
     });
     return { status, headers, body };
   },

@@ -61,7 +61,7 @@ export const putObject = defineOperation({
       customerKey: customerKey?.secret,
       body,
       ...(conditions && { conditions }),
-      signal: context.signal,
+      signal: context.signal(),
     });
     context.record.objectSizeBytes = written.sizeBytes;
     const answer: AnswerHeaders = {
