@@ -1,0 +1,43 @@
+// Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
+// Which node to call, and whether to call again, is src/cluster/route-metadata.ts.
+import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
+import type { NodeId } from './replication.ts';
+
+/** R48: where the callee's clock stood, by its last reply or ping on this connection. */
+export interface Ticket {
+  /** Of the callee's process: random, made at its start. */
+  processId: string;
+  monotonicMs: number;
+}
+
+export interface ShardCall {
+  kind: 'execute' | 'query';
+  envelope: Envelope;
+  name: CommandName | QueryName;
+  body: unknown;
+  ticket: Ticket;
+  /** How long it may wait in the callee's queues, ms. */
+  budgetMs: number;
+}
+
+export type ShardReply =
+  | Reply<unknown>
+  /** Not evaluated: the shard is not open here. `primary`: the last one the callee knows of. */
+  | { kind: 'not-primary'; primary: NodeId | undefined }
+  /** Not evaluated: the ticket is older than LIMITS.ticketAgeMaxMs, or of another process, or the budget is spent. */
+  | { kind: 'too-old' };
+
+/**
+ * Contract (tests/contract/shard-calls.test.ts): `call` rejects when the outcome is not known (the connection broke, the
+ * signal aborted); it never repeats a call. A new connection asks for a ticket before its first call.
+ */
+export interface ShardCallPort {
+  call(to: NodeId, call: Omit<ShardCall, 'ticket'>, signal: AbortSignal): Promise<ShardReply>;
+}
+
+/** What a metadata node serves. */
+export interface ShardCallHandler {
+  ticket(): Ticket;
+  /** Never rejects: what it cannot say is `unknown`. */
+  handle(call: ShardCall): Promise<ShardReply>;
+}
