@@ -7,6 +7,7 @@ import { SVGRenderer } from 'echarts/renderers';
 import type { LoadResult } from './load/spec.ts';
 import type { MachineBounds } from './machine.ts';
 import type { SuiteRow } from './suite.ts';
+import type { Surroundings } from './surroundings.ts';
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -92,18 +93,14 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
       });
       cells.push(number(median(other.map((result) => figure(row, result)))), median(ratios).toFixed(2));
     }
-    return `| ${cells.join(' | ')} |`;
+    return cells;
   });
-  return [`| ${heads.join(' | ')} |`, `|${heads.map(() => '---').join('|')}|`, ...lines].join('\n');
+  return toTable(heads, lines);
 }
 
-/** What a reader must know to judge the figures. */
-export interface Surroundings {
-  machine: string;
-  node: string;
-  commit: string;
-  command: string;
-  date: string;
+export function toTable(heads: readonly string[], lines: readonly (readonly string[])[]): string {
+  const rows = [heads, ...lines].map((cells) => `| ${cells.join(' | ')} |`);
+  return rows.toSpliced(1, 0, `|${heads.map(() => '---').join('|')}|`).join('\n');
 }
 
 /** The page that goes with a table: where and how it was measured, and what the machine itself can do. */

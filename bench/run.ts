@@ -1,29 +1,30 @@
 // `npm run bench`: measures the machine and then every row of the suite, each with a server of its own (or --endpoint)
 // and in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
 // the machine hits both. Prints a table, and with --out writes table, JSON and chart.
-import { execFile, spawn } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { cpus, totalmem } from 'node:os';
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
 import { Command } from 'commander';
-import { startServer } from '../tests/support/start-server.ts';
 import type { LoadMessage, LoadResult, LoadSpec, Target } from './load/spec.ts';
 import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
-import { type ReportRow, type Surroundings, toMarkdown, toPage, toSvg } from './report.ts';
+import {
+  addEndpointOptions,
+  type EndpointOptions,
+  type MeasuredServer,
+  openServer,
+  peakRssMiB,
+} from './measured-server.ts';
+import { type ReportRow, toMarkdown, toPage, toSvg } from './report.ts';
 import { SUITE, type SuiteRow } from './suite.ts';
+import { describeSurroundings } from './surroundings.ts';
 
 const MiB = 1024 * 1024;
 
-interface Options {
-  endpoint?: string;
-  accessKey?: string;
-  secretKey?: string;
+interface Options extends EndpointOptions {
   against?: string;
   againstAccessKey?: string;
   againstSecretKey?: string;
-  region: string;
   only?: string;
   seconds: string;
   warmup: string;
@@ -33,15 +34,11 @@ interface Options {
   machine: boolean;
 }
 
-const program = new Command('bench')
+const program = addEndpointOptions(new Command('bench'))
   .description('measures an S3 endpoint, by default a server of its own with a temporary data folder')
-  .option('--endpoint <url>', 'measure this endpoint (with --access-key and --secret-key)')
-  .option('--access-key <key>')
-  .option('--secret-key <key>')
   .option('--against <url>', 'measure this endpoint in turn, and print ratios')
   .option('--against-access-key <key>', 'default: as --access-key')
   .option('--against-secret-key <key>')
-  .option('--region <name>', 'region in signatures', 'us-east')
   .option('--only <text>', 'only rows whose name contains this, without regard to case; several by comma')
   .option('--seconds <n>', 'measured seconds of a row', '6')
   .option('--warmup <n>', 'seconds before them', '2')
@@ -63,7 +60,7 @@ async function main(options: Options): Promise<void> {
   const report: ReportRow[] = [];
   for (const row of rows) {
     // Each row has a server to itself: what one leaves behind (memory, compactions) is not the next one's.
-    const own = await openOwn(options);
+    const own = await openServer(options);
     try {
       report.push(await measureRow({ row, own, other, options, bounds }));
     } finally {
@@ -80,26 +77,6 @@ function isWanted(name: string, only: string | undefined): boolean {
   return only.split(',').some((text) => name.toLowerCase().includes(text.trim().toLowerCase()));
 }
 
-interface Own {
-  target: Target;
-  pid?: number;
-  stop(): Promise<void>;
-}
-
-async function openOwn({ endpoint, accessKey = '', secretKey = '', region }: Options): Promise<Own> {
-  if (endpoint !== undefined)
-    return { target: { endpoint, accessKey, secretKey, region }, stop: async () => {} };
-  const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
-  const target = {
-    endpoint: server.endpoint,
-    accessKey: server.accessKey,
-    secretKey: server.secretKey,
-    region,
-  };
-  const stop = async () => void (await server.stop());
-  return server.pid === undefined ? { target, stop } : { target, stop, pid: server.pid };
-}
-
 function openOther(options: Options): Target | undefined {
   if (options.against === undefined) return undefined;
   return {
@@ -112,7 +89,7 @@ function openOther(options: Options): Target | undefined {
 
 async function measureRow(input: {
   row: SuiteRow;
-  own: Own;
+  own: MeasuredServer;
   other: Target | undefined;
   options: Options;
   bounds: MachineBounds | undefined;
@@ -122,11 +99,11 @@ async function measureRow(input: {
   for (let round = 0; round < Number(options.rounds); round++) {
     const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
     entry.own.push(
-      await generate({ ...spec, target: own.target, ...(own.pid !== undefined && { serverPid: own.pid }) }),
+      await generate({ ...spec, target: own.target, ...(own.child && { serverPid: own.child.pid }) }),
     );
     if (other !== undefined) entry.other.push(await generate({ ...spec, target: other }));
   }
-  if (own.pid !== undefined) entry.rssMaxMiB = await peakRssMiB(own.pid);
+  if (own.child) entry.rssMaxMiB = await peakRssMiB(own.child.pid);
   const bound =
     bounds === undefined ? undefined : await boundOf({ row, options, bounds, target: own.target });
   if (bound !== undefined) entry.bound = bound;
@@ -199,28 +176,6 @@ function generate(spec: LoadSpec): Promise<LoadResult> {
   });
 }
 
-async function peakRssMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
-}
-
-async function describeSurroundings(): Promise<Surroundings> {
-  const processors = cpus();
-  const memoryGiB = Math.round(totalmem() / 1024 ** 3);
-  const git = promisify(execFile)('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname });
-  const commit = await git.then(
-    ({ stdout }) => stdout.trim(),
-    () => 'unknown',
-  );
-  return {
-    machine: `${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${memoryGiB} GiB`,
-    node: process.versions.node,
-    commit,
-    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
-    date: new Date().toISOString().slice(0, 10),
-  };
-}
-
 async function writeReport(input: {
   folder: string;
   table: string;
@@ -228,7 +183,7 @@ async function writeReport(input: {
   bounds: MachineBounds | undefined;
 }): Promise<void> {
   await mkdir(input.folder, { recursive: true });
-  const surroundings = await describeSurroundings();
+  const surroundings = await describeSurroundings('npm run bench --');
   await writeFile(join(input.folder, 'results.md'), toPage({ ...input, surroundings }));
   await writeFile(
     join(input.folder, 'results.json'),

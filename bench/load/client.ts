@@ -1,5 +1,6 @@
 // The leanest honest S3 client: one keep-alive connection per worker, SigV4 on every request, answers read to the end.
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { Client, type Dispatcher } from 'undici';
 import { createSigner, type Signer } from './sign.ts';
 import type { Target } from './spec.ts';
@@ -11,11 +12,14 @@ export interface LoadRequest {
   /** Sorted, already encoded: as it goes on the wire. */
   query?: string;
   headers?: Record<string, string>;
-  body?: Buffer;
+  /** A stream needs its content-length among the headers. */
+  body?: Buffer | Readable;
   /** Hex digest of the body when it is signed. */
   bodySha256?: string;
   /** Keep the answer's body (lists, uploads); else it is counted and dropped. */
   keepBody?: boolean;
+  /** Sees each piece of the answer's body, which is only lent. */
+  onPiece?(piece: Buffer): void;
 }
 
 export interface LoadResponse {
@@ -47,7 +51,7 @@ export class LoadClient {
       payload: request.body === undefined ? EMPTY_SHA256 : (request.bodySha256 ?? UNSIGNED),
     });
     return new Promise((resolve, reject) => {
-      const collector = new Collector({ keepBody: request.keepBody === true, resolve, reject });
+      const collector = new Collector({ request, resolve, reject });
       this.#client.dispatch(
         {
           method: request.method as Dispatcher.HttpMethod,
@@ -67,18 +71,30 @@ export class LoadClient {
   }
 }
 
+/** Sends, and throws with the answer's code unless it is a success. */
+export async function succeed(client: LoadClient, request: LoadRequest): Promise<LoadResponse> {
+  const response = await client.send(request);
+  if (response.status >= 300) {
+    const code = /<Code>([^<]*)/.exec(response.body?.toString() ?? '')?.[1] ?? '';
+    throw new Error(`${request.method} ${request.path}: ${response.status} ${code}`);
+  }
+  return response;
+}
+
+interface CollectorOptions {
+  request: LoadRequest;
+  resolve(response: LoadResponse): void;
+  reject(error: Error): void;
+}
+
 class Collector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: LoadResponse['headers'] = {};
   #bodyBytes = 0;
   readonly #chunks: Buffer[] = [];
-  readonly #options: { keepBody: boolean; resolve(response: LoadResponse): void; reject(error: Error): void };
+  readonly #options: CollectorOptions;
 
-  constructor(options: {
-    keepBody: boolean;
-    resolve(response: LoadResponse): void;
-    reject(error: Error): void;
-  }) {
+  constructor(options: CollectorOptions) {
     this.#options = options;
   }
 
@@ -90,9 +106,11 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { request } = this.#options;
     this.#bodyBytes += chunk.length;
+    request.onPiece?.(chunk);
     // A refusal is kept too, so that its code can be told.
-    if (this.#options.keepBody || this.#status >= 300) this.#chunks.push(Buffer.from(chunk));
+    if (request.keepBody || this.#status >= 300) this.#chunks.push(Buffer.from(chunk));
   }
 
   onResponseEnd(): void {

@@ -2,9 +2,9 @@
 // sends its next request when the answer to the last one is read, so latency and rate belong together.
 import { readFileSync } from 'node:fs';
 import { build } from 'hdr-histogram-js';
-import { LoadClient } from './client.ts';
+import { LoadClient, succeed } from './client.ts';
 import type { LatencyMs, LoadMessage, LoadResult, LoadSpec } from './spec.ts';
-import { NoneLeft, Payload, preparedPath, succeed, WORKLOAD_TABLE } from './workloads.ts';
+import { NoneLeft, Payload, preparedPath, WORKLOAD_TABLE } from './workloads.ts';
 
 const PROGRESS_MS = 1000;
 const PREPARE_WORKERS = 32;

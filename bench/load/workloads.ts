@@ -1,7 +1,8 @@
 // The workloads: what is written beforehand, and what one worker does again and again.
 import { createHash, randomBytes } from 'node:crypto';
-import type { LoadClient, LoadRequest, LoadResponse } from './client.ts';
+import { type LoadClient, type LoadRequest, succeed } from './client.ts';
 import type { LoadSpec, WorkloadName } from './spec.ts';
+import { beginUpload, completeUpload } from './upload.ts';
 
 /** What one operation moved, for the counts. */
 export interface Moved {
@@ -41,19 +42,11 @@ export class Payload {
   }
 }
 
-export function preparedPath(spec: LoadSpec, index: number): string {
-  return `/${spec.bucket}/prep/${String(index).padStart(8, '0')}`;
+export function preparedPath({ bucket }: { bucket: string }, index: number): string {
+  return `/${bucket}/${preparedKey(index)}`;
 }
 
-/** Sends, and throws with the answer's code unless it is a success. */
-export async function succeed(client: LoadClient, request: LoadRequest): Promise<LoadResponse> {
-  const response = await client.send(request);
-  if (response.status >= 300) {
-    const code = /<Code>([^<]*)/.exec(response.body?.toString() ?? '')?.[1] ?? '';
-    throw new Error(`${request.method} ${request.path}: ${response.status} ${code}`);
-  }
-  return response;
-}
+const preparedKey = (index: number) => `prep/${String(index).padStart(8, '0')}`;
 
 function anyPrepared(context: WorkerContext): string {
   return preparedPath(context.spec, Math.floor(Math.random() * context.spec.preparedCount));
@@ -80,17 +73,24 @@ async function head(context: WorkerContext): Promise<Moved> {
   return { bytes: 0, keys: 1 };
 }
 
-async function list(context: WorkerContext): Promise<Moved> {
-  const pages = Math.max(1, context.spec.preparedCount - 1000);
-  const after = `prep/${String(Math.floor(Math.random() * pages)).padStart(8, '0')}`;
-  const query = `list-type=2&max-keys=1000&prefix=prep%2F&start-after=${encodeURIComponent(after)}`;
-  const response = await succeed(context.client, {
+export const PAGE_KEYS = 1000;
+
+/** One page, from anywhere that leaves a whole one. */
+export async function listPage(
+  client: LoadClient,
+  prepared: { bucket: string; preparedCount: number },
+): Promise<Moved> {
+  const first = Math.floor(Math.random() * Math.max(1, prepared.preparedCount - PAGE_KEYS + 1));
+  const after = first === 0 ? 'prep/' : preparedKey(first - 1);
+  const query = `list-type=2&max-keys=${PAGE_KEYS}&prefix=prep%2F&start-after=${encodeURIComponent(after)}`;
+  const response = await succeed(client, {
     method: 'GET',
-    path: `/${context.spec.bucket}`,
+    path: `/${prepared.bucket}`,
     query,
     keepBody: true,
   });
   const count = Number(/<KeyCount>(\d+)/.exec(response.body?.toString('latin1') ?? '')?.[1] ?? 0);
+  if (count !== Math.min(PAGE_KEYS, prepared.preparedCount)) throw new Error(`a page of ${count} keys`);
   return { bytes: response.bodyBytes, keys: count };
 }
 
@@ -98,7 +98,7 @@ async function list(context: WorkerContext): Promise<Moved> {
 async function remove(context: WorkerContext): Promise<Moved> {
   await succeed(context.client, {
     method: 'DELETE',
-    path: `/${context.spec.bucket}/prep/${nextPrepared(context)}`,
+    path: nextPrepared(context),
   });
   return { bytes: 0, keys: 1 };
 }
@@ -106,7 +106,7 @@ async function remove(context: WorkerContext): Promise<Moved> {
 function nextPrepared({ spec, worker, step }: WorkerContext): string {
   const index = step * spec.concurrency + worker;
   if (index >= spec.preparedCount) throw new NoneLeft();
-  return String(index).padStart(8, '0');
+  return preparedPath(spec, index);
 }
 
 /** Ends a measurement early: everything that was prepared is used up. */
@@ -122,7 +122,7 @@ async function removeMany(context: WorkerContext): Promise<Moved> {
   if (first + DELETE_BATCH > spec.preparedCount) throw new NoneLeft();
   let objects = '';
   for (let index = first; index < first + DELETE_BATCH; index++) {
-    objects += `<Object><Key>prep/${String(index).padStart(8, '0')}</Key></Object>`;
+    objects += `<Object><Key>${preparedKey(index)}</Key></Object>`;
   }
   const body = Buffer.from(
     `<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>${objects}</Delete>`,
@@ -150,16 +150,14 @@ const PARTS = 4;
 async function multipart(context: WorkerContext): Promise<Moved> {
   const { client, payload, spec } = context;
   const path = ownPath(context);
-  const created = await succeed(client, { method: 'POST', path, query: 'uploads=', keepBody: true });
-  const uploadId = encodeURIComponent(/<UploadId>([^<]*)/.exec(created.body?.toString() ?? '')?.[1] ?? '');
-  let parts = '';
+  const uploadId = await beginUpload(client, path);
+  const etags: string[] = [];
   for (let number = 1; number <= PARTS; number++) {
     const query = `partNumber=${number}&uploadId=${uploadId}`;
     const { headers } = await succeed(client, { method: 'PUT', path, query, ...payload.asBody() });
-    parts += `<Part><PartNumber>${number}</PartNumber><ETag>${String(headers.etag)}</ETag></Part>`;
+    etags.push(String(headers.etag));
   }
-  const body = Buffer.from(`<CompleteMultipartUpload>${parts}</CompleteMultipartUpload>`);
-  await succeed(client, { method: 'POST', path, query: `uploadId=${uploadId}`, body });
+  await completeUpload(client, { path, uploadId, etags });
   return { bytes: PARTS * spec.sizeBytes, keys: 1 };
 }
 
@@ -177,7 +175,7 @@ export const WORKLOAD_TABLE: Record<WorkloadName, Workload> = {
   put: { needsObjects: false, run: put },
   get: { needsObjects: true, run: get },
   head: { needsObjects: true, run: head },
-  list: { needsObjects: true, run: list },
+  list: { needsObjects: true, run: ({ client, spec }) => listPage(client, spec) },
   delete: { needsObjects: true, run: remove },
   'delete-objects': { needsObjects: true, run: removeMany },
   copy: { needsObjects: true, run: copy },
