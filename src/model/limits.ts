@@ -102,6 +102,7 @@ export const LIMITS = {
   commitQueueBytesMax: 128 * MiB,
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
+  witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
 
   // Blobs and links: R25, R28, R30, R31, R32.
