@@ -20,7 +20,11 @@ import {
 /** What a message says besides who sends it to whom, in which epoch. */
 export type Say = (to: ReplicaRef, body: MessageBody) => void;
 type HeadField = 'shard' | 'incarnation' | 'epoch' | 'from' | 'to';
-export type MessageBody = ReplicaMessage extends infer M ? (M extends unknown ? Omit<M, HeadField> : never) : never;
+export type MessageBody = ReplicaMessage extends infer M
+  ? M extends unknown
+    ? Omit<M, HeadField>
+    : never
+  : never;
 
 export interface PrimaryTermParts {
   self: ReplicaId;
@@ -107,6 +111,7 @@ export class PrimaryTerm {
     if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
     this.#settle(progress);
     if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
+    this.#passBarriers();
     this.#count();
     this.#feed(progress, this.#now());
   }
@@ -117,6 +122,7 @@ export class PrimaryTerm {
     progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
     if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
     this.#probe(progress);
+    this.#passBarriers();
     this.#feed(progress, this.#now());
   }
 
@@ -217,7 +223,6 @@ export class PrimaryTerm {
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
     progress.wallGapMs = message.wallMs - this.#parts.clock.wallMs();
-    this.#passBarriers();
     return progress;
   }
 
@@ -290,14 +295,14 @@ export class PrimaryTerm {
 
   #send(progress: Progress, entries: Uint8Array[], nowMs: number): void {
     const { log, say } = this.#parts;
-    const prevSeq = progress.nextSeq - 1;
-    const epoch = log.epochAt(prevSeq);
-    if (epoch === undefined) return;
+    const seq = progress.nextSeq - 1;
+    const epoch = log.epochAt(seq);
     progress.sentAtMs = nowMs;
     this.#noteWall(nowMs);
     say(progress.ref, {
       kind: 'append',
-      prev: { seq: prevSeq, epoch },
+      // To one that is left behind: it says where it stands once it has a snapshot.
+      prev: epoch === undefined ? log.base : { seq, epoch },
       entries,
       commitSeq: this.#commitSeq,
       echoMs: nowMs,
@@ -336,6 +341,9 @@ export class PrimaryTerm {
     // In the order in which they came, so of growing times.
     while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= heardMs)
       must(this.#barriers.shift(), 'one').resolve(true);
-    assert(this.#barriers.every(({ sinceMs }) => sinceMs > heardMs), 'barriers are in order');
+    assert(
+      this.#barriers.every(({ sinceMs }) => sinceMs > heardMs),
+      'barriers are in order',
+    );
   }
 }

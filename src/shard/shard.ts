@@ -20,8 +20,8 @@ import type { BucketRows } from './bucket-rows.ts';
 import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
-import { LockTable, mergeLocks } from './lock-table.ts';
 import type { EntryLog } from './entry-log.ts';
+import { LockTable, mergeLocks } from './lock-table.ts';
 import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
 import {
   decodeOutcome,

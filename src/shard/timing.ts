@@ -20,3 +20,7 @@ export const WALL_AGREES_MS = 10_000;
 export const UNANSWERED_BYTES_MAX = 64 * 1024 * 1024;
 /** Entries of one message. */
 export const APPEND_BYTES_MAX = 1024 * 1024;
+
+/** R15: the end of the log that is kept in any case, and for a voter that lacks it. */
+export const LOG_KEPT_BYTES = 64 * 1024 * 1024;
+export const LOG_KEPT_FOR_OTHERS_BYTES = 1024 * 1024 * 1024;
