@@ -13,7 +13,8 @@ import type { WitnessPort } from '../ports/witness.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
 import { isVoter } from './quorum.ts';
-import type { Replica, ReplicaDeps, ReplicaEvent, ReplicaStatus } from './replica.ts';
+import type { Replica, ReplicaDeps, ReplicaStatus } from './replica.ts';
+import type { ReplicaEvent } from './replica-events.ts';
 import { setsOf } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
