@@ -83,8 +83,10 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
   function take(frame: ReplyFrame): void {
     wasHeard = true;
     telemetry.count('holdfast_rpc_received_frames_total', { kind: 'replies' });
-    if (frame.version !== RPC_VERSION || frame.ticket === null)
-      return link.cut('a frame that cannot be read');
+    if (frame.version !== RPC_VERSION || frame.ticket === null) {
+      link.cut('a frame that cannot be read');
+      return;
+    }
     ticket = frame.ticket;
     for (const waiting of unsent) {
       unsent.delete(waiting);

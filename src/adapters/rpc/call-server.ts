@@ -18,6 +18,8 @@ export interface CallServer {
   serve(stream: CallStream, caller: NodeId): void;
   /** Reads no more calls; resolves when those that were taken are answered and their replies have left. */
   drain(): Promise<void>;
+  /** Ends all streams. */
+  close(): void;
 }
 
 export function createCallServer(deps: {
@@ -62,7 +64,7 @@ export function createCallServer(deps: {
 
   function serve(stream: CallStream, caller: NodeId): void {
     if (isDraining) {
-      stream.emit('error', { code: status.UNAVAILABLE, details: 'this node ends' });
+      endStream(stream);
       return;
     }
     const sender = createFrameSender({
@@ -124,7 +126,15 @@ export function createCallServer(deps: {
         noteIdle();
       });
     },
+    close() {
+      isDraining = true;
+      for (const stream of streams.keys()) endStream(stream);
+    },
   };
+}
+
+function endStream(stream: CallStream): void {
+  stream.emit('error', { code: status.UNAVAILABLE, details: 'the node ends' });
 }
 
 function readCalls(frame: CallFrame): ShardCall[] {

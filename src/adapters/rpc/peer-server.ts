@@ -11,6 +11,8 @@ export interface PeerServer {
   listen(onMessage: (from: NodeId, message: ReplicaMessage) => void): void;
   /** Reads an admitted stream to its end. */
   serve(stream: ServerDuplexStream<MessageFrame, Silence>, from: NodeId): void;
+  /** Ends all streams. */
+  close(): void;
 }
 
 export function createPeerServer(deps: { log: Logger; telemetry: TelemetryPort }): PeerServer {
@@ -57,6 +59,13 @@ export function createPeerServer(deps: { log: Logger; telemetry: TelemetryPort }
         stream.end();
       });
       stream.on('cancelled', forget);
+    },
+    close() {
+      onMessage = undefined;
+      for (const stream of streams.values()) {
+        stream.emit('error', { code: status.UNAVAILABLE, details: 'the node ends' });
+      }
+      streams.clear();
     },
   };
 }

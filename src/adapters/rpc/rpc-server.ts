@@ -55,9 +55,20 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       const over = new AbortController();
       await Promise.race([calls.drain(), clock.sleep(LIMITS.rpcDrainMaxMs, over.signal)]);
       over.abort();
+      calls.close();
+      peers.close();
+      // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
+      server.drain(addressText(listen.host, port), CUT_AFTER_MS);
       server.forceShutdown();
     },
   };
+}
+
+/** Of a connection whose streams have been told to end. */
+const CUT_AFTER_MS = 100;
+
+function addressText(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function bind(
@@ -65,7 +76,7 @@ function bind(
   { host, port }: RpcServerDeps['listen'],
   credentials: RpcCredentials,
 ): Promise<number> {
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = addressText(host, port);
   return new Promise((resolve, reject) => {
     server.bindAsync(address, credentials.forServer(), (error, bound) => {
       if (error === null) resolve(bound);
