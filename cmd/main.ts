@@ -7,6 +7,7 @@ import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
+import { addClusterCommands } from './cluster-commands.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 
@@ -18,13 +19,15 @@ function buildProgram(): Command {
     .version(readVersion())
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
+  addClusterCommands(program, { print, nowMs: Date.now });
   addClientCommands(program, {
     // Read when a command asks, so that a bad secret file does not stop the others.
     get env() {
       return withSecretsRead(process.env);
     },
-    print: (line) => process.stdout.write(`${line}\n`),
+    print,
     nowMs: Date.now,
     sleep,
   });

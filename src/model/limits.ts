@@ -129,6 +129,39 @@ export const LIMITS = {
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
 
+  // Between processes.
+  /** Of one call, reply or replica message: a whole entry fits in, with what goes around it. */
+  rpcMessageBytesMax: 64 * MiB,
+  /** What one frame gathers; what is larger travels in one of its own. */
+  rpcFrameBytes: 256 * KiB,
+  /** Of messages that one node has not taken yet; what is sent beyond it is dropped. */
+  peerQueueBytesMax: 64 * MiB,
+  /** Of calls that one node has not taken yet; further ones are answered busy. */
+  callQueueBytesMax: 64 * MiB,
+  /** Of replies that one caller has not taken yet: from there on nothing more is read from it. */
+  repliesUnsentBytesMax: 16 * MiB,
+  /** Calls that a node has taken and not answered; further ones are answered busy. */
+  callsInFlightMax: 16_384,
+  callsInFlightBytesMax: 256 * MiB,
+  /** R48: older, and a call is refused unevaluated. */
+  ticketAgeMaxMs: 5 * SECOND,
+  ticketRefreshMs: 1 * SECOND,
+  rpcConnectMaxMs: 3 * SECOND,
+  /** Between two attempts to reach a node. */
+  rpcBackoffMinMs: 50,
+  rpcBackoffMaxMs: 1 * SECOND,
+  /** A connection on which nothing came is asked for a sign of life, and given up without one. */
+  rpcKeepaliveMs: 2 * SECOND,
+  rpcKeepaliveTimeoutMs: 3 * SECOND,
+  /** A connection without a stream: strangers, and members that have given up. */
+  rpcIdleMaxMs: 30 * SECOND,
+  rpcStreamsPerConnectionMax: 8,
+  /** How long replies that are under way are waited for when a node ends. */
+  rpcDrainMaxMs: 2 * SECOND,
+  challengeAgeMaxMs: 10 * SECOND,
+  clusterSecretBytesMin: 32,
+  credentialsReloadMs: 10 * SECOND,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 
@@ -171,6 +204,12 @@ assert(
 assert(
   LIMITS.partSegmentsMax >= LIMITS.partBytesMax / LIMITS.partBytesMin + 2,
   'the largest range of an object of the smallest parts is one part',
+);
+assert(LIMITS.entryBytesMax < LIMITS.rpcMessageBytesMax, 'an entry travels in one message');
+assert(LIMITS.ticketRefreshMs * 2 < LIMITS.ticketAgeMaxMs, 'the ticket of an idle connection is good (R48)');
+assert(
+  LIMITS.shardQueueMax < LIMITS.callsInFlightMax,
+  'a shard says busy for itself before its node does for all',
 );
 // What a Complete reads of its parts it writes again as a manifest, and a little more.
 assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');

@@ -28,8 +28,10 @@ export type ShardReply =
   | { kind: 'too-old' };
 
 /**
- * Contract (tests/contract/shard-calls.test.ts): `call` rejects when the outcome is not known (the connection broke, the
- * signal aborted); it never repeats a call. A new connection asks for a ticket before its first call.
+ * Contract (tests/contract/shard-calls.test.ts): `call` rejects with CallBroken (model/call-broken.ts) when there is no
+ * reply: the connection broke or could not be made, the signal aborted; the outcome is unknown unless it says that
+ * nothing was sent. It never repeats a call, and answers `busy` for one that it cannot send because the callee takes no
+ * more. A new connection asks for a ticket before its first call; replies, and pings while there are none, renew it.
  */
 export interface ShardCallPort {
   call(to: NodeId, call: Omit<ShardCall, 'ticket'>, signal: AbortSignal): Promise<ShardReply>;

@@ -43,7 +43,15 @@ export const ROOMS: readonly RoomRule[] = [
     room: 'src/adapters',
     mayImport: INNER,
     node: [ANY],
-    packages: ['@nxtedition/rocksdb', 'pino', 'piscina', 'prom-client', 'selfsigned'],
+    packages: [
+      '@grpc/grpc-js',
+      '@grpc/proto-loader',
+      '@nxtedition/rocksdb',
+      'pino',
+      'piscina',
+      'prom-client',
+      'selfsigned',
+    ],
   },
   {
     room: 'src/gateway',
