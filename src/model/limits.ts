@@ -122,6 +122,19 @@ export const LIMITS = {
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
 
+  // Coordination: what is asked of etcd, or of what stands for it.
+  /** One call, all its tries of reads together. */
+  coordinatorCallMaxMs: 1500,
+  /** Between tries of what goes on by itself: doubled from the first to the second. */
+  coordinatorRetryMinMs: 100,
+  coordinatorRetryMaxMs: 2 * SECOND,
+  /** A watch may fall silent without an error: all is read again after so long. */
+  coordinatorRereadMs: 30 * SECOND,
+  memberLeaseMs: 10 * SECOND,
+  jobLeaseMs: 15 * SECOND,
+  /** Below etcd's own bound of a request, 1.5 MiB. */
+  coordinatorValueBytesMax: 1 * MiB,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 
@@ -154,6 +167,11 @@ assert(
   LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&
     LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
   'shards say busy before the store does',
+);
+assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
 );
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
