@@ -57,7 +57,7 @@ async function keep(options: {
   let endsAtMs = options.askedAtMs + ttlMs * TRUSTED_SHARE;
   let waitMs = ttlMs / RENEWALS_PER_LEASE;
   for (;;) {
-    await clock.sleep(Math.min(waitMs, endsAtMs - clock.monotonicMs()), released);
+    await clock.sleep(Math.max(0, Math.min(waitMs, endsAtMs - clock.monotonicMs())), released);
     const sentAtMs = clock.monotonicMs();
     if (released.aborted || sentAtMs >= endsAtMs) return;
     const answer = await within(endsAtMs - sentAtMs, clock, store.keepLease(leaseId));

@@ -32,7 +32,8 @@ export function createMembers(surroundings: Surroundings): MembersPort {
           const lease = await holdLease({ store, clock, ttlMs: memberLeaseMs });
           retry.reset();
           await keepRow(surroundings, { row, lease, signal });
-          await lease.release();
+          // A lost lease is left to end by itself: its row must stay until the next one has taken it over.
+          if (signal.aborted) await lease.release();
         } catch (error) {
           log.debug({ nodeId: member.nodeId, err: error }, 'member-lease-not-granted');
           await clock.sleep(retry.nextMs(), signal);
