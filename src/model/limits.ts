@@ -161,6 +161,18 @@ export const LIMITS = {
   challengeAgeMaxMs: 10 * SECOND,
   clusterSecretBytesMin: 32,
   credentialsReloadMs: 10 * SECOND,
+  // Coordination: what is asked of etcd, or of what stands for it.
+  /** One call, all its tries of reads together. */
+  coordinatorCallMaxMs: 1500,
+  /** Between tries of what goes on by itself: doubled from the first to the second. */
+  coordinatorRetryMinMs: 100,
+  coordinatorRetryMaxMs: 2 * SECOND,
+  /** A watch may fall silent without an error: all is read again after so long. */
+  coordinatorRereadMs: 30 * SECOND,
+  memberLeaseMs: 10 * SECOND,
+  jobLeaseMs: 15 * SECOND,
+  /** Below etcd's own bound of a request, 1.5 MiB. */
+  coordinatorValueBytesMax: 1 * MiB,
 
   drainMaxMs: 30 * SECOND,
 } as const;
@@ -194,6 +206,11 @@ assert(
   LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&
     LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
   'shards say busy before the store does',
+);
+assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
 );
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
