@@ -28,6 +28,7 @@ const CORE = [
   'src/accounts',
   'src/delivery',
   'src/fsck',
+  'src/cluster',
 ];
 
 /** Who may import whom: the layers, from the bottom. */
@@ -42,7 +43,7 @@ export const ROOMS: readonly RoomRule[] = [
     room: 'src/adapters',
     mayImport: INNER,
     node: [ANY],
-    packages: ['@nxtedition/rocksdb', 'pino', 'piscina', 'prom-client', 'selfsigned'],
+    packages: ['@nxtedition/rocksdb', 'pino', 'piscina', 'prom-client', 'selfsigned', 'undici'],
   },
   {
     room: 'src/gateway',
