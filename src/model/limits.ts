@@ -138,6 +138,8 @@ export const LIMITS = {
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,
+  /** Of a whole disk. */
+  chunkRecountMaxMs: 10 * MINUTE,
   chunkConnectMaxMs: 2 * SECOND,
   chunkIdleMaxMs: 30 * SECOND,
   /** Of one client to one node; what is more waits. */
