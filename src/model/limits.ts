@@ -122,6 +122,44 @@ export const LIMITS = {
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
   strayAfterMs: 27 * HOUR,
 
+  // Chunks over machines: R34, R35, R37.
+  /** Of the placement map: fixed, for chunks are found by it. */
+  partitionCount: 4096,
+  copiesDefault: 3,
+  /** A chunk is stored once so many copies are synced, where there are so many disks. */
+  copiesSyncedMin: 2,
+  lastCopyPatienceMs: 50,
+  /** A copy that takes longer is written elsewhere too, while it goes on. */
+  copyLateMs: 1 * SECOND,
+  /** What is left of a write when it has been answered, of all writes together. */
+  lateCopiesBytesMax: 32 * MiB,
+  copyReadHedgeMs: 150,
+  /** Disks asked at once for a chunk that no owner has. */
+  copySearchDisksMax: 8,
+  copiesAttemptMaxMs: 15 * SECOND,
+  /** A disk that failed is left alone for so long, and then tried by one request. */
+  diskSuspectMs: 5 * SECOND,
+  /** Slow answers of a disk, one after the other, before it is left alone. */
+  diskSlowAnswersMax: 3,
+  placementWaitMaxMs: 5 * SECOND,
+
+  // Requests between machines for chunks.
+  chunkRequestMaxMs: 10 * SECOND,
+  /** Of a whole disk. */
+  chunkRecountMaxMs: 10 * MINUTE,
+  chunkConnectMaxMs: 2 * SECOND,
+  chunkIdleMaxMs: 30 * SECOND,
+  /** Of one client to one node; what is more waits. */
+  chunkConnectionsPerNode: 32,
+  chunkRequestsWaitingMax: 1024,
+  chunkServerConnectionsMax: 1024,
+  chunkReadsInFlightMax: 64,
+  chunkBatchIdsMax: 1000,
+  chunkBatchBytesMax: 256 * KiB,
+  peerHeaderBytesMax: 4 * KiB,
+  /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
+  peerProofAgeMaxMs: 60 * SECOND,
+
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
   diskReserveBytesMin: 1 * GiB,
@@ -211,6 +249,21 @@ assert(
   2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
     2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
   'a lease outlives a call that failed and the next one',
+  LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
+  'what is acknowledged is no more than what is written',
+);
+assert(
+  LIMITS.lastCopyPatienceMs < LIMITS.copyLateMs && LIMITS.copyLateMs < LIMITS.chunkRequestMaxMs,
+  'a late copy is written elsewhere before its request ends',
+);
+assert(
+  LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
+  'an attempt outlives the requests it began with',
+);
+assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
+assert(
+  LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
+  'one client keeps no other from a node',
 );
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');

@@ -53,6 +53,7 @@ export const ROOMS: readonly RoomRule[] = [
       'piscina',
       'prom-client',
       'selfsigned',
+      'undici',
     ],
   },
   {
