@@ -102,7 +102,14 @@ export const LIMITS = {
   commitQueueBytesMax: 128 * MiB,
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
+  witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
+  /** R48: how old what a gateway knows of a primary's clock may be. */
+  ticketAgeMaxMs: 5 * SECOND,
+  /** How long a call may wait in a metadata node before it is evaluated. */
+  metadataBudgetMs: 10 * SECOND,
+  /** How long a gateway asks on for a shard that does not answer, before it says 503. */
+  metadataPatienceMs: 30 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,

@@ -10,6 +10,7 @@ import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, seqOfLogKey } from './row-ke
 
 /** Encoded entries kept in memory, for followers and for applying: the newest. */
 const TAIL_BYTES_MAX = 8 * 1024 * 1024;
+const MARK_BYTES = 1024 * 1024;
 const SCAN_ROWS = 256;
 const SCAN_BYTES = 8 * 1024 * 1024;
 /** Rows cut or trimmed in one batch. */
@@ -31,6 +32,11 @@ export class LogStore {
   #epochs: { fromSeq: number; epoch: number }[];
   readonly #tail = new Map<number, Uint8Array>();
   #tailBytes = 0;
+  #writing: Promise<void> = Promise.resolve();
+  #lastTimeMs = 0;
+  /** Bytes of all entries so far, about every MARK_BYTES of them: tells how much may be trimmed. */
+  #totalBytes = 0;
+  #marks: { seq: number; totalBytes: number }[] = [];
 
   constructor(shard: number, kv: KvPort, base: LogPosition) {
     this.#shard = shard;
@@ -53,6 +59,32 @@ export class LogStore {
 
   get syncedSeq(): number {
     return this.#syncedSeq;
+  }
+
+  /** Of the entries that were ever in it since it was opened: no later one has an earlier time. */
+  get lastTimeMs(): number {
+    return this.#lastTimeMs;
+  }
+
+  /** Resolves when all that is in the log now is synced. */
+  synced(): Promise<void> {
+    return this.#writing;
+  }
+
+  /** The greatest entry that may go when `keptBytes` of the log are to stay. */
+  trimmableSeq(keptBytes: number): number {
+    return this.#marks.findLast(({ totalBytes }) => this.#totalBytes - totalBytes >= keptBytes)?.seq ?? 0;
+  }
+
+  /** A log without entries, behind `base`: of a replica that begins anew (R16). */
+  reset(base: LogPosition): void {
+    this.#base = base;
+    this.#last = base;
+    this.#syncedSeq = base.seq;
+    this.#epochs = [{ fromSeq: base.seq, epoch: base.epoch }];
+    this.#tail.clear();
+    this.#tailBytes = 0;
+    this.#marks = [];
   }
 
   /** The epoch of an entry; undefined when it is below the base or behind the end. */
@@ -88,7 +120,8 @@ export class LogStore {
     const { seq } = this.#last;
     // What is cut is not synced any more, and what stands in its place is not yet.
     this.#syncedSeq = Math.min(this.#syncedSeq, after.seq);
-    await this.#kv.commit(rows, { keep: true });
+    this.#writing = this.#kv.commit(rows, { keep: true });
+    await this.#writing;
     if (seq <= this.#last.seq) this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }
 
@@ -96,11 +129,16 @@ export class LogStore {
     for (let seq = after.seq + 1; seq <= this.#last.seq; seq++) this.#forget(seq);
     this.#last = after;
     while ((this.#epochs.at(-1)?.fromSeq ?? 0) > after.seq) this.#epochs.pop();
+    while ((this.#marks.at(-1)?.seq ?? 0) > after.seq) this.#marks.pop();
   }
 
   #take(bytes: Uint8Array): KvPut {
-    const { seq, epoch } = readEntryHead(bytes);
+    const { seq, epoch, timeMs } = readEntryHead(bytes);
     assert(seq === this.#last.seq + 1 && epoch >= this.#last.epoch, 'entries follow one another');
+    this.#lastTimeMs = Math.max(this.#lastTimeMs, timeMs);
+    this.#totalBytes += bytes.length;
+    if (this.#totalBytes - (this.#marks.at(-1)?.totalBytes ?? 0) >= MARK_BYTES)
+      this.#marks.push({ seq, totalBytes: this.#totalBytes });
     if (epoch !== this.#last.epoch) this.#epochs.push({ fromSeq: seq, epoch });
     this.#last = { seq, epoch };
     this.#tail.set(seq, bytes);
@@ -178,6 +216,7 @@ export class LogStore {
       ...this.#epochs.filter(({ fromSeq }) => fromSeq > base.seq),
     ];
     for (let seq = from; seq <= base.seq; seq++) this.#forget(seq);
+    this.#marks = this.#marks.filter(({ seq }) => seq > base.seq);
     // The rows are of no use before this is on the disk, and needed as long as it is not.
     await this.#kv.commit([this.baseRow(base)]);
     for (let seq = from; seq <= base.seq; seq += CUT_ROWS_MAX) {

@@ -61,6 +61,16 @@ export function keyOfRow(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(PREFIX_BYTES);
 }
 
+/** All rows of a shard, in a column of rows. */
+export function shardBounds(shard: number): { gte: Uint8Array; lt: Uint8Array } {
+  const bound = (number: number) => {
+    const bytes = Buffer.allocUnsafe(2);
+    bytes.writeUInt16BE(number);
+    return bytes;
+  };
+  return { gte: bound(shard), lt: bound(shard + 1) };
+}
+
 export function shardOfRow(bytes: Uint8Array): number {
   return ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0);
 }

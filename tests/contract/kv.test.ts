@@ -88,6 +88,26 @@ describe.each([
     expect(done).toEqual(['rows', 'empty']);
   });
 
+  test('a commit that is not synced is readable when it resolves, and applied in its turn', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1'), put('a', 'body', 'bodies')], { sync: false });
+    expect(await read(kv, 'rows', 'a')).toEqual(['1']);
+    expect(await read(kv, 'bodies', 'a')).toEqual(['body']);
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        await kv.commit([put('k', String(i))], { sync: i % 3 === 0 });
+        order.push(i);
+      }),
+    );
+    expect(order).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    expect(await read(kv, 'rows', 'k')).toEqual(['29']);
+    await kv.commit([], { sync: false });
+    await kv.commit([put('a', null)], { sync: false });
+    await kv.commit([]);
+    expect(await read(kv, 'rows', 'a')).toEqual([undefined]);
+  });
+
   test('ranges: bounds, order, limit, bytes', async () => {
     const kv = await open();
     await kv.commit(['b', 'a', 'd', 'c', 'é'].map((key) => put(key, key.toUpperCase())));
@@ -297,6 +317,33 @@ describe('rocksdb, on disk', () => {
     await commit;
     expect(value.length).toBe(0);
     expect(released.map((buffer) => buffer.byteLength)).toEqual([1024 * 1024]);
+  });
+
+  test('a group is synced when one of its commits is', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
+    folders.push(folder);
+    const groups: { commitCount: number; isSynced: boolean }[] = [];
+    const kv = await openRocksdbKv({
+      folder,
+      columns: { rows: { reads: 'sync', content: 'rows' } },
+      onGroup: ({ commitCount, isSynced }) => groups.push({ commitCount, isSynced }),
+    });
+    stores.push(kv);
+    await Promise.all([
+      kv.commit([put('a', '1')], { sync: false }),
+      kv.commit([put('b', '1')], { sync: false }),
+    ]);
+    await Promise.all([
+      kv.commit([put('c', '1')], { sync: false }),
+      kv.commit([put('d', '1')]),
+      kv.commit([put('e', '1')], { sync: false }),
+    ]);
+    await kv.commit([]);
+    expect(groups).toEqual([
+      { commitCount: 2, isSynced: false },
+      { commitCount: 3, isSynced: true },
+      { commitCount: 1, isSynced: true },
+    ]);
   });
 
   test('closing waits for reads under way and for open cursors', async () => {

@@ -28,6 +28,7 @@ const CORE = [
   'src/accounts',
   'src/delivery',
   'src/fsck',
+  'src/cluster',
 ];
 
 /** Who may import whom: the layers, from the bottom. */
