@@ -18,10 +18,14 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   // The first step of a new bucket decides for the others.
   'reserve-name': () => ROWS_BYTES,
   'activate-name': GOES_ON,
+  // As many rows when it is over; beginning takes some more.
+  'begin-rename': () => ROWS_BYTES,
+  'end-rename': GOES_ON,
   'forget-name': GOES_ON,
 
   'create-bucket': GOES_ON,
   'delete-bucket': GOES_ON,
+  'rename-bucket': GOES_ON,
   'set-versioning': GOES_ON,
   'commit-version': ({ data }) => dataBytes(data),
   'recommit-version': () => ROWS_BYTES,

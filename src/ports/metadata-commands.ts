@@ -160,6 +160,34 @@ export interface CommandTable {
     command: { name: BucketName; bucketId: BucketId };
     outcome: { kind: 'active' } | { kind: 'gone' };
   };
+  /**
+   * R43 first step: `from` leaves, `to` enters, and the outbox brings it to its end whatever becomes of the gateway.
+   * `nameEpoch`: of the bucket's row, by which the renaming was authorised. Of a rename that is under way it answers as
+   * of one that has begun now.
+   */
+  'begin-rename': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome:
+      | { kind: 'begun'; homeShard: number; nameEpoch: number; itemId: OutboxId }
+      /** `from` is not, or no longer, this bucket's. */
+      | { kind: 'no-such-name' }
+      /** `to` has this owner already, or another. */
+      | { kind: 'owned-already'; record: NameRecord }
+      | { kind: 'taken' }
+      /** Another creation or rename has one of the names. */
+      | { kind: 'in-progress' };
+  };
+  /** R43 last step: does what the home has decided; `gone` when somebody else has done so, or the bucket is forgotten. */
+  'end-rename': {
+    command: {
+      bucketId: BucketId;
+      from: BucketName;
+      to: BucketName;
+      itemId: OutboxId;
+      verdict: 'renamed' | 'refused';
+    };
+    outcome: { kind: 'renamed' } | { kind: 'undone' } | { kind: 'gone' };
+  };
   /** R42 last step: removes all name and list rows of this bucket id. Idempotent. */
   'forget-name': {
     command: { name: BucketName; bucketId: BucketId; owner: AccountId };
@@ -175,6 +203,11 @@ export interface CommandTable {
   'delete-bucket': {
     command: { bucketId: BucketId };
     outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
+  };
+  /** R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. */
+  'rename-bucket': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused' };
   };
   'set-versioning': {
     /** What is absent stays as it is. */

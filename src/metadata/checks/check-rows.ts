@@ -13,7 +13,6 @@ import {
   checkForeign,
   checkLink,
   checkManifestPage,
-  checkOutbox,
   checkPendingClaim,
 } from './check-blobs.ts';
 import {
@@ -25,6 +24,7 @@ import {
   checkBucket,
   checkDeletedBucket,
   checkName,
+  checkOutbox,
 } from './check-names.ts';
 import {
   checkCompletedTime,
