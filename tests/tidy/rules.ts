@@ -102,7 +102,11 @@ export const DEFAULT_EXPORTS = ['vitest.config.ts'];
 /** Where programs begin; everything else must be reachable from one of these or from a test. */
 export const ENTRIES = ['cmd/holdfast.mjs', 'vitest.config.ts'];
 /** Files of src that only tests use. Remove an entry when the product uses the file. */
-export const TEST_ONLY: readonly string[] = ['src/adapters/memory-kv.ts'];
+export const TEST_ONLY: readonly string[] = [
+  'src/adapters/memory-kv.ts',
+  'src/adapters/memory-witness.ts',
+  'src/adapters/witness-file.ts',
+];
 
 /** Words that say nothing. */
 export const EMPTY_NAMES = [
