@@ -138,6 +138,8 @@ export const TEST_ONLY: readonly string[] = [
   'src/ports/placement-map.ts',
   'src/ports/replication.ts',
   'src/ports/shard-registry.ts',
+  'src/adapters/memory-witness.ts',
+  'src/adapters/witness-file.ts',
 ];
 
 /** Words that say nothing. */
