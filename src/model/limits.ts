@@ -104,8 +104,6 @@ export const LIMITS = {
   requestIdKeptMs: 15 * MINUTE,
   witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
-  /** R48: how old what a gateway knows of a primary's clock may be. */
-  ticketAgeMaxMs: 5 * SECOND,
   /** How long a call may wait in a metadata node before it is evaluated. */
   metadataBudgetMs: 10 * SECOND,
   /** How long a gateway asks on for a shard that does not answer, before it says 503. */
@@ -249,6 +247,8 @@ assert(
   2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
     2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
   'a lease outlives a call that failed and the next one',
+);
+assert(
   LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
   'what is acknowledged is no more than what is written',
 );
