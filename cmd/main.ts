@@ -7,7 +7,7 @@ import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
 import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
-import { addClusterCommands } from './cluster-commands.ts';
+import { addClusterCommands } from './cluster/commands.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 

@@ -16,7 +16,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
     .requiredOption('--host <host...>', 'names and addresses under which other nodes reach it')
     .showHelpAfterError()
     .action(async (options: { out: string; name: string; host: string[] }) => {
-      const { makeCertificates } = await import('./cluster-certs.ts');
+      const { makeCertificates } = await import('./certs.ts');
       await makeCertificates(context, options);
     });
 }
