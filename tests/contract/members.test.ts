@@ -2,16 +2,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
+import { memberOf } from '../support/coordination-records.ts';
 import { COORDINATORS, type Coordinators, collect, SHORT_LEASE_MS } from '../support/coordinators.ts';
-
-const memberOf = (nodeId: string): Member => ({
-  nodeId,
-  role: 'storage',
-  address: `127.0.0.1:${7000 + nodeId.length}`,
-  zone: 'z1',
-  version: '1.0.0',
-  disks: [{ diskId: `disk-of-${nodeId}`, capacityBytes: 1e12 }],
-});
 
 const idsOf = (members: readonly Member[]) => members.map(({ nodeId }) => nodeId).join(' ');
 

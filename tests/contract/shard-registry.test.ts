@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
+import { shardRecordOf } from '../support/coordination-records.ts';
 import { COORDINATORS, type Coordinators, collect } from '../support/coordinators.ts';
-import { shardRecordOf } from '../support/shard-records.ts';
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
   let coordinators: Coordinators;

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/adapters/system-clock.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
+import { memberOf, shardRecordOf } from '../support/coordination-records.ts';
 import {
   collect,
   connectToEtcd,
@@ -15,7 +16,6 @@ import {
   SHORT_LEASE_MS,
 } from '../support/coordinators.ts';
 import { startTestEtcd, type TestEtcd } from '../support/etcd.ts';
-import { shardRecordOf } from '../support/shard-records.ts';
 
 /** The machine may be busy: what is bounded must end within this beyond its bound. */
 const SLACK_MS = 1000;
@@ -47,15 +47,6 @@ function watchShards({ registry }: EtcdCoordinator) {
   registry.watch((shard, registered) => told.tell({ shard, ...registered }), over.signal);
   return told;
 }
-
-const memberOf = (nodeId: string): Member => ({
-  nodeId,
-  role: 'gateway',
-  address: '127.0.0.1:9000',
-  zone: 'z1',
-  version: '1',
-  disks: [],
-});
 
 async function timed<T>(promise: Promise<T>): Promise<{ outcome: PromiseSettledResult<T>; ms: number }> {
   const beganMs = performance.now();

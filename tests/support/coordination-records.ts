@@ -1,4 +1,5 @@
-// Shard records for tests.
+// What is kept in the coordinator, for tests.
+import type { Member } from '../../src/ports/members.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 
 const replica = (name: string) => ({ replicaId: `replica-${name}`, nodeId: `node-${name}` });
@@ -14,5 +15,17 @@ export function shardRecordOf(epoch: number, fields: Partial<ShardRecord> = {}):
     learners: [],
     nonce: `nonce-${epoch}`,
     ...fields,
+  };
+}
+
+/** A storage node with one disk. */
+export function memberOf(nodeId: string): Member {
+  return {
+    nodeId,
+    role: 'storage',
+    address: '127.0.0.1:7001',
+    zone: 'z1',
+    version: '1.0.0',
+    disks: [{ diskId: `disk-of-${nodeId}`, capacityBytes: 1e12 }],
   };
 }
