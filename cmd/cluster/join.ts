@@ -8,6 +8,7 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member, MemberRole } from '../../src/ports/members.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { readVersion } from '../version.ts';
 
@@ -71,7 +72,10 @@ export async function joinCluster(
 }
 
 /** A client of the coordinator alone: for commands. */
-export function connect({ config, clock, log }: Pick<Surroundings, 'config' | 'clock' | 'log'>, holder: string): EtcdCoordinator {
+export function connect(
+  { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
+  holder: string,
+): EtcdCoordinator {
   if (config.join.length === 0) {
     throw new Refusal('--join must name the etcd servers of the cluster, as http://127.0.0.1:2379');
   }

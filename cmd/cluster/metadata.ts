@@ -1,6 +1,7 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
 import { join } from 'node:path';
+import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
 import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
@@ -10,17 +11,21 @@ import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
+import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { METADATA_COLUMNS } from '../open-databases.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { startShardWork } from './shard-work.ts';
 import { type JoinedCluster, joinCluster } from './join.ts';
 import { databaseId, openNodeFolder } from './node-folder.ts';
+import { openChunks } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
+import { startShardWork } from './shard-work.ts';
 
 const COLUMNS = {
   ...METADATA_COLUMNS,
@@ -36,7 +41,10 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const replicaId = await databaseId(kv, random);
   const node = await openNode(surroundings, { joined, folder, kv, nodeId, replicaId, onFatal: failure.resolve });
   const { peerServer, metadataNode } = node;
-  const calls = createCallServer({ handler: metadataNode, log: surroundings.log, telemetry: surroundings.telemetry });
+  const { clock, log, telemetry } = surroundings;
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const handler = refuseGrowingCalls(metadataNode, reserve);
+  const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...surroundings,
     self: joined.streams.self,
@@ -121,15 +129,18 @@ async function startWork(
     calls: callOwnNode({ nodeId, handler: metadataNode, others }),
   });
   joined.coordinator.registry.watch((shard, registered) => metadata.onRegistered(shard, registered), joined.stopping);
-  const ledShards = () =>
-    metadataNode.status().flatMap(({ shard, role }) => (role === 'primary' ? [shard] : []));
-  startShardWork(surroundings, { metadata, ledShards, metadataNode, joined });
+  const { chunks } = await openChunks(surroundings, joined);
+  startShardWork(surroundings, { metadata, chunks, node: metadataNode });
   const placer = createShardPlacer({
-    ...{ shardCount, clock, random, log },
+    ...{ shardCount, clock, log },
     replicaCount: joined.identity.replicaCount,
     registry: joined.coordinator.registry,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
   });
   void placer.run(joined.stopping);
+  const { chunkCopies } = joined.identity;
+  const { placementMap, jobLocks } = joined.coordinator;
+  const members = () => joined.members();
+  void runDiskPlacer({ chunkCopies, placementMap, jobLocks, clock, log, members }, joined.stopping);
 }

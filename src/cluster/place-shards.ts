@@ -2,7 +2,7 @@
 // new cluster, and wishes into those that are there. It moves nothing itself; primaries do. A second one that still
 // thinks it has the lock does no harm: records change by compare-and-swap, and both wish the same.
 import { isDeepStrictEqual } from 'node:util';
-import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { Member } from '../ports/members.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort, WantedShard } from '../ports/shard-registry.ts';
@@ -19,7 +19,6 @@ export interface ShardPlacerDeps {
   registry: ShardRegistryPort;
   jobLocks: JobLocksPort;
   clock: ClockPort;
-  random: RandomPort;
   log: Logger;
   members(): readonly Member[];
 }

@@ -53,6 +53,7 @@ export class Leadership {
   readonly #parts: LeadershipParts;
   readonly #term: PrimaryTerm;
   readonly #entries: ReplicatedLog;
+  readonly #time: ReplicatedTime;
   readonly #overlay: Overlay;
   readonly #bucketRows: BucketRows;
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
@@ -78,12 +79,17 @@ export class Leadership {
     });
     const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
     const isWallBelieved = () => this.#term.isWallBelieved();
-    const time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
+    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
     this.#entries = new ReplicatedLog({
-      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time },
+      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
       overlay: this.#overlay,
       term: this.#term,
     });
+  }
+
+  /** R19: false is an alarm. */
+  get isTimeBelieved(): boolean {
+    return this.#time.isBelieved;
   }
 
   get epoch(): number {
@@ -92,6 +98,11 @@ export class Leadership {
 
   get isOpen(): boolean {
     return this.#shard !== undefined && !this.#isOver;
+  }
+
+  /** Undefined while it does not serve. */
+  get shard(): Shard | undefined {
+    return this.#isOver || this.#isClosing ? undefined : this.#shard;
   }
 
   get others(): readonly ReplicaRef[] {

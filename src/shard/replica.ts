@@ -5,6 +5,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
+import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -20,6 +21,7 @@ import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
 import { isVoter } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { Shard } from './shard.ts';
 import { setsOf, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
 import {
   CANDIDATE_JITTER_MS,
@@ -58,20 +60,6 @@ type Role =
   | { kind: 'primary'; leadership: Leadership };
 
 const FOLLOWER: Role = { kind: 'follower' };
-
-export interface ReplicaStatus {
-  shard: number;
-  role: 'follower' | 'candidate' | 'opening' | 'primary';
-  state: ReplicaRecord['state'];
-  incarnation: number;
-  epoch: number;
-  lastSeq: number;
-  appliedSeq: number;
-  appliedTimeMs: number;
-  primary: ReplicaRef | undefined;
-  /** Of an open primary: entries that each other replica lacks; undefined: not heard. */
-  lags: { replicaId: ReplicaId; lag: number | undefined }[];
-}
 
 export class Replica {
   readonly #deps: ReplicaDeps;
@@ -130,6 +118,7 @@ export class Replica {
       appliedTimeMs: timeMs,
       primary: this.#primary,
       lags: role.kind === 'primary' ? role.leadership.lags() : [],
+      isTimeBelieved: role.kind !== 'primary' || role.leadership.isTimeBelieved,
     };
   }
 
@@ -142,6 +131,11 @@ export class Replica {
 
   query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {
     return this.#role.kind === 'primary' ? this.#role.leadership.query(envelope, name, query) : undefined;
+  }
+
+  /** Undefined while it does not serve here. */
+  get shard(): Shard | undefined {
+    return this.#role.kind === 'primary' ? this.#role.leadership.shard : undefined;
   }
 
   // ---- time ----
