@@ -128,7 +128,7 @@ export const LIMITS = {
   copiesSyncedMin: 2,
   lastCopyPatienceMs: 50,
   /** A copy that takes longer is written elsewhere too, while it goes on. */
-  copyLateMs: 1 * SECOND,
+  copyLateMs: 2 * SECOND,
   /** What is left of a write when it has been answered, of all writes together. */
   lateCopiesBytesMax: 32 * MiB,
   copyReadHedgeMs: 150,

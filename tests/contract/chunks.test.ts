@@ -9,13 +9,25 @@ import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.t
 import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
+import { createKnownPlacement } from '../../src/cluster/known-placement.ts';
+import { makePlacement } from '../../src/cluster/placement.ts';
+import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { type BlobId, makeBlobId } from '../../src/model/names.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
-import { asChunkPort, connectTo, memoryNode, serveNode, TEST_SECRET } from '../support/chunk-nodes.ts';
+import {
+  asChunkPort,
+  connectTo,
+  memoryNode,
+  ownDirectory,
+  servedDirectory,
+  serveNode,
+  TEST_SECRET,
+} from '../support/chunk-nodes.ts';
 import { createPeerAuthority } from '../support/peer-certificates.ts';
 
 const closers: (() => Promise<void>)[] = [];
@@ -83,6 +95,33 @@ async function overHttp(openKv: () => Promise<KvPort>, credentials: PeerCredenti
   };
 }
 
+/** Waits for the last copy of each chunk, so that tests may count them. */
+const patientClock = {
+  ...systemClock,
+  sleep: (ms: number, signal?: AbortSignal) =>
+    systemClock.sleep(ms === LIMITS.lastCopyPatienceMs ? 10_000 : ms, signal),
+};
+
+/** Three disks of three zones, in this process or behind HTTP. */
+async function replicated(openKv: () => Promise<KvPort>, way: 'own' | 'http'): Promise<World> {
+  const kvs = await Promise.all([openKv(), openKv(), openKv()]);
+  return {
+    kvs,
+    async open() {
+      const stores = await Promise.all(kvs.map(openStore));
+      const nodes = stores.map((store, at) => memoryNode([[`${at}`.repeat(32), store]]));
+      const reached = way === 'own' ? ownDirectory(nodes) : await servedDirectory(nodes, log);
+      closers.push(() => reached.close());
+      const map = makePlacement({ disks: reached.disks, copies: 3 });
+      const placement = createKnownPlacement(map);
+      const { directory } = reached;
+      const chunks = createReplicatedChunks({ placement, directory, clock: patientClock, log });
+      closers.push(() => chunks.close());
+      return chunks;
+    },
+  };
+}
+
 const openMemory = async () => createMemoryKv(CHUNK_COLUMNS);
 const authority = await createPeerAuthority();
 
@@ -91,6 +130,8 @@ describe.each<[string, () => Promise<World>]>([
   ['over rocksdb', () => ownStore(openRocksdb)],
   ['over HTTP with the secret', () => overHttp(openMemory, TEST_SECRET)],
   ['over HTTP with certificates, to rocksdb', async () => overHttp(openRocksdb, await authority.issue())],
+  ['over three disks in memory', () => replicated(openMemory, 'own')],
+  ['over three disks of rocksdb behind HTTP', () => replicated(openRocksdb, 'http')],
 ])('%s', (_name, openWorld) => {
   test('counts all chunks beside the totals that it keeps', async () => {
     const { kvs, open } = await openWorld();

@@ -4,10 +4,12 @@ import { type ChunkClient, createChunkClient } from '../../src/adapters/chunk-ht
 import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
+import { ownDisk } from '../../src/cluster/own-disk.ts';
+import { must } from '../../src/lib/assert.ts';
 import type { RunningChunkServer, ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
-import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
-import type { DiskId } from '../../src/ports/placement.ts';
+import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
+import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 
 export const TEST_CLUSTER = 'c'.repeat(32);
@@ -63,4 +65,44 @@ export function asChunkPort(disk: DiskChunks, mapVersion = 1): ChunkPort {
     usage: () => disk.usage(),
     recount: () => disk.recount(),
   };
+}
+
+/** How the disks of several nodes are reached. */
+export interface ReachedNodes {
+  directory: DiskDirectory;
+  /** Each node in a zone of its own, all disks alike. */
+  disks: PlacedDisk[];
+  close(): Promise<void>;
+}
+
+export function ownDirectory(nodes: readonly MemoryNode[]): ReachedNodes {
+  const reached = new Map<DiskId, DiskChunks>();
+  for (const node of nodes) {
+    for (const [id, chunks] of node.disks) reached.set(id, ownDisk(chunks, node));
+  }
+  return {
+    directory: { chunksOf: ({ id }) => must(reached.get(id), 'a disk of a node') },
+    disks: nodes.flatMap((node, at) => placeNode(node, at, 'own')),
+    close: async () => {},
+  };
+}
+
+export async function servedDirectory(nodes: readonly MemoryNode[], log = QUIET): Promise<ReachedNodes> {
+  const servers = await Promise.all(nodes.map((node) => serveNode(node, { log })));
+  const client = connectTo();
+  return {
+    directory: client,
+    disks: nodes.flatMap((node, at) => placeNode(node, at, must(servers[at], 'a server').address)),
+    async close() {
+      await client.close();
+      await Promise.all(servers.map((server) => server.stop()));
+    },
+  };
+}
+
+function placeNode(node: MemoryNode, at: number, address: string): PlacedDisk[] {
+  return [...node.disks.keys()].map((id) => ({
+    ...{ id, address, nodeId: `node-${at}`, zone: `zone-${at}` },
+    capacityBytes: 1e12,
+  }));
 }

@@ -39,6 +39,8 @@ export interface ExchangeParts {
   log: Logger;
   onStranger(fields: object): void;
   takeMemory(sizeBytes: number): ArrayBuffer;
+  /** Connections end with their answers. */
+  isStopping(): boolean;
   /** Bytes of bodies on their way to a disk. */
   received: ByteGate;
   /** Chunks on their way from a disk. */
@@ -231,6 +233,7 @@ export class ChunkExchange {
       map: String(disks.mapVersion()),
     };
     response.statusCode = status;
+    if (this.#parts.isStopping()) response.shouldKeepAlive = false;
     response.setHeader(HEADER.map, facts.map);
     if (status !== 204) response.setHeader('content-length', sizeBytes);
     if (facts.checksum !== '') response.setHeader(HEADER.checksum, facts.checksum);

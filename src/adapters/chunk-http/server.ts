@@ -36,10 +36,12 @@ export function createChunkServer(options: ChunkServerOptions): ChunkServerPort 
 async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<RunningChunkServer> {
   const { credentials, clock, log, listen: where } = options;
   const exchanges = new Set<Promise<void>>();
+  let isStopping = false;
   const onStranger = limitStrangers(clock, log);
   const parts: ExchangeParts = {
     ...{ disks, clock, log, onStranger },
     clusterId: options.clusterId,
+    isStopping: () => isStopping,
     prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
     takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
     received: createByteGate(LIMITS.chunkPutsBytesMax),
@@ -60,6 +62,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   return {
     address: `${where.host}:${port}`,
     async stop() {
+      isStopping = true;
       const closed = once(server, 'close');
       server.close();
       server.closeIdleConnections();
