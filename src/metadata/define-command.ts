@@ -86,4 +86,6 @@ export const LOCK = {
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',
+  /** Numbers the changes of identities, one after another. */
+  identities: 'identities',
 } as const;

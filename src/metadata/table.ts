@@ -39,6 +39,7 @@ import { settleClaims } from './commands/settle-claims.ts';
 import { tick } from './commands/tick.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
+import { findIdentityChanges } from './queries/find-identity-changes.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
@@ -102,6 +103,7 @@ const commands: Commands = {
 const queries: Queries = {
   'get-access-key': getAccessKey,
   'get-account': getAccount,
+  'identity-changes': findIdentityChanges,
   'find-account': findAccount,
   'list-accounts': listAccounts,
   'find-name': findName,

@@ -157,6 +157,20 @@ export const LIMITS = {
   peerHeaderBytesMax: 4 * KiB,
   /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
   peerProofAgeMaxMs: 60 * SECOND,
+  // Revocation (R46).
+  /** How often a gateway asks for changes of identities. */
+  identityAskMs: 1 * SECOND,
+  /** How long cached identities serve after the sending of the last question that was answered. */
+  identityServeMs: 9 * SECOND,
+  /** For how long a gateway that has asked is believed to serve from its cache. */
+  gatewayHeardMs: 10 * SECOND,
+  revocationWaitMaxMs: 5 * SECOND,
+  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
+  revocationLagMaxMs: 5 * SECOND,
+  /** Who asks with something older is told to begin anew. */
+  identityChangesKept: 1000,
+  /** Gateways that a primary knows by name. */
+  gatewaysHeardMax: 4096,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
@@ -265,6 +279,12 @@ assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
   'one client keeps no other from a node',
 );
+  // Monotonic clocks drift by less than 5 % each (protocol 1.1).
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(

@@ -123,6 +123,12 @@ export type CompleteRefusal =
   | { kind: 'bad-checksum'; algorithm: ChecksumAlgorithm }
   | { kind: 'checksum-missing'; partNumber: number };
 
+/** Of an outcome that takes rights away. */
+export interface Revocation {
+  /** R46: the number of its change of identities; answered once gateways have heard of it. Absent: nothing was revoked. */
+  revokedSeq?: number;
+}
+
 export interface CommandTable {
   // -- system shard --
   'create-account': {
@@ -136,12 +142,12 @@ export interface CommandTable {
   };
   'set-account': {
     command: { accountId: AccountId; changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax'>> };
-    outcome: { kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' };
+    outcome: ({ kind: 'changed'; account: AccountRecord } & Revocation) | { kind: 'no-such-account' };
   };
   'delete-account': {
     command: { accountId: AccountId };
     outcome:
-      | { kind: 'deleted' }
+      | ({ kind: 'deleted' } & Revocation)
       | { kind: 'no-such-account' }
       | { kind: 'owns-buckets' }
       | { kind: 'is-root' };

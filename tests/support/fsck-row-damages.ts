@@ -8,6 +8,7 @@ import {
   accountRow,
   bucketRow,
   currentRow,
+  identityChangeRow,
   markerRow,
   nameRow,
   outboxRow,
@@ -18,7 +19,12 @@ import {
   versionRow,
 } from '../../src/metadata/keyspace.ts';
 import type { BucketName, ObjectKey, OutboxId } from '../../src/model/names.ts';
-import { type NameRecord, nameCodec, outboxCodec } from '../../src/model/records/rows.ts';
+import {
+  identityChangeCodec,
+  type NameRecord,
+  nameCodec,
+  outboxCodec,
+} from '../../src/model/records/rows.ts';
 import { encodeVersion } from '../../src/model/records/version-record.ts';
 import type { VersionRecord } from '../../src/model/version.ts';
 import { ENGINE_TABLES } from '../../src/shard/row-keys.ts';
@@ -228,6 +234,17 @@ export const ROW_DAMAGES: readonly Damage[] = [
     async (world) => {
       await world.plant(accountEmailRow('e'), null);
       return [['index-missing', { shard: 0, note: 'email' }]];
+    },
+  ],
+  [
+    'a change of identities gone from between two others',
+    { 'index-missing': 1 },
+    async (world) => {
+      for (const seq of [1, 2, 4]) {
+        const change = identityChangeCodec.encode({ accountId: OWNER, mark: `${seq}` });
+        await world.plant(identityChangeRow(seq), change);
+      }
+      return [['index-missing', { shard: 0, account: OWNER, table: 'identityChanges' }]];
     },
   ],
   [

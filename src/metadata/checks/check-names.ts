@@ -7,16 +7,19 @@ import {
   accessKeyCodec,
   accountCodec,
   bucketCodec,
+  identityChangeCodec,
   type NameRecord,
   nameCodec,
   outboxCodec,
 } from '../../model/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts.ts';
+import { readU48 } from '../key-parts.ts';
 import {
   accessKeyRow,
   accountAccessKeyRow,
   accountBucketRow,
   accountRow,
+  identityChangeRange,
   nameRow,
   outboxRow,
 } from '../keyspace.ts';
@@ -130,6 +133,15 @@ export const checkAccountAccessKey: RowCheck = async (row, scan) => {
   const accessKey = fromUtf8(row.key.subarray(ACCOUNT_BYTES));
   const place = { account, note: accessKey, table: 'accountAccessKeys' };
   await scan.expectRow(accessKeyRow(accessKey), 'index-stray', place);
+};
+
+/** A gap would hide a change from gateways that ask from before it. */
+export const checkIdentityChange: RowCheck = async (row, scan) => {
+  const { accountId } = identityChangeCodec.decode(row.value);
+  const seq = readU48(row.key);
+  const [next] = await scan.view.range({ ...identityChangeRange(seq + 1), limit: 1 });
+  if (next === undefined || readU48(next.key) === seq + 1) return;
+  scan.found('index-missing', { account: accountId, table: 'identityChanges', note: toHex(row.key) });
 };
 
 async function readName(scan: CheckScan, name: BucketName): Promise<NameRecord | undefined> {

@@ -23,6 +23,7 @@ import {
   checkAccountIndex,
   checkBucket,
   checkDeletedBucket,
+  checkIdentityChange,
   checkName,
   checkOutbox,
 } from './check-names.ts';
@@ -71,6 +72,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   accessKeys: checkAccessKey,
   accountAccessKeys: checkAccountAccessKey,
   accountBuckets: checkAccountBucket,
+  identityChanges: checkIdentityChange,
 };
 
 export const checkRows: QuerySpec<Query, Result> = {

@@ -43,6 +43,17 @@ export interface AccessKeyRecord {
 }
 export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
 
+/** A change of identities, kept for gateways that have cached them (R46). */
+export interface IdentityChangeRecord {
+  accountId: AccountId;
+  /** Hex, random: the same number means the same change only with the same mark. */
+  mark: string;
+}
+export const identityChangeCodec = defineRecord<IdentityChangeRecord>({
+  name: 'identity-change',
+  version: 1,
+});
+
 /** A rename under way, as both of its names have it (R43). */
 export interface NameChange {
   /** The other one of the two names. */
