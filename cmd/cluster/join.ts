@@ -1,7 +1,11 @@
 // What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
 // belongs to it, and makes itself and the others known. Wiring only.
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
-import { openRpcCredentials, type RpcCredentials, type RpcSecurity } from '../../src/adapters/rpc/credentials.ts';
+import {
+  openRpcCredentials,
+  type RpcCredentials,
+  type RpcSecurity,
+} from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
@@ -61,7 +65,7 @@ export async function joinCluster(
       if (members.length > 0) tell(members);
     },
     announce(address, disks = []) {
-      const zone = config.node.zone === '' ? self.nodeId : config.node.zone;
+      const zone = config.node.zone ?? self.nodeId;
       const member: Member = { ...self, address, zone, disks, version: readVersion() };
       const leaving = coordinator.members.announce(member, stopping.signal);
       closing.defer(() => leaving);
@@ -100,9 +104,12 @@ async function readIdentity(
   for (;;) {
     try {
       const identity = await coordinator.identity.read();
-      if (identity === undefined) throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
+      if (identity === undefined)
+        throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
       if (identity.formatVersion > CLUSTER_FORMAT) {
-        throw new Refusal(`the cluster is of format ${identity.formatVersion}, this program knows ${CLUSTER_FORMAT}`);
+        throw new Refusal(
+          `the cluster is of format ${identity.formatVersion}, this program knows ${CLUSTER_FORMAT}`,
+        );
       }
       return identity;
     } catch (error) {

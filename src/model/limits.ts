@@ -279,7 +279,7 @@ assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
   'one client keeps no other from a node',
 );
-  // Monotonic clocks drift by less than 5 % each (protocol 1.1).
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
   LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
   'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
   LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
