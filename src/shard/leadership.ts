@@ -132,8 +132,8 @@ export class Leadership {
     onEvent?.('opened');
   }
 
-  execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> | undefined {
-    return this.#isClosing ? undefined : this.#shard?.execute(envelope, name, command);
+  execute(...call: Parameters<Shard['execute']>): Promise<Reply<unknown>> | undefined {
+    return this.#isClosing ? undefined : this.#shard?.execute(...call);
   }
 
   query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {

@@ -94,14 +94,21 @@ class Node implements MetadataNode {
 
   async handle(call: ShardCall): Promise<ShardReply> {
     const { envelope, ticket } = call;
-    const ageMs = this.#deps.clock.monotonicMs() - ticket.monotonicMs;
+    const { clock } = this.#deps;
+    const takenMs = clock.monotonicMs();
+    const ageMs = takenMs - ticket.monotonicMs;
     // R48: nothing is evaluated behind the back of a client that was told 503.
     if (ticket.processId !== this.#processId || ageMs > LIMITS.ticketAgeMaxMs) return { kind: 'too-old' };
     if (call.kind === 'status') return { kind: 'done', value: this.status(), timeMs: 0 };
     const replica = this.#replicas.get(envelope.shard);
     const reply =
       call.kind === 'execute'
-        ? replica?.execute(envelope, call.name, call.body)
+        ? replica?.execute(
+            envelope,
+            call.name,
+            call.body,
+            () => clock.monotonicMs() - takenMs > call.budgetMs,
+          )
         : replica?.query(envelope, call.name, call.body);
     if (reply === undefined) return { kind: 'not-primary', primary: replica?.primary?.nodeId };
     return reply.catch((error: unknown) => {

@@ -125,8 +125,8 @@ export class Replica {
   // ---- calls ----
 
   /** undefined: the shard is not open here, and nothing was evaluated. */
-  execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> | undefined {
-    return this.#role.kind === 'primary' ? this.#role.leadership.execute(envelope, name, command) : undefined;
+  execute(...call: Parameters<Shard['execute']>): Promise<Reply<unknown>> | undefined {
+    return this.#role.kind === 'primary' ? this.#role.leadership.execute(...call) : undefined;
   }
 
   query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {

@@ -42,6 +42,8 @@ const IDLE_TIME_KEPT_MS = 10 * 60_000;
 /** Beside the state machine's. */
 const ENGINE_QUERIES: StateMachine['queries'] = { 'check-outcomes': checkOutcomes };
 
+const NEVER = () => false;
+
 const BUSY: Reply<never> = { kind: 'busy' };
 const UNKNOWN: Reply<never> = { kind: 'unknown' };
 
@@ -66,6 +68,7 @@ interface Call {
   envelope: Envelope;
   spec: CommandSpec<never, unknown>;
   command: never;
+  isTooLate: () => boolean;
   resolve(reply: Reply<unknown>): void;
 }
 
@@ -102,8 +105,16 @@ export class Shard {
     return this.#timeJumpMs;
   }
 
-  /** Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended. */
-  execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> {
+  /**
+   * Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended.
+   * `isTooLate`: its caller may not wait any longer, so it is refused when it has not been evaluated by then (R48).
+   */
+  execute(
+    envelope: Envelope,
+    name: string,
+    command: unknown,
+    isTooLate: () => boolean = NEVER,
+  ): Promise<Reply<unknown>> {
     const { requestId } = envelope;
     if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
@@ -112,7 +123,7 @@ export class Shard {
     if (!this.#hasRoom()) return Promise.resolve(BUSY);
     const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
     const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
-    const call: Call = { envelope, spec, command: command as never, resolve };
+    const call: Call = { envelope, spec, command: command as never, isTooLate, resolve };
     this.#calls.add(call);
     if (requestId !== undefined) this.#running.set(requestId, promise);
     this.#evaluate(call).catch((error) => {
@@ -268,7 +279,7 @@ export class Shard {
     for (;;) {
       if (this.#hasFailed()) return;
       // Again: many may have been let in and have waited for locks and reads while the store stood still.
-      if (!this.#hasRoom()) return this.#answer(call, BUSY);
+      if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
       const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs });
       const loading = decision.counters && counters.load(decision.counters);
