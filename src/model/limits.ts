@@ -102,7 +102,12 @@ export const LIMITS = {
   commitQueueBytesMax: 128 * MiB,
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
+  witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
+  /** How long a call may wait in a metadata node before it is evaluated. */
+  metadataBudgetMs: 10 * SECOND,
+  /** How long a gateway asks on for a shard that does not answer, before it says 503. */
+  metadataPatienceMs: 30 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,
@@ -114,6 +119,58 @@ export const LIMITS = {
   sweepAfterMs: 24 * HOUR,
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
   strayAfterMs: 27 * HOUR,
+
+  // Chunks over machines: R34, R35, R37.
+  /** Of the placement map: fixed, for chunks are found by it. */
+  partitionCount: 4096,
+  copiesDefault: 3,
+  /** A chunk is stored once so many copies are synced, where there are so many disks. */
+  copiesSyncedMin: 2,
+  lastCopyPatienceMs: 50,
+  /** A copy that takes longer is written elsewhere too, while it goes on. */
+  copyLateMs: 2 * SECOND,
+  /** What is left of a write when it has been answered, of all writes together. */
+  lateCopiesBytesMax: 32 * MiB,
+  copyReadHedgeMs: 150,
+  /** Disks asked at once for a chunk that no owner has. */
+  copySearchDisksMax: 8,
+  copiesAttemptMaxMs: 15 * SECOND,
+  /** A disk that failed is left alone for so long, and then tried by one request. */
+  diskSuspectMs: 5 * SECOND,
+  /** Slow answers of a disk, one after the other, before it is left alone. */
+  diskSlowAnswersMax: 3,
+  placementWaitMaxMs: 5 * SECOND,
+
+  // Requests between machines for chunks.
+  chunkRequestMaxMs: 10 * SECOND,
+  /** Of a whole disk. */
+  chunkRecountMaxMs: 10 * MINUTE,
+  chunkConnectMaxMs: 2 * SECOND,
+  chunkIdleMaxMs: 30 * SECOND,
+  /** Of one client to one node; what is more waits. */
+  chunkConnectionsPerNode: 32,
+  chunkRequestsWaitingMax: 1024,
+  chunkServerConnectionsMax: 1024,
+  chunkReadsInFlightMax: 64,
+  chunkBatchIdsMax: 1000,
+  chunkBatchBytesMax: 256 * KiB,
+  peerHeaderBytesMax: 4 * KiB,
+  /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
+  peerProofAgeMaxMs: 60 * SECOND,
+  // Revocation (R46).
+  /** How often a gateway asks for changes of identities. */
+  identityAskMs: 1 * SECOND,
+  /** How long cached identities serve after the sending of the last question that was answered. */
+  identityServeMs: 9 * SECOND,
+  /** For how long a gateway that has asked is believed to serve from its cache. */
+  gatewayHeardMs: 10 * SECOND,
+  revocationWaitMaxMs: 5 * SECOND,
+  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
+  revocationLagMaxMs: 5 * SECOND,
+  /** Who asks with something older is told to begin anew. */
+  identityChangesKept: 1000,
+  /** Gateways that a primary knows by name. */
+  gatewaysHeardMax: 4096,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
@@ -154,6 +211,18 @@ export const LIMITS = {
   challengeAgeMaxMs: 10 * SECOND,
   clusterSecretBytesMin: 32,
   credentialsReloadMs: 10 * SECOND,
+  // Coordination: what is asked of etcd, or of what stands for it.
+  /** One call, all its tries of reads together. */
+  coordinatorCallMaxMs: 1500,
+  /** Between tries of what goes on by itself: doubled from the first to the second. */
+  coordinatorRetryMinMs: 100,
+  coordinatorRetryMaxMs: 2 * SECOND,
+  /** A watch may fall silent without an error: all is read again after so long. */
+  coordinatorRereadMs: 30 * SECOND,
+  memberLeaseMs: 10 * SECOND,
+  jobLeaseMs: 15 * SECOND,
+  /** Below etcd's own bound of a request, 1.5 MiB. */
+  coordinatorValueBytesMax: 1 * MiB,
 
   drainMaxMs: 30 * SECOND,
 } as const;
@@ -188,6 +257,38 @@ assert(
     LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
   'shards say busy before the store does',
 );
+assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
+);
+assert(
+  LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
+  'what is acknowledged is no more than what is written',
+);
+assert(
+  LIMITS.lastCopyPatienceMs < LIMITS.copyLateMs && LIMITS.copyLateMs < LIMITS.chunkRequestMaxMs,
+  'a late copy is written elsewhere before its request ends',
+);
+assert(
+  LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
+  'an attempt outlives the requests it began with',
+);
+assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
+assert(
+  LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
+  'one client keeps no other from a node',
+);
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+);
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+);
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(

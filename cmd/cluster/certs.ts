@@ -1,8 +1,8 @@
 // holdfast cluster certs: the files by which a node shows that it belongs to the cluster, and which of them go where.
 import { mkdir } from 'node:fs/promises';
-import { makeNodeCertificate } from '../src/adapters/cluster-certificates.ts';
-import { Refusal } from '../src/lib/refusal.ts';
-import type { ClusterCommandContext } from './cluster-commands.ts';
+import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { ClusterCommandContext } from './commands.ts';
 
 export async function makeCertificates(
   context: ClusterCommandContext,
