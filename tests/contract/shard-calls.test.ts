@@ -155,9 +155,8 @@ describe.each([
     const handler = createHandler(echo);
     await nodes.serve(handler);
     const caller = await nodes.caller(createManualClock(0));
-    const signal = never();
     const replies = await Promise.all(
-      Array.from({ length: 10_000 }, (_, index) => caller.call(NODE, callOf(index), signal)),
+      Array.from({ length: 10_000 }, (_, index) => caller.call(NODE, callOf(index), never())),
     );
     expect(replies).toEqual(Array.from({ length: 10_000 }, (_, index) => done(index)));
     expect(handler.calls.map((call) => call.body)).toEqual(replies.map((_, index) => index));

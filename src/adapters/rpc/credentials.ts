@@ -11,7 +11,6 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { loadTlsFiles, readPem, TlsError } from '../tls.ts';
 import { type ClusterSecret, createClusterSecret } from './secret-proofs.ts';
-import { WINDOW_BYTES } from './wire.ts';
 
 export type RpcSecurity =
   /** Paths of PEM files: the authority's certificates, this node's certificate with its chain, its key. */
@@ -167,11 +166,7 @@ function contextOf({ ca, cert, key }: Certificates): SecureContextOptions {
 /** The library's own take no new certificates. */
 class MutualTlsServer extends ServerCredentials {
   constructor(certificates: Certificates) {
-    const settings = {
-      initialWindowSize: WINDOW_BYTES,
-      maxConcurrentStreams: LIMITS.rpcStreamsPerConnectionMax,
-    };
-    super({ requestCert: true, rejectUnauthorized: true, settings }, contextOf(certificates));
+    super({ requestCert: true, rejectUnauthorized: true }, contextOf(certificates));
   }
 
   replace(certificates: Certificates): void {

@@ -23,7 +23,11 @@ export function createPeerServer(deps: { log: Logger; telemetry: TelemetryPort }
   function read(frame: MessageFrame): ReplicaMessage[] {
     if (frame.version !== RPC_VERSION) throw new Error(`a frame of version ${frame.version}`);
     telemetry.count('holdfast_rpc_received_frames_total', { kind: 'messages' });
-    return frame.payloads.map((payload) => unpackPlain(payload) as ReplicaMessage);
+    return frame.payloads.map((payload) => {
+      const message = unpackPlain(payload) as ReplicaMessage;
+      if (typeof message.kind !== 'string') throw new Error('not a message of a replica');
+      return message;
+    });
   }
 
   return {

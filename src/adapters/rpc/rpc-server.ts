@@ -1,6 +1,8 @@
 // The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
 // headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
+import type { Http2Server } from 'node:http2';
 import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
+import { must } from '../../lib/assert.ts';
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { Refusal } from '../../lib/refusal.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -11,7 +13,7 @@ import { type Admission, createAdmission, type Member } from './admission.ts';
 import type { CallServer } from './call-server.ts';
 import type { RpcCredentials } from './credentials.ts';
 import type { PeerServer } from './peer-server.ts';
-import { CALLS, CONNECTION_OPTIONS, METADATA_SERVICE, REPLICATE } from './wire.ts';
+import { CALLS, CONNECTION_OPTIONS, METADATA_SERVICE, REPLICATE, WINDOW_BYTES } from './wire.ts';
 
 export interface RpcServerDeps {
   self: Member;
@@ -49,6 +51,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     ),
   });
   const port = await bind(server, listen, credentials);
+  widenWindows(server);
   return {
     port,
     async close() {
@@ -62,6 +65,20 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       server.forceShutdown();
     },
   };
+}
+
+/**
+ * The library has this option for clients alone. Without it a frame of 256 KiB waits four times for its sender to hear
+ * that there is room, and messages of 1 MiB travel at half the rate.
+ */
+function widenWindows(server: Server): void {
+  const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
+  for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
+    listening.on('session', (session) => {
+      session.setLocalWindowSize(WINDOW_BYTES);
+      session.settings({ initialWindowSize: WINDOW_BYTES });
+    });
+  }
 }
 
 /** Of a connection whose streams have been told to end. */

@@ -1,11 +1,20 @@
 // What proto/metadata.proto says, as values for the gRPC library. The file itself is loaded, so that it is the contract
 // and cannot go stale. Nothing here knows what the payloads mean.
 import { fileURLToPath } from 'node:url';
-import type { ChannelOptions, MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import {
+  type ChannelOptions,
+  logVerbosity,
+  type MethodDefinition,
+  type ServiceDefinition,
+  setLogVerbosity,
+} from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { Ticket } from '../../ports/shard-calls.ts';
+
+// It would write to the terminal what it also throws; our own log has that, in its own form.
+setLogVerbosity(logVerbosity.NONE);
 
 /** Of the contract: a node of another version is refused when it connects. */
 export const RPC_VERSION = 1;
