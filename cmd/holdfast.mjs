@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Bootstrap, in plain JavaScript so that any Node from 20 on can run it: installs the locked packages when they
 // are missing or not those of package-lock.json, then runs the program with the Node 24 that came with them.
-// `test` as the first argument runs the test runner, `bench` the benchmark, everything else goes to cmd/main.ts.
+// `test` as the first argument runs the test runner, `bench` the benchmark, `sim` the simulation of a cluster,
+// everything else goes to cmd/main.ts.
 // Not here: settings, subcommands, anything of the server. Everything it says goes to stderr.
 
 import { spawn } from 'node:child_process';
@@ -22,7 +23,11 @@ const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const args = process.argv.slice(2);
 /** Programs beside the server: their first argument, and their file. */
-const PROGRAMS = { test: '../tests/support/run-tests.ts', bench: '../bench/run.ts' };
+const PROGRAMS = {
+  test: '../tests/support/run-tests.ts',
+  bench: '../bench/run.ts',
+  sim: '../tests/simulation/run.ts',
+};
 const program = Object.hasOwn(PROGRAMS, args[0] ?? '') ? PROGRAMS[args[0]] : undefined;
 /** Test runs and benchmarks need the development packages. */
 const isDevelopment = program !== undefined;

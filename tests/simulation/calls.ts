@@ -95,15 +95,15 @@ export class CallNetwork {
       return;
     }
     this.#observer.onCall(nodeId, call);
-    handler.handle(call).then(
-      (answer) => {
+    handler
+      .handle(call)
+      .then((answer) => {
         // A process that has ended in this step has still answered nobody.
         if (!callee.isAlive) return;
         this.#observer.onReply(nodeId, call, answer);
         reply({ reply: answer, ticket: handler.ticket() });
-      },
-      (error: unknown) => callee.host.scheduler.fail(error),
-    );
+      })
+      .catch((error: unknown) => callee.host.scheduler.fail(error));
   }
 }
 

@@ -8,6 +8,7 @@ import { LIMITS } from '../../src/model/limits.ts';
 import type { KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import type { Chance } from './chance.ts';
+import { Changeable } from './changes.ts';
 import type { SimulatedProcess } from './clock.ts';
 
 export interface DiskPace {
@@ -23,8 +24,8 @@ export const FAIR_PACE: DiskPace = {
   writeMaxMs: 0.2,
   syncMinMs: 0.3,
   syncMaxMs: 3,
-  slowReadShare: 0.1,
-  slowReadMaxMs: 3,
+  slowReadShare: 0.15,
+  slowReadMaxMs: 25,
 };
 
 /** Told of what becomes readable. */
@@ -42,7 +43,7 @@ interface LogRecord {
 type Columns = Map<string, SortedRows<Uint8Array>>;
 
 export class SimulatedDisk {
-  pace: DiskPace = { ...FAIR_PACE };
+  readonly pace = new Changeable<DiskPace>(FAIR_PACE);
   readonly #chance: Chance;
   readonly #columnNames: readonly string[];
   readonly #witness = new WitnessMedium();
@@ -81,7 +82,11 @@ export class SimulatedDisk {
     return {
       ...witness,
       lower: async (shard, position) => {
-        await process.later(this.#chance.between(0.1, this.pace.writeMaxMs), 'lowers the witness', () => 0);
+        await process.later(
+          this.#chance.between(0.1, this.pace.now.writeMaxMs),
+          'lowers the witness',
+          () => 0,
+        );
         const lowering = witness.lower(shard, position);
         await process.later(this.syncMs(), 'synced the witness', () => 0);
         return lowering;
@@ -157,7 +162,7 @@ export class SimulatedDisk {
   }
 
   syncMs(): number {
-    return this.#chance.between(this.pace.syncMinMs, this.pace.syncMaxMs);
+    return this.#chance.between(this.pace.now.syncMinMs, this.pace.now.syncMaxMs);
   }
 
   /** Into the log: outlives the process. */
@@ -336,7 +341,7 @@ class Session implements KvPort {
   #write(): void {
     if (this.#isWriting || this.#hasEnded || this.#waiting.length === 0) return;
     this.#isWriting = true;
-    this.#step(this.#chance.between(0, this.#disk.pace.writeMaxMs), 'writes to its log', () => {
+    this.#step(this.#chance.between(0, this.#disk.pace.now.writeMaxMs), 'writes to its log', () => {
       const commits = this.#waiting;
       this.#waiting = [];
       const records = commits.map(({ rows }) => this.#disk.append(rows));
@@ -373,7 +378,7 @@ class Session implements KvPort {
 
   #read<T>(name: string, read: () => T): Promise<T> {
     if (this.#failure?.message === 'the store is closed') return Promise.reject(this.#failure);
-    const { slowReadShare, slowReadMaxMs } = this.#disk.pace;
+    const { slowReadShare, slowReadMaxMs } = this.#disk.pace.now;
     if (this.#chance.happens(slowReadShare))
       return this.#process.later(this.#chance.between(0, slowReadMaxMs), name, read);
     return new Promise((resolve) => resolve(read()));

@@ -93,8 +93,7 @@ test('agrees with trying every order', () => {
   const outcome = fc.constantFrom<Outcome | undefined>(
     { kind: 'written' },
     { kind: 'exists' },
-    { kind: 'removed' },
-    { kind: 'absent' },
+    { kind: 'gone' },
     { kind: 'value', value: null },
     { kind: 'value', value: 'a' },
     undefined,
@@ -121,7 +120,7 @@ function canAnswer(kind: Operation['kind'], { kind: answer }: Outcome): boolean 
   if (kind === 'read') return answer === 'value';
   if (kind === 'put') return answer === 'written';
   if (kind === 'create') return answer === 'written' || answer === 'exists';
-  return answer === 'removed' || answer === 'absent';
+  return answer === 'gone';
 }
 
 /** By trying everything that may come first. */

@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib';
 import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
 import type { NodeId, PeerPort, ReplicaMessage } from '../../src/ports/replication.ts';
 import type { Chance } from './chance.ts';
+import { Changeable } from './changes.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { Counts } from './counts.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -37,7 +38,7 @@ const OLD_MAX_MS = 45_000;
 export type Deliver = (payload: unknown, to: SimulatedProcess) => void;
 
 export class Network {
-  weather: Weather = { ...FAIR_WEATHER };
+  readonly weather = new Changeable<Weather>(FAIR_WEATHER);
   readonly #scheduler: Scheduler;
   readonly #chance: Chance;
   readonly #counts: Counts;
@@ -113,7 +114,7 @@ export class Network {
     const { from, process, to } = message;
     if (!process.isAlive) return false;
     const bytes = packPlain(message.payload);
-    const { lostShare, doubledShare } = this.weather;
+    const { lostShare, doubledShare } = this.weather.now;
     const chance = this.#chance;
     if (chance.happens(lostShare)) {
       this.#counts.add('message lost');
@@ -149,7 +150,7 @@ export class Network {
   }
 
   #delayMs(link: string): number {
-    const { delayMinMs, delayMaxMs, reorderedShare, oldShare } = this.weather;
+    const { delayMinMs, delayMaxMs, reorderedShare, oldShare } = this.weather.now;
     const chance = this.#chance;
     const delayMs = chance.between(delayMinMs, delayMaxMs);
     if (chance.happens(oldShare)) {

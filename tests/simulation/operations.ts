@@ -15,8 +15,8 @@ export type Operation =
 export type Outcome =
   | { kind: 'written' }
   | { kind: 'exists' }
-  | { kind: 'removed' }
-  | { kind: 'absent' }
+  /** Not there any more, or was not there before. */
+  | { kind: 'gone' }
   | { kind: 'differs' }
   /** The value after the append. */
   | { kind: 'appended'; value: string }
@@ -37,11 +37,8 @@ export function stepKey(
       if (value !== null) return { outcome: { kind: 'exists' }, value };
       return { outcome: { kind: 'written' }, value: operation.value };
     case 'remove': {
-      if (value === null) return { outcome: { kind: 'absent' }, value };
-      const differs = operation.ifValue !== undefined && operation.ifValue !== value;
-      return differs
-        ? { outcome: { kind: 'differs' }, value }
-        : { outcome: { kind: 'removed' }, value: null };
+      const differs = value !== null && operation.ifValue !== undefined && operation.ifValue !== value;
+      return differs ? { outcome: { kind: 'differs' }, value } : { outcome: { kind: 'gone' }, value: null };
     }
     case 'append': {
       const appended = (value ?? '') + operation.value;
@@ -66,9 +63,9 @@ export function pageOf(
   return { kind: 'page', items: page, isLast: true };
 }
 
-/** Whether this answer tells of a change: there is an entry of the log behind it. */
-export function hasEffect(outcome: Outcome): boolean {
-  return outcome.kind === 'written' || outcome.kind === 'removed' || outcome.kind === 'appended';
+/** Whether this answer tells of a change: there must be an entry of the log behind it. */
+export function tellsOfChange(outcome: Outcome): boolean {
+  return outcome.kind === 'written' || outcome.kind === 'appended';
 }
 
 export function isWrite(operation: Operation): boolean {

@@ -4,6 +4,7 @@
 import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { Chance } from './chance.ts';
+import { Changeable } from './changes.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { Counts } from './counts.ts';
 import type { Network } from './network.ts';
@@ -38,7 +39,12 @@ interface Watch {
 }
 
 export class SimulatedRegistry {
-  troubles: RegistryTroubles = { isAway: false, ambiguousShare: 0, lateShare: 0, isSilent: false };
+  readonly troubles = new Changeable<RegistryTroubles>({
+    isAway: false,
+    ambiguousShare: 0,
+    lateShare: 0,
+    isSilent: false,
+  });
   readonly #scheduler: Scheduler;
   readonly #network: Network;
   readonly #chance: Chance;
@@ -117,7 +123,7 @@ export class SimulatedRegistry {
   ): Promise<{ kind: 'done'; revision: number } | { kind: 'lost' }> {
     const packed = packPlain(change.record);
     const swap = () => this.#swapNow({ ...change, packed });
-    const { ambiguousShare, lateShare } = this.troubles;
+    const { ambiguousShare, lateShare } = this.troubles.now;
     if (this.#chance.happens(lateShare)) {
       this.#counts.add('swap late');
       const delayMs = this.#chance.between(10, LATE_MAX_MS);
@@ -158,7 +164,7 @@ export class SimulatedRegistry {
       process.later(AWAY_AFTER_MS, `registry ${name}: no answer`, (): T => {
         throw new Error('the registry is away');
       });
-    if (this.troubles.isAway || this.#network.isCut(host, REGISTRY_HOST)) return away();
+    if (this.troubles.now.isAway || this.#network.isCut(host, REGISTRY_HOST)) return away();
     const outcome = Promise.withResolvers<T>();
     const delayMs = () => this.#chance.between(DELAY_MIN_MS, DELAY_MAX_MS);
     this.#scheduler.after(delayMs(), {
@@ -180,7 +186,7 @@ export class SimulatedRegistry {
 
   #tellWatches(shard: number): void {
     const registered = this.get(shard);
-    if (registered === undefined || this.troubles.isSilent || this.troubles.isAway) return;
+    if (registered === undefined || this.troubles.now.isSilent || this.troubles.now.isAway) return;
     for (const { process, onChange } of this.#watches) {
       if (this.#network.isCut(REGISTRY_HOST, process.host.name)) continue;
       const own = unpackPlain(packPlain(registered)) as RegisteredShard;

@@ -1,0 +1,315 @@
+// What goes wrong in the simulated world (protocol 4), each thing by its name: how it begins, and how it ends. A seed
+// draws several, and when. Disks lose what was synced at most once in a seed: of such faults one at a time must be
+// survived.
+import type { Chance } from './chance.ts';
+import type { SimulatedHost, SimulatedProcess } from './clock.ts';
+import type { SimulatedDisk } from './disk.ts';
+import type { Network } from './network.ts';
+import { REGISTRY_HOST, type SimulatedRegistry } from './registry.ts';
+
+/** A metadata node's machine. */
+export interface NodeSite {
+  host: SimulatedHost;
+  disk: SimulatedDisk;
+  process: SimulatedProcess | undefined;
+  /** SIGKILL. */
+  kill(): void;
+  /** An orderly end, and a new start. */
+  restart(): void;
+  /** Its service manager leaves it alone until the returned function is called. */
+  keepDown(): () => void;
+  noteSuspended(): void;
+}
+
+export interface GatewaySite {
+  host: SimulatedHost;
+  process: SimulatedProcess | undefined;
+  kill(): void;
+  keepDown(): () => void;
+}
+
+export interface FaultyWorld {
+  nodes: readonly NodeSite[];
+  gateways: readonly GatewaySite[];
+  network: Network;
+  registry: SimulatedRegistry;
+}
+
+/** Begins; returns what ends it, or undefined when there is nothing now that it could happen to. */
+type Begin = (world: FaultyWorld, chance: Chance) => (() => void) | undefined;
+
+interface FaultSpec {
+  maxMs: number;
+  /** Takes synced bytes from a disk. */
+  losesData?: true;
+  begin: Begin;
+}
+
+const MINUTE_MS = 60_000;
+const TEN_YEARS_MS = 10 * 365 * 24 * 60 * MINUTE_MS;
+
+/** The process ends; the machine's service manager starts it again when the fault is over. */
+function down(
+  site: { kill(): void; keepDown(): () => void },
+  meanwhile: () => void = () => undefined,
+): () => void {
+  const release = site.keepDown();
+  site.kill();
+  meanwhile();
+  return release;
+}
+
+function cutAll(network: Network, links: readonly (readonly [string, string])[]): () => void {
+  const heals = links.map(([from, to]) => network.cut(from, to));
+  return () => {
+    for (const heal of heals) heal();
+  };
+}
+
+/** All machines but those of `names`. */
+function othersOf({ nodes, gateways }: FaultyWorld, names: readonly string[]): string[] {
+  return [...nodes, ...gateways].map(({ host }) => host.name).filter((name) => !names.includes(name));
+}
+
+const FAULTS = {
+  kill: { maxMs: 8000, begin: ({ nodes }, chance) => down(chance.pick(nodes)) },
+  'kill of all': {
+    maxMs: 3000,
+    begin: ({ nodes }) => {
+      const releases = nodes.map((node) => down(node));
+      return () => {
+        for (const release of releases) release();
+      };
+    },
+  },
+  'loss of power': {
+    maxMs: 8000,
+    begin: ({ nodes }, chance) => {
+      const node = chance.pick(nodes);
+      return down(node, () => node.disk.losePower());
+    },
+  },
+  'loss of all power': {
+    maxMs: 3000,
+    begin: ({ nodes }) => {
+      const releases = nodes.map((node) => down(node, () => node.disk.losePower()));
+      return () => {
+        for (const release of releases) release();
+      };
+    },
+  },
+  'orderly restart': {
+    maxMs: 1,
+    begin: ({ nodes }, chance) => {
+      chance.pick(nodes).restart();
+      return () => undefined;
+    },
+  },
+  pause: {
+    maxMs: 20_000,
+    begin: ({ nodes }, chance) => {
+      const { process } = chance.pick(nodes);
+      process?.stop();
+      return process && (() => process.continue());
+    },
+  },
+  suspend: {
+    maxMs: 15_000,
+    begin: ({ nodes }, chance) => {
+      const node = chance.pick(nodes);
+      node.noteSuspended();
+      node.host.suspend();
+      return () => node.host.wake();
+    },
+  },
+  'wall step': {
+    maxMs: 20_000,
+    begin: ({ nodes }, chance) => {
+      // One at a time: a majority of clocks stays right (R19).
+      if (nodes.some(({ host }) => Math.abs(host.wallErrorMs) > 5000)) return undefined;
+      const { host } = chance.pick(nodes);
+      const stepMs = chance.pick([-1, 1]) * chance.pick([MINUTE_MS, 60 * MINUTE_MS, TEN_YEARS_MS]);
+      host.stepWall(stepMs);
+      return () => host.stepWall(-stepMs);
+    },
+  },
+  'isolated node': {
+    maxMs: 10_000,
+    begin: (world, chance) => {
+      const { name } = chance.pick(world.nodes).host;
+      const others = [...othersOf(world, [name]), REGISTRY_HOST];
+      return cutAll(
+        world.network,
+        others.flatMap((other) => [[name, other] as const, [other, name] as const]),
+      );
+    },
+  },
+  'split nodes': {
+    maxMs: 10_000,
+    begin: ({ nodes, network }, chance) => {
+      const [one, ...others] = chance.shuffled(nodes.map(({ host }) => host.name));
+      if (one === undefined) return undefined;
+      return cutAll(
+        network,
+        others.flatMap((other) => [[one, other] as const, [other, one] as const]),
+      );
+    },
+  },
+  'one-way cut': {
+    maxMs: 10_000,
+    begin: ({ nodes, network }, chance) => {
+      const [one, ...others] = chance.shuffled(nodes.map(({ host }) => host.name));
+      if (one === undefined) return undefined;
+      const isDeaf = chance.happens(0.5);
+      return cutAll(
+        network,
+        others.map((other) => (isDeaf ? ([other, one] as const) : ([one, other] as const))),
+      );
+    },
+  },
+  'node without registry': {
+    maxMs: 12_000,
+    begin: ({ nodes, network }, chance) => {
+      const { name } = chance.pick(nodes).host;
+      return cutAll(network, [
+        [name, REGISTRY_HOST],
+        [REGISTRY_HOST, name],
+      ]);
+    },
+  },
+  'lost messages': {
+    maxMs: 10_000,
+    begin: ({ network }, chance) => network.weather.change({ lostShare: chance.between(0.02, 0.3) }),
+  },
+  'doubled messages': {
+    maxMs: 15_000,
+    begin: ({ network }, chance) => network.weather.change({ doubledShare: chance.between(0.05, 0.4) }),
+  },
+  'reordered messages': {
+    maxMs: 15_000,
+    begin: ({ network }, chance) => network.weather.change({ reorderedShare: chance.between(0.1, 0.6) }),
+  },
+  'old messages': {
+    maxMs: 20_000,
+    begin: ({ network }, chance) => network.weather.change({ oldShare: chance.between(0.02, 0.2) }),
+  },
+  'slow network': {
+    maxMs: 10_000,
+    begin: ({ network }, chance) => network.weather.change({ delayMaxMs: chance.between(20, 900) }),
+  },
+  'registry away': {
+    maxMs: 15_000,
+    begin: ({ registry }) => registry.troubles.change({ isAway: true }),
+  },
+  'ambiguous swaps': {
+    maxMs: 25_000,
+    begin: ({ registry }, chance) => registry.troubles.change({ ambiguousShare: chance.between(0.3, 1) }),
+  },
+  'late swaps': {
+    maxMs: 25_000,
+    begin: ({ registry }, chance) => registry.troubles.change({ lateShare: chance.between(0.3, 1) }),
+  },
+  'silent watch': {
+    maxMs: 25_000,
+    begin: ({ registry }) => registry.troubles.change({ isSilent: true }),
+  },
+  'registry set back': { maxMs: 6000, begin: ({ registry }) => registry.setBack() },
+  'slow disk': {
+    maxMs: 10_000,
+    begin: ({ nodes }, chance) => {
+      const { pace } = chance.pick(nodes).disk;
+      return pace.change({
+        syncMaxMs: chance.between(50, 2500),
+        slowReadShare: 0.4,
+        slowReadMaxMs: 200,
+      });
+    },
+  },
+  'failed sync': {
+    maxMs: 1,
+    begin: ({ nodes }, chance) => {
+      const running = nodes.filter(({ process }) => process !== undefined);
+      if (running.length === 0) return undefined;
+      chance.pick(running).disk.failSync();
+      return () => undefined;
+    },
+  },
+  'cut log': {
+    maxMs: 4000,
+    losesData: true,
+    begin: ({ nodes }, chance) => {
+      const node = chance.pick(nodes);
+      return down(node, () => node.disk.cutLog());
+    },
+  },
+  'wiped disk': {
+    maxMs: 4000,
+    losesData: true,
+    begin: ({ nodes }, chance) => {
+      const node = chance.pick(nodes);
+      return down(node, () => node.disk.wipe());
+    },
+  },
+  'flipped bit': {
+    maxMs: 1,
+    losesData: true,
+    begin: ({ nodes }, chance) => {
+      const key = chance.pick(nodes).disk.corrupt('rows', () => true);
+      return key && (() => undefined);
+    },
+  },
+  'gateway kill': { maxMs: 4000, begin: ({ gateways }, chance) => down(chance.pick(gateways)) },
+  'gateway pause': {
+    maxMs: 12_000,
+    begin: ({ gateways }, chance) => {
+      const { process } = chance.pick(gateways);
+      process?.stop();
+      return process && (() => process.continue());
+    },
+  },
+  'gateway clock': {
+    maxMs: 20_000,
+    begin: ({ gateways }, chance) => {
+      const { host } = chance.pick(gateways);
+      const stepMs = chance.pick([-1, 1]) * chance.int(1, 5) * 24 * 60 * MINUTE_MS;
+      host.stepWall(stepMs);
+      return () => host.stepWall(-stepMs);
+    },
+  },
+} as const satisfies Record<string, FaultSpec>;
+
+export type FaultName = keyof typeof FAULTS;
+
+export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+
+export function faultOf(name: FaultName): FaultSpec {
+  return FAULTS[name];
+}
+
+export interface PlannedFault {
+  name: FaultName;
+  atMs: number;
+  durationMs: number;
+}
+
+const FAULTS_MIN = 3;
+const FAULTS_MAX = 8;
+const DURATION_MIN_MS = 200;
+
+/** At least three, in the order of their beginnings. */
+export function planFaults(
+  chance: Chance,
+  options: { names: readonly FaultName[]; fromMs: number; toMs: number },
+): PlannedFault[] {
+  const { names, fromMs, toMs } = options;
+  const plan: PlannedFault[] = [];
+  const count = chance.int(FAULTS_MIN, FAULTS_MAX);
+  while (plan.length < count) {
+    const name = chance.pick(names);
+    const { losesData, maxMs } = faultOf(name);
+    if (losesData && plan.some((other) => faultOf(other.name).losesData)) continue;
+    const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
+    plan.push({ name, atMs: chance.between(fromMs, toMs), durationMs });
+  }
+  return plan.sort((one, other) => one.atMs - other.atMs);
+}

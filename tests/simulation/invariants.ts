@@ -1,0 +1,147 @@
+// What must hold after every step (protocol 1.9), over what all nodes have durably and say of themselves: one primary in
+// an epoch, which has all that was acknowledged (I1-I3); nothing is told that is not committed (I4); the state is what the
+// entries make of it (I5); one effect, one outcome, and silence after a 503 (I6). What clients were told is compared at
+// the end (linearizability.ts, committed-order.ts).
+import type { NodeId } from '../../src/ports/replication.ts';
+import type { ShardCall, ShardReply } from '../../src/ports/shard-calls.ts';
+import type { StateMachine } from '../../src/ports/state-machine.ts';
+import type { Driver } from './driver.ts';
+import type { SimulatedNode } from './node.ts';
+import { type Operation, tellsOfChange } from './operations.ts';
+import type { ReplicaWatch } from './replica-watch.ts';
+import { SimulationFailure } from './scheduler.ts';
+import { ShardHistory } from './shard-history.ts';
+
+export interface WatchedNode {
+  nodeId: NodeId;
+  watch: ReplicaWatch;
+  /** While its process runs. */
+  node: SimulatedNode | undefined;
+  /** Its monotonic clock stood still at some time: tickets cannot tell (R48). */
+  wasSuspended: boolean;
+}
+
+export class Invariants {
+  readonly #driver: Driver;
+  readonly #nodes: readonly WatchedNode[];
+  readonly #histories: ShardHistory[];
+  /** `shard/epoch` -> who opened it. */
+  readonly #primaries = new Map<string, NodeId>();
+  /** `node/shard` -> the epoch in which it was open last. */
+  readonly #lastOpen = new Map<string, number>();
+  /** By shard, the highest epoch in which anything was answered. */
+  readonly #answeredEpoch = new Map<number, number>();
+  readonly #givenUp = new Set<string>();
+  readonly #outcomes = new Map<string, string>();
+  readonly #onOpened: (nodeId: NodeId, shard: number) => void;
+  readonly #fail: (failure: SimulationFailure) => void;
+
+  constructor(options: {
+    driver: Driver;
+    nodes: readonly WatchedNode[];
+    shardCount: number;
+    onOpened(nodeId: NodeId, shard: number): void;
+    fail(failure: SimulationFailure): void;
+  }) {
+    this.#driver = options.driver;
+    this.#nodes = options.nodes;
+    this.#histories = Array.from({ length: options.shardCount }, (_, shard) => new ShardHistory(shard));
+    this.#onOpened = options.onOpened;
+    this.#fail = options.fail;
+  }
+
+  history(shard: number): ShardHistory {
+    const history = this.#histories[shard];
+    if (history === undefined) throw new SimulationFailure(`there is no shard ${shard}`);
+    return history;
+  }
+
+  isOpen(shard: number): boolean {
+    return this.#nodes.some(({ node }) => node?.status(shard)?.isOpen === true);
+  }
+
+  /** After every step. */
+  check(): void {
+    for (const { nodeId, node, watch } of this.#nodes) {
+      if (node === undefined) continue;
+      for (const { shard } of this.#histories) {
+        const status = node.status(shard);
+        if (!status?.isOpen) continue;
+        const name = `${nodeId}/${shard}`;
+        if (this.#lastOpen.get(name) === status.epoch && this.#primaries.has(`${shard}/${status.epoch}`))
+          continue;
+        this.#lastOpen.set(name, status.epoch);
+        this.#notePrimary(nodeId, shard, status.epoch);
+        watch.checkOpened(shard, status.epoch);
+        this.#onOpened(nodeId, shard);
+      }
+    }
+  }
+
+  #notePrimary(nodeId: NodeId, shard: number, epoch: number): void {
+    const other = this.#primaries.get(`${shard}/${epoch}`);
+    if (other !== undefined && other !== nodeId)
+      throw new SimulationFailure(`I3: shard ${shard}: ${nodeId} and ${other} are primary in epoch ${epoch}`);
+    this.#primaries.set(`${shard}/${epoch}`, nodeId);
+  }
+
+  /** A node has answered a call: what it says must be committed, and of no epoch that is over. */
+  onAnswer(nodeId: NodeId, call: ShardCall, reply: ShardReply): void {
+    if (reply.kind !== 'done') return;
+    const { shard, requestId } = call.envelope;
+    const epoch = this.#lastOpen.get(`${nodeId}/${shard}`);
+    const seq = requestId === undefined ? undefined : this.history(shard).seqOf(requestId);
+    if (epoch === undefined)
+      throw new SimulationFailure(`I3: shard ${shard}: ${nodeId} answers ${call.name} and never was primary`);
+    if (seq === undefined && epoch < (this.#answeredEpoch.get(shard) ?? 0))
+      throw new SimulationFailure(
+        `I3: shard ${shard}: ${nodeId} answers ${call.name} (${requestId}) in epoch ${epoch}, ` +
+          `after an answer of epoch ${this.#answeredEpoch.get(shard)}`,
+      );
+    this.#answeredEpoch.set(shard, Math.max(epoch, this.#answeredEpoch.get(shard) ?? 0));
+    if (seq !== undefined) this.history(shard).acknowledge(seq);
+  }
+
+  /** A gateway has an outcome of a request: there is one only. */
+  onOutcome(requestId: string, request: { shard: number; operation: Operation }, value: unknown): void {
+    const { shard, operation } = request;
+    const outcome = this.#driver.outcome(operation, value);
+    const seq = this.history(shard).seqOf(requestId);
+    if (outcome !== undefined && tellsOfChange(outcome) && seq === undefined)
+      throw new SimulationFailure(
+        `I4: shard ${shard}: ${requestId} is told ${JSON.stringify(outcome)}, and no such entry is committed`,
+      );
+    // A refusal leaves nothing: asked again, it may be another one.
+    if (seq === undefined) return;
+    const told = JSON.stringify(value);
+    const before = this.#outcomes.get(requestId);
+    if (before !== undefined && before !== told)
+      throw new SimulationFailure(`I6: ${requestId} is told ${told}, and was told ${before}`);
+    this.#outcomes.set(requestId, told);
+  }
+
+  onGivenUp(requestId: string): void {
+    this.#givenUp.add(requestId);
+  }
+
+  /** The machine as one node runs it: evaluations are noticed. */
+  observed(nodeId: NodeId): StateMachine {
+    const { machine } = this.#driver;
+    const commands = Object.entries(machine.commands).map(([name, spec]) => {
+      const decide: typeof spec.decide = (command, view, context) => {
+        this.#onEvaluated(nodeId, command);
+        return spec.decide(command, view, context);
+      };
+      return [name, { ...spec, decide }] as const;
+    });
+    return { ...machine, commands: Object.fromEntries(commands) };
+  }
+
+  #onEvaluated(nodeId: NodeId, command: { simulatedRequestId?: string }): void {
+    const { simulatedRequestId: requestId } = command;
+    if (requestId === undefined || !this.#givenUp.has(requestId)) return;
+    if (this.#nodes.some((node) => node.nodeId === nodeId && node.wasSuspended)) return;
+    // Not thrown: it would be the node's to catch.
+    this.#fail(new SimulationFailure(`I6: ${nodeId} evaluates ${requestId}, of which 503 was said`));
+  }
+}

@@ -1,0 +1,216 @@
+// Watches the rows of one node's store, as they become readable, and holds each of its replicas to what its shard has
+// committed: no applied entry is ever cut or different (I1), and the state is at each entry what the entries make of it
+// (I5), also when the store is opened again.
+import { equalBytes } from '../../src/lib/bytes.ts';
+import type { KvPut } from '../../src/ports/kv.ts';
+import type { SimulatedDisk } from './disk.ts';
+import type { EntryFact, NodeKind, RowFact } from './node.ts';
+import { SimulationFailure } from './scheduler.ts';
+import { rowName, type ShardHistory } from './shard-history.ts';
+
+export interface Surroundings {
+  node: string;
+  kind: NodeKind;
+  disk: SimulatedDisk;
+  history(shard: number): ShardHistory;
+  now(shard: number): { atMs: number; trueWallMs: number | undefined };
+  /** Told of entries that go before they were applied, and of replicas that change their state. */
+  count(branch: string): void;
+}
+
+/** What the store says of one replica. */
+interface Replica {
+  log: Map<number, EntryFact>;
+  base: number;
+  applied: number;
+  state: 'installing' | 'live' | 'quarantined' | 'removed';
+}
+
+export class ReplicaWatch {
+  readonly #surroundings: Surroundings;
+  #replicas = new Map<number, Replica>();
+  /** What rows tell, by their values: each is read many times. */
+  readonly #facts = new WeakMap<Uint8Array, RowFact>();
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+    surroundings.disk.observe({
+      onCommit: (rows) => this.#onCommit(rows),
+      onReopen: () => this.#onReopen(),
+    });
+  }
+
+  /** Shards that it has something of. */
+  get shards(): number[] {
+    return [...this.#replicas.keys()];
+  }
+
+  appliedSeq(shard: number): number {
+    return this.#replicas.get(shard)?.applied ?? 0;
+  }
+
+  isLive(shard: number): boolean {
+    return this.#replicas.get(shard)?.state === 'live';
+  }
+
+  /** I2: whoever leads has everything that was ever acknowledged. */
+  checkOpened(shard: number, epoch: number): void {
+    const { node, history } = this.#surroundings;
+    const committed = history(shard);
+    const replica = this.#replica(shard);
+    const fail = (what: string) => {
+      throw new SimulationFailure(`I2: shard ${shard}: ${node} opens epoch ${epoch} ${what}`);
+    };
+    if (replica.state !== 'live') fail(`and is ${replica.state}`);
+    for (let seq = Math.max(replica.base, replica.applied) + 1; seq <= committed.acknowledgedSeq; seq++) {
+      const own = replica.log.get(seq)?.digest;
+      const told = committed.entry(seq)?.digest;
+      if (own !== told) fail(`with ${own ?? 'nothing'} at ${seq}, where ${told} was acknowledged`);
+    }
+  }
+
+  /** I5, I16: every row of the shard's state, compared with what its entries make of it. */
+  checkState(shard: number): void {
+    const { node, history, disk, kind } = this.#surroundings;
+    const { applied, state } = this.#replica(shard);
+    if (state === 'installing' || state === 'removed') return;
+    const expected = history(shard).rowsAt(applied);
+    for (const column of kind.columns)
+      for (const { key, value } of disk.rows(column)) {
+        const fact = this.#readRow({ column, key, value });
+        if (fact?.kind !== 'state' || fact.shard !== shard) continue;
+        const name = rowName({ column, key });
+        const wanted = expected.get(name);
+        expected.delete(name);
+        if (wanted === undefined || !equalBytes(wanted, value))
+          throw new SimulationFailure(
+            `I5: shard ${shard}: at entry ${applied} ${node} has ${showName(name)}, which ${wanted === undefined ? 'should not be' : 'should be different'}`,
+          );
+      }
+    for (const name of expected.keys())
+      throw new SimulationFailure(`I5: shard ${shard}: at entry ${applied} ${node} lacks ${showName(name)}`);
+  }
+
+  #onReopen(): void {
+    this.#replicas = new Map();
+    const { disk, kind } = this.#surroundings;
+    for (const column of kind.columns)
+      for (const { key, value } of disk.rows(column)) {
+        const fact = this.#readRow({ column, key, value });
+        if (fact !== undefined && fact.kind !== 'state') this.#note(this.#replica(fact.shard), fact);
+      }
+    for (const shard of this.#replicas.keys()) this.checkState(shard);
+  }
+
+  #onCommit(rows: readonly KvPut[]): void {
+    const before = new Map<number, { applied: number; state: Replica['state'] }>();
+    const touched = new Map<number, KvPut[]>();
+    for (const row of rows) {
+      const fact = this.#readRow(row);
+      if (fact === undefined) continue;
+      const replica = this.#replica(fact.shard);
+      if (!before.has(fact.shard)) before.set(fact.shard, { applied: replica.applied, state: replica.state });
+      if (fact.kind === 'state') touched.set(fact.shard, [...(touched.get(fact.shard) ?? []), row]);
+      else this.#note(replica, fact, (what) => this.#failure(fact.shard, what));
+    }
+    for (const [shard, was] of before) this.#checkApplied(shard, { was, touched: touched.get(shard) ?? [] });
+  }
+
+  #checkApplied(
+    shard: number,
+    { was, touched }: { was: { applied: number; state: Replica['state'] }; touched: KvPut[] },
+  ): void {
+    const { node, history, now, count } = this.#surroundings;
+    const replica = this.#replica(shard);
+    if (was.state !== replica.state) count(`replica ${replica.state}`);
+    // A snapshot brings rows as they come; it is whole when the replica is live.
+    if (replica.state === 'installing') return;
+    if (was.state === 'installing') {
+      this.checkState(shard);
+      return;
+    }
+    if (replica.applied < was.applied)
+      throw this.#failure(shard, `I1: applied goes from ${was.applied} back to ${replica.applied}`);
+    const committed = history(shard);
+    for (let seq = was.applied + 1; seq <= replica.applied; seq++) {
+      const entry = replica.log.get(seq);
+      if (entry !== undefined) committed.apply(node, entry, now(shard));
+      else if (committed.entry(seq) === undefined)
+        throw this.#failure(shard, `I1: applies ${seq}, which nobody has seen in a log`);
+    }
+    this.#checkTouched(shard, { touched, changes: committed.changes(was.applied, replica.applied) });
+  }
+
+  /** What a batch does to the state is what its entries do, all of it and no more. */
+  #checkTouched(
+    shard: number,
+    { touched, changes }: { touched: readonly KvPut[]; changes: Map<string, KvPut> },
+  ): void {
+    const last = new Map(touched.map((row) => [rowName(row), row]));
+    for (const [name, row] of last) {
+      const wanted = changes.get(name);
+      if (wanted === undefined)
+        throw this.#failure(shard, `I5: writes ${showName(name)}, which no applied entry has`);
+      if (!isSameValue(row.value, wanted.value))
+        throw this.#failure(shard, `I5: writes ${showName(name)} otherwise than its entry`);
+    }
+    for (const name of changes.keys())
+      if (!last.has(name)) throw this.#failure(shard, `I5: applies an entry without its ${showName(name)}`);
+  }
+
+  #note(
+    replica: Replica,
+    fact: Exclude<RowFact, { kind: 'state' }>,
+    failure?: (what: string) => SimulationFailure,
+  ): void {
+    if (fact.kind === 'applied') replica.applied = fact.seq;
+    else if (fact.kind === 'base') replica.base = fact.seq;
+    else if (fact.kind === 'replica') {
+      replica.state = fact.state;
+      // It begins anew: what it had counts no more.
+      if (fact.state === 'installing') replica.applied = 0;
+    } else {
+      const old = replica.log.get(fact.seq);
+      const isCut = old !== undefined && old.digest !== fact.entry?.digest && fact.seq > replica.base;
+      if (isCut && replica.state !== 'installing' && replica.state !== 'removed') {
+        if (failure !== undefined && fact.seq <= replica.applied)
+          throw failure(`I1: cuts entry ${fact.seq}, having applied ${replica.applied}`);
+        this.#surroundings.count('log cut');
+      }
+      if (fact.entry === undefined) replica.log.delete(fact.seq);
+      else replica.log.set(fact.seq, fact.entry);
+    }
+  }
+
+  #readRow(row: KvPut): RowFact | undefined {
+    const { kind } = this.#surroundings;
+    if (row.value === null) return kind.readRow(row);
+    const known = this.#facts.get(row.value);
+    if (known !== undefined) return known;
+    const fact = kind.readRow(row);
+    if (fact !== undefined) this.#facts.set(row.value, fact);
+    return fact;
+  }
+
+  #replica(shard: number): Replica {
+    let replica = this.#replicas.get(shard);
+    if (replica === undefined) {
+      replica = { log: new Map(), base: 0, applied: 0, state: 'live' };
+      this.#replicas.set(shard, replica);
+    }
+    return replica;
+  }
+
+  #failure(shard: number, what: string): SimulationFailure {
+    return new SimulationFailure(`shard ${shard}: ${this.#surroundings.node}: ${what}`);
+  }
+}
+
+function isSameValue(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  if (one === null || other === null) return one === other;
+  return equalBytes(one, other);
+}
+
+function showName(name: string): string {
+  return `row ${JSON.stringify(name)}`;
+}

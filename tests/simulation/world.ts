@@ -1,0 +1,388 @@
+// One seed: a cluster of metadata nodes, gateways and clients, the faults that befall it, and the checks. The seed alone
+// decides everything; what happened is in the report, and a broken invariant is thrown.
+import { CallNetwork } from './calls.ts';
+import { Chance } from './chance.ts';
+import { SimulatedHost } from './clock.ts';
+import { checkCommittedOrder, checkRaces } from './committed-order.ts';
+import { Counts } from './counts.ts';
+import { SimulatedDisk } from './disk.ts';
+import type { Driver } from './driver.ts';
+import { FAULT_NAMES, type FaultName, faultOf, type PlannedFault, planFaults } from './faults.ts';
+import type { SimulatedGateway } from './gateway.ts';
+import { Invariants, type WatchedNode } from './invariants.ts';
+import { byKey, linearize } from './linearizability.ts';
+import { Network } from './network.ts';
+import type { NodeKind } from './node.ts';
+import { describeRecord, type HistoryRecord, type Operation } from './operations.ts';
+import { SimulatedRegistry } from './registry.ts';
+import { ReplicaWatch } from './replica-watch.ts';
+import { Scheduler, SimulationFailure } from './scheduler.ts';
+import { GatewayProcessSite, type Ground, MetadataSite } from './sites.ts';
+import { Client } from './workload.ts';
+
+const NODE_COUNT = 3;
+const GATEWAY_COUNT = 3;
+const CLIENT_COUNT = 6;
+const SHARD_COUNT = 2;
+const OPERATIONS_OF_CLIENT = 51;
+const PATIENCE_MAX_MS = 25_000;
+/** Faults begin within it. */
+const FAULTS_FROM_MS = 3000;
+const FAULTS_TO_MS = 40_000;
+const CLIENTS_DONE_MAX_MS = 15 * 60_000;
+/** I16: L + 2 s, by clocks that drift, and the longest restart of a process. */
+const OPEN_AGAIN_MAX_MS = 5000 * 1.06 + 2000;
+const AT_REST_MAX_MS = 120_000;
+/** What a fault leaves behind may be felt for so long (I15). */
+const AFTERMATH_MS = 15_000;
+
+export interface SeedOptions {
+  seed: number;
+  kind: NodeKind;
+  driver: Driver;
+  /** Which faults may happen; all that the kind of node is not spared when left out. */
+  faults?: readonly FaultName[];
+  onTrace?(line: string): void;
+}
+
+export interface SeedReport {
+  seed: number;
+  counts: Counts;
+  faults: PlannedFault[];
+  operationCount: number;
+  unknownCount: number;
+  stepCount: number;
+  virtualMs: number;
+  traceHash: string;
+}
+
+/** Throws {@link SimulationFailure} when something was wrong. */
+export async function runSeed(options: SeedOptions): Promise<SeedReport> {
+  const world = new World(options);
+  try {
+    return await world.run();
+  } catch (error) {
+    if (error instanceof Error) (error as Error & { traceTail?: unknown }).traceTail = world.traceTail;
+    throw error;
+  }
+}
+
+interface FaultSpan {
+  name: FaultName;
+  fromMs: number;
+  toMs: number;
+}
+
+class World {
+  readonly #options: SeedOptions;
+  readonly #chance: Chance;
+  readonly #scheduler = new Scheduler();
+  readonly #counts = new Counts();
+  readonly #network: Network;
+  readonly #registry: SimulatedRegistry;
+  readonly #invariants: Invariants;
+  readonly #nodes: MetadataSite[];
+  readonly #watched: WatchedNode[];
+  readonly #gateways: GatewayProcessSite[];
+  readonly #history: HistoryRecord[] = [];
+  readonly #requests = new Map<string, { shard: number; operation: Operation }>();
+  readonly #spans: FaultSpan[] = [];
+  readonly #heals = new Set<() => void>();
+  #wereClocksRight = true;
+
+  constructor(options: SeedOptions) {
+    this.#options = options;
+    const { seed, kind, driver, onTrace } = options;
+    const scheduler = this.#scheduler;
+    if (onTrace !== undefined) scheduler.onTrace = onTrace;
+    const chance = new Chance(seed);
+    this.#chance = chance;
+    const counts = this.#counts;
+    this.#network = new Network(scheduler, { chance: chance.fork('network'), counts });
+    const network = this.#network;
+    this.#registry = new SimulatedRegistry(scheduler, { network, chance: chance.fork('registry'), counts });
+    this.#watched = [];
+    this.#invariants = new Invariants({
+      driver,
+      nodes: this.#watched,
+      shardCount: SHARD_COUNT,
+      onOpened: () => counts.add('shard opened'),
+      fail: (failure) => scheduler.fail(failure),
+    });
+    const invariants = this.#invariants;
+    const calls = new CallNetwork(network, {
+      chance: chance.fork('calls'),
+      observer: {
+        onCall: () => undefined,
+        onReply: (nodeId, call, reply) => invariants.onAnswer(nodeId, call, reply),
+      },
+    });
+    const ground: Ground = { scheduler, chance, network, calls, registry: this.#registry, counts };
+    const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
+    this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
+    this.#gateways = Array.from({ length: GATEWAY_COUNT }, (_, index) => {
+      const observer = {
+        onReply: (requestId: string, reply: { kind: string; value?: unknown }) => {
+          const request = this.#requests.get(requestId);
+          if (reply.kind === 'done' && request !== undefined)
+            invariants.onOutcome(requestId, request, reply.value);
+        },
+        onGivenUp: (requestId: string) => invariants.onGivenUp(requestId),
+      };
+      return new GatewayProcessSite(`gateway-${index}`, { ground, nodeIds, observer });
+    });
+    scheduler.afterEachStep(() => invariants.check());
+  }
+
+  get traceTail(): readonly string[] {
+    return this.#scheduler.traceTail;
+  }
+
+  async run(): Promise<SeedReport> {
+    const { kind } = this.#options;
+    for (const site of [...this.#nodes, ...this.#gateways]) site.startSoon(this.#chance.between(0, 50));
+    kind.found?.({
+      registry: this.#registry,
+      nodeIds: this.#nodes.map(({ name }) => name),
+      shardCount: SHARD_COUNT,
+    });
+    await this.#prepare();
+    const faults = this.#planFaults();
+    await this.#runClients();
+    await this.#comeToRest();
+    this.#checkHistory();
+    const { stepCount, nowMs, traceHash } = this.#scheduler;
+    return {
+      seed: this.#options.seed,
+      counts: this.#counts,
+      faults,
+      operationCount: this.#history.length,
+      unknownCount: this.#history.filter(({ outcome }) => outcome === undefined).length,
+      stepCount,
+      virtualMs: nowMs,
+      traceHash,
+    };
+  }
+
+  #createNode(
+    nodeId: string,
+    { nodeIds, ground, kind }: { nodeIds: readonly string[]; ground: Ground; kind: NodeKind },
+  ): MetadataSite {
+    const disk = new SimulatedDisk(kind.columns, this.#chance.fork(`disk of ${nodeId}`));
+    const machine = this.#invariants.observed(nodeId);
+    const site = new MetadataSite(nodeId, {
+      ground,
+      kind,
+      disk,
+      shared: { nodeIds, shardCount: SHARD_COUNT, machine },
+    });
+    const watch = new ReplicaWatch({
+      node: nodeId,
+      kind,
+      disk,
+      history: (shard) => this.#invariants.history(shard),
+      now: () => this.#now(),
+      count: (branch) => this.#counts.add(branch),
+    });
+    this.#watched.push({
+      nodeId,
+      watch,
+      get node() {
+        return site.node;
+      },
+      get wasSuspended() {
+        return site.wasSuspended;
+      },
+    });
+    return site;
+  }
+
+  #now(): { atMs: number; trueWallMs: number | undefined } {
+    const right = this.#nodes.filter(({ host }) => Math.abs(host.wallErrorMs) < 1000).length;
+    // Once a majority was wrong, time may have gone ahead for good.
+    this.#wereClocksRight &&= right * 2 > this.#nodes.length;
+    const trueWallMs = this.#wereClocksRight ? SimulatedHost.trueWallMs(this.#scheduler) : undefined;
+    return { atMs: this.#scheduler.nowMs, trueWallMs };
+  }
+
+  #gatewaysRunning(): SimulatedGateway[] {
+    return this.#gateways.flatMap(({ gateway }) => gateway ?? []);
+  }
+
+  /** Runs a program of the world's own to its end. */
+  async #runProgram(name: string, program: () => Promise<void>, limitMs: number): Promise<void> {
+    let isDone = false;
+    this.#scheduler.after(0, {
+      name,
+      run: () => {
+        program().then(
+          () => {
+            isDone = true;
+          },
+          (error) => this.#scheduler.fail(error),
+        );
+      },
+    });
+    const untilMs = this.#scheduler.nowMs + limitMs;
+    if (!(await this.#scheduler.run(() => isDone, untilMs)))
+      throw new SimulationFailure(`I16: ${name}: not done after ${limitMs} ms`);
+  }
+
+  /** What the driver needs before anything else, in a world without faults. */
+  async #prepare(): Promise<void> {
+    const { driver } = this.#options;
+    await this.#runProgram(
+      'prepare',
+      async () => {
+        while (this.#gatewaysRunning().length === 0) await this.#scheduler.sleep(10);
+        for (let shard = 0; shard < SHARD_COUNT; shard++)
+          for (const [index, call] of driver.prepare(shard).entries()) {
+            const request = { requestId: `prepare-${shard}-${index}`, call, patienceMs: 60_000 };
+            const answer = await this.#chance.pick(this.#gatewaysRunning()).run(request);
+            if (answer.kind !== 'done') throw new SimulationFailure(`I16: shard ${shard} never opened`);
+          }
+      },
+      120_000,
+    );
+  }
+
+  #planFaults(): PlannedFault[] {
+    const { kind, faults } = this.#options;
+    const names = (faults ?? FAULT_NAMES).filter((name) => !kind.spared.includes(name));
+    const { nowMs } = this.#scheduler;
+    const plan = planFaults(this.#chance.fork('faults'), {
+      names,
+      fromMs: nowMs + FAULTS_FROM_MS,
+      toMs: nowMs + FAULTS_TO_MS,
+    });
+    for (const fault of plan)
+      this.#scheduler.after(fault.atMs - nowMs, {
+        name: `fault: ${fault.name} for ${fault.durationMs.toFixed(0)} ms`,
+        run: () => this.#begin(fault),
+      });
+    // A backup of the registry that may come back; tables that no cut of a log reaches.
+    this.#scheduler.after(this.#chance.between(0, FAULTS_TO_MS / 2), {
+      name: 'the registry is backed up, logs go to tables',
+      run: () => {
+        this.#registry.backUp();
+        for (const { disk } of this.#nodes) if (this.#chance.happens(0.5)) disk.flush();
+      },
+    });
+    return plan;
+  }
+
+  #begin({ name, durationMs }: PlannedFault): void {
+    const world = {
+      nodes: this.#nodes,
+      gateways: this.#gateways,
+      network: this.#network,
+      registry: this.#registry,
+    };
+    const end = faultOf(name).begin(world, this.#chance);
+    if (end === undefined) return;
+    this.#counts.add(`fault: ${name}`);
+    const span: FaultSpan = { name, fromMs: this.#scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
+    this.#spans.push(span);
+    const heal = () => {
+      if (!this.#heals.delete(heal)) return;
+      span.toMs = this.#scheduler.nowMs;
+      end();
+    };
+    this.#heals.add(heal);
+    this.#scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
+  }
+
+  async #runClients(): Promise<void> {
+    const options = {
+      scheduler: this.#scheduler,
+      chance: this.#chance.fork('clients'),
+      driver: this.#options.driver,
+      shardCount: SHARD_COUNT,
+      gateways: () => this.#gatewaysRunning(),
+      operationCount: OPERATIONS_OF_CLIENT,
+      patienceMaxMs: PATIENCE_MAX_MS,
+      onBegun: (record: HistoryRecord) => {
+        this.#requests.set(record.requestId, record);
+        this.#history.push(record);
+      },
+      onNothing: (record: HistoryRecord) => {
+        this.#history.splice(this.#history.indexOf(record), 1);
+      },
+    };
+    const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => new Client(id, options));
+    await this.#runProgram(
+      'clients',
+      async () => {
+        await Promise.all(clients.map((client) => client.run()));
+      },
+      CLIENTS_DONE_MAX_MS,
+    );
+    // Faults that begin after the last operation are over soon.
+    const { nowMs } = this.#scheduler;
+    if (nowMs < FAULTS_TO_MS) await this.#scheduler.run(() => false, FAULTS_TO_MS);
+  }
+
+  /** I16: faults over, everything opens, catches up, and is equal. */
+  async #comeToRest(): Promise<void> {
+    for (const heal of [...this.#heals]) heal();
+    const shards = Array.from({ length: SHARD_COUNT }, (_, shard) => shard);
+    const isOpen = () =>
+      this.#nodes.every(({ node }) => node !== undefined) &&
+      shards.every((shard) => this.#invariants.isOpen(shard));
+    const { nowMs } = this.#scheduler;
+    if (!(await this.#scheduler.run(isOpen, nowMs + OPEN_AGAIN_MAX_MS)))
+      throw new SimulationFailure(`I16: not all shards are open ${OPEN_AGAIN_MAX_MS} ms after the faults`);
+    const isCaughtUp = () =>
+      shards.every((shard) => {
+        const { lastSeq } = this.#invariants.history(shard);
+        return this.#replicasOf(shard).every(
+          ({ watch }) => watch.isLive(shard) && watch.appliedSeq(shard) === lastSeq,
+        );
+      });
+    if (!(await this.#scheduler.run(isCaughtUp, this.#scheduler.nowMs + AT_REST_MAX_MS)))
+      throw new SimulationFailure(`I16: replicas differ ${AT_REST_MAX_MS} ms after the faults`);
+    for (const shard of shards) for (const { watch } of this.#replicasOf(shard)) watch.checkState(shard);
+  }
+
+  #replicasOf(shard: number): WatchedNode[] {
+    const voters = this.#registry.get(shard)?.record.voters;
+    if (voters === undefined) return this.#watched;
+    return this.#watched.filter(({ nodeId }) => voters.some((voter) => voter.nodeId === nodeId));
+  }
+
+  #checkHistory(): void {
+    for (let shard = 0; shard < SHARD_COUNT; shard++) {
+      const ofShard = this.#history.filter((record) => record.shard === shard);
+      const committed = this.#invariants.history(shard);
+      checkRaces(ofShard);
+      for (const [key, records] of byKey(ofShard)) {
+        const result = linearize(records);
+        if (result.kind === 'ok') continue;
+        const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
+        throw new SimulationFailure(
+          `I7: shard ${shard}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
+        );
+      }
+      checkCommittedOrder(ofShard, {
+        lastSeq: committed.lastSeq,
+        seqOf: (requestId) => committed.seqOf(requestId),
+        requestAt: (seq) => committed.entry(seq)?.requestId,
+      });
+    }
+    this.#checkCalm();
+  }
+
+  /** I15: with the registry away, and nothing else wrong, no request fails. */
+  #checkCalm(): void {
+    const others = this.#spans.filter(({ name }) => name !== 'registry away' && name !== 'silent watch');
+    for (const record of this.#history) {
+      const { invokedAtMs, answeredAtMs, outcome } = record;
+      if (outcome !== undefined) continue;
+      const isDisturbed = others.some(
+        ({ fromMs, toMs }) => fromMs < answeredAtMs && invokedAtMs < toMs + AFTERMATH_MS,
+      );
+      if (!isDisturbed)
+        throw new SimulationFailure(`I15: failed, and nothing was wrong: ${describeRecord(record)}`);
+    }
+  }
+}
