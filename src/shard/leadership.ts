@@ -22,7 +22,7 @@ import type { LogStore } from './log-store.ts';
 import { Overlay, type OverlayBudget } from './overlay.ts';
 import { PrimaryTerm, type Say } from './primary-term.ts';
 import { allVoters } from './quorum.ts';
-import type { ReplicaEvent } from './replica.ts';
+import type { ReplicaEvent } from './replica-events.ts';
 import { ReplicatedLog } from './replicated-log.ts';
 import { ReplicatedTime } from './replicated-time.ts';
 import { Shard } from './shard.ts';
@@ -53,12 +53,15 @@ export class Leadership {
   readonly #parts: LeadershipParts;
   readonly #term: PrimaryTerm;
   readonly #entries: ReplicatedLog;
+  readonly #time: ReplicatedTime;
   readonly #overlay: Overlay;
   readonly #bucketRows: BucketRows;
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
   #others: ReplicaRef[];
   #shard: Shard | undefined;
   #isOver = false;
+  /** Takes no more calls: another will. */
+  #isClosing = false;
 
   constructor(parts: LeadershipParts) {
     const { shard, kv, clock, record, log, applier, machine, self } = parts;
@@ -76,12 +79,17 @@ export class Leadership {
     });
     const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
     const isWallBelieved = () => this.#term.isWallBelieved();
-    const time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
+    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
     this.#entries = new ReplicatedLog({
-      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time },
+      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
       overlay: this.#overlay,
       term: this.#term,
     });
+  }
+
+  /** R19: false is an alarm. */
+  get isTimeBelieved(): boolean {
+    return this.#time.isBelieved;
   }
 
   get epoch(): number {
@@ -90,6 +98,11 @@ export class Leadership {
 
   get isOpen(): boolean {
     return this.#shard !== undefined && !this.#isOver;
+  }
+
+  /** Undefined while it does not serve. */
+  get shard(): Shard | undefined {
+    return this.#isOver || this.#isClosing ? undefined : this.#shard;
   }
 
   get others(): readonly ReplicaRef[] {
@@ -120,11 +133,11 @@ export class Leadership {
   }
 
   execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> | undefined {
-    return this.#shard?.execute(envelope, name, command);
+    return this.#isClosing ? undefined : this.#shard?.execute(envelope, name, command);
   }
 
   query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {
-    return this.#shard?.query(envelope, name, query);
+    return this.#isClosing ? undefined : this.#shard?.query(envelope, name, query);
   }
 
   onApplied(entry: Entry): void {
@@ -151,9 +164,18 @@ export class Leadership {
   /** Learners come and go without a new epoch. */
   onRegistered({ record }: RegisteredShard): void {
     if (record.epoch !== this.epoch) return;
+    this.#term.setVoters(setsOf(record));
     const known = new Set(this.#others.map(({ replicaId }) => replicaId));
     this.#others = withLearners(record, this.#parts.self);
     for (const ref of this.#others) if (!known.has(ref.replicaId)) this.#term.follow(ref);
+  }
+
+  lagOf(replicaId: ReplicaId): number | undefined {
+    return this.#term.lagOf(replicaId);
+  }
+
+  countsOf(replicaId: ReplicaId): boolean {
+    return this.#term.countsOf(replicaId);
   }
 
   lags(): { replicaId: ReplicaId; lag: number | undefined }[] {
@@ -170,6 +192,7 @@ export class Leadership {
   /** Takes no more commands; resolves when those admitted are answered and `heir` has all, or a lease has passed. */
   async settle(heir: ReplicaId | undefined): Promise<boolean> {
     const { clock } = this.#parts;
+    this.#isClosing = true;
     if (this.#shard === undefined) return heir === undefined;
     const untilMs = clock.monotonicMs() + SILENCE_MS;
     const isClosed = new AbortController();

@@ -5,7 +5,7 @@ import { LIMITS } from '../model/limits.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { NodeId, PeerPort, ReplicaId } from '../ports/replication.ts';
-import type { ShardCall, ShardCallHandler, ShardReply, Ticket } from '../ports/shard-calls.ts';
+import type { ReplicaStatus, ShardCall, ShardCallHandler, ShardReply, Ticket } from '../ports/shard-calls.ts';
 import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -13,7 +13,8 @@ import type { WitnessPort } from '../ports/witness.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
 import { isVoter } from './quorum.ts';
-import type { Replica, ReplicaDeps, ReplicaEvent, ReplicaStatus } from './replica.ts';
+import type { Replica, ReplicaDeps } from './replica.ts';
+import type { ReplicaEvent } from './replica-events.ts';
 import { setsOf } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
@@ -96,6 +97,7 @@ class Node implements MetadataNode {
     const ageMs = this.#deps.clock.monotonicMs() - ticket.monotonicMs;
     // R48: nothing is evaluated behind the back of a client that was told 503.
     if (ticket.processId !== this.#processId || ageMs > LIMITS.ticketAgeMaxMs) return { kind: 'too-old' };
+    if (call.kind === 'status') return { kind: 'done', value: this.status(), timeMs: 0 };
     const replica = this.#replicas.get(envelope.shard);
     const reply =
       call.kind === 'execute'

@@ -72,6 +72,7 @@ interface Barrier {
 
 export class PrimaryTerm {
   readonly #parts: PrimaryTermParts;
+  #sets: VoterSets;
   readonly #progress = new Map<ReplicaId, Progress>();
   readonly #startedAtMs: number;
   /** Wall clock at send times that may still come back in answers. */
@@ -82,6 +83,7 @@ export class PrimaryTerm {
 
   constructor(parts: PrimaryTermParts) {
     this.#parts = parts;
+    this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
     for (const ref of parts.others) this.#progress.set(ref.replicaId, this.#startOf(ref));
   }
@@ -124,6 +126,12 @@ export class PrimaryTerm {
     this.#probe(progress);
     this.#passBarriers();
     this.#feed(progress, this.#now());
+  }
+
+  /** The change of voters is over: one set counts (R14). */
+  setVoters(sets: VoterSets): void {
+    this.#sets = sets;
+    this.#count();
   }
 
   /** A learner that has been made known, or one that got a snapshot up to `matchSeq`. */
@@ -188,7 +196,7 @@ export class PrimaryTerm {
       const gapMs = this.#progress.get(id)?.wallGapMs;
       return gapMs !== undefined && Math.abs(gapMs) <= WALL_AGREES_MS ? 1 : 0;
     };
-    return reachedByMajority(this.#parts.sets, agrees) === 1;
+    return reachedByMajority(this.#sets, agrees) === 1;
   }
 
   end(): void {
@@ -228,8 +236,8 @@ export class PrimaryTerm {
 
   /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
   #count(): void {
-    const { sets, self, log, epoch } = this.#parts;
-    const reached = reachedByMajority(sets, (id) => {
+    const { self, log, epoch } = this.#parts;
+    const reached = reachedByMajority(this.#sets, (id) => {
       if (id === self) return log.syncedSeq;
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.matchSeq : 0;
@@ -318,8 +326,8 @@ export class PrimaryTerm {
 
   /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
   #heardByMajorityMs(nowMs: number): number {
-    const { sets, self } = this.#parts;
-    return reachedByMajority(sets, (id) => {
+    const { self } = this.#parts;
+    return reachedByMajority(this.#sets, (id) => {
       if (id === self) return nowMs;
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
@@ -329,7 +337,7 @@ export class PrimaryTerm {
   #holdsLease(nowMs: number): boolean {
     const heardMs = this.#heardByMajorityMs(nowMs);
     if (nowMs >= heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
-    if (allVoters(this.#parts.sets).length === 1) return true;
+    if (allVoters(this.#sets).length === 1) return true;
     // A machine that was suspended may have a monotonic clock that stood still: then the wall clock shows it.
     const noted = this.#wallAt.find(({ monotonicMs }) => monotonicMs >= heardMs);
     return noted !== undefined && this.#parts.clock.wallMs() - noted.wallMs <= SILENCE_MS;

@@ -9,14 +9,14 @@ export interface VoterSets {
 }
 
 /** Whether a majority of each set has it. */
-export function hasMajority(sets: VoterSets, has: (id: ReplicaId) => boolean): boolean {
-  return setsOf(sets).every((set) => set.filter(has).length > set.length / 2);
+export function hasMajority(sets: VoterSets, isOne: (id: ReplicaId) => boolean): boolean {
+  return setsOf(sets).every((set) => set.filter(isOne).length > set.length / 2);
 }
 
 /** The greatest value that a majority of each set has reached. */
-export function reachedByMajority(sets: VoterSets, valueOf: (id: ReplicaId) => number): number {
+export function reachedByMajority(sets: VoterSets, reachedBy: (id: ReplicaId) => number): number {
   const reached = setsOf(sets).map((set) => {
-    const values = set.map(valueOf).sort((a, b) => b - a);
+    const values = set.map(reachedBy).sort((a, b) => b - a);
     // The majority's least: of 3 the second greatest.
     return must(values[Math.floor(values.length / 2)], 'a set of voters has members');
   });

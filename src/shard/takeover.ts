@@ -144,23 +144,11 @@ export class Takeover {
     return !this.#isOver && isAgreed();
   }
 
-  /** R2: any result but a plain success is looked up; it was ours only if the nonce is. */
-  async #take(registered: RegisteredShard): Promise<RegisteredShard | undefined> {
+  #take(registered: RegisteredShard): Promise<RegisteredShard | undefined> {
     const { registry, shard, self, random } = this.#parts;
     const nonce = toHex(random.bytes(NONCE_BYTES));
-    const { prevVoters, voters, learners, incarnation, epoch } = registered.record;
-    const record = { incarnation, epoch: epoch + 1, primary: self, voters, prevVoters, learners, nonce };
-    try {
-      const swapped = await registry.swap(shard, { expected: registered.revision, record });
-      if (swapped.kind === 'done') {
-        const { revision } = swapped;
-        return { record, revision, registryRevision: revision };
-      }
-    } catch {
-      const present = await registry.read(shard).catch(() => undefined);
-      if (present?.record.nonce === nonce) return present;
-    }
-    return undefined;
+    const record = { ...registered.record, epoch: registered.record.epoch + 1, primary: self, nonce };
+    return swapRecord(registry, shard, { expected: registered.revision, record });
   }
 
   /** R12 b: asks again and again; who has promised silence to another answers when that has lapsed. */
@@ -234,6 +222,23 @@ export class Takeover {
       this.#wake = new AbortController();
       await clock.sleep(leftMs, this.#wake.signal);
     }
+  }
+}
+
+/** R2: any result but a plain success is looked up; it was ours only if the nonce is. undefined: it was not. */
+export async function swapRecord(
+  registry: ShardRegistryPort,
+  shard: number,
+  change: { expected: number; record: ShardRecord },
+): Promise<RegisteredShard | undefined> {
+  const { record } = change;
+  try {
+    const swapped = await registry.swap(shard, change);
+    if (swapped.kind === 'lost') return undefined;
+    return { record, revision: swapped.revision, registryRevision: swapped.revision };
+  } catch {
+    const present = await registry.read(shard).catch(() => undefined);
+    return present?.record.nonce === record.nonce ? present : undefined;
   }
 }
 

@@ -8,8 +8,8 @@ import type { ShardReply } from '../../src/ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
-import type { ReplicaEvent } from '../../src/shard/replica.ts';
-import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
+import { LOG_COLUMN, logKey } from '../../src/shard/row-keys.ts';
 import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom } from './simulated.ts';
@@ -34,6 +34,10 @@ export interface ShardCluster {
   start(index: number): Promise<void>;
   /** As kill -9: its promises never settle. */
   kill(index: number): void;
+  /** Writes into the record which voters it should have. */
+  want(indices: readonly number[]): Promise<void>;
+  /** Takes the last `count` entries from the log of one that is down. */
+  cutLog(index: number, count: number): Promise<void>;
   run(ms: number): Promise<void>;
   /** Runs until it gives something, for 30 s at most. */
   until<T>(what: string, look: () => T | undefined): Promise<T>;
@@ -49,9 +53,11 @@ export interface ShardCluster {
 
 export async function openShardCluster(options: {
   nodeCount: number;
+  /** Of the first nodes; default: all. */
+  voterCount?: number;
   shardCount?: number;
 }): Promise<ShardCluster> {
-  const { nodeCount, shardCount = 1 } = options;
+  const { nodeCount, voterCount = nodeCount, shardCount = 1 } = options;
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const random = createSeededRandom(7);
   const events: ReplicaEvent[] = [];
@@ -69,7 +75,7 @@ export async function openShardCluster(options: {
     };
   });
   for (let shard = 0; shard < shardCount; shard++) {
-    const voters = nodes.map(({ ref }) => ref);
+    const voters = nodes.slice(0, voterCount).map(({ ref }) => ref);
     const record: ShardRecord = {
       ...{ incarnation: 1, epoch: 0, primary: null, voters, prevVoters: null, learners: [], nonce: '' },
     };
@@ -111,6 +117,17 @@ export async function openShardCluster(options: {
       const own = must(nodes[index], 'a node');
       listeners.delete(own.ref.nodeId);
       own.node = undefined;
+    },
+    async want(indices) {
+      const { record, revision } = must(await registry.read(0), 'a record');
+      const voters = indices.map((index) => must(nodes[index], 'a node').ref);
+      await registry.swap(0, { expected: revision, record: { ...record, wanted: { voters } } });
+    },
+    async cutLog(index, count) {
+      const { kv } = must(nodes[index], 'a node');
+      const all = { column: LOG_COLUMN, gte: logKey(0, 0), lt: logKey(0, Number.MAX_SAFE_INTEGER) };
+      const rows = await kv.range({ ...all, limit: 100_000 });
+      await kv.commit(rows.slice(-count).map(({ key }) => ({ column: LOG_COLUMN, key, value: null })));
     },
     async run(ms) {
       for (let passedMs = 0; passedMs < ms; passedMs += STEP_MS) {
