@@ -120,21 +120,6 @@ export const LIMITS = {
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
   strayAfterMs: 27 * HOUR,
 
-  // Revocation (R46).
-  /** How often a gateway asks for changes of identities. */
-  identityAskMs: 1 * SECOND,
-  /** How long cached identities serve after the sending of the last question that was answered. */
-  identityServeMs: 9 * SECOND,
-  /** For how long a gateway that has asked is believed to serve from its cache. */
-  gatewayHeardMs: 10 * SECOND,
-  revocationWaitMaxMs: 5 * SECOND,
-  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
-  revocationLagMaxMs: 5 * SECOND,
-  /** Who asks with something older is told to begin anew. */
-  identityChangesKept: 1000,
-  /** Gateways that a primary knows by name. */
-  gatewaysHeardMax: 4096,
-
   // Chunks over machines: R34, R35, R37.
   /** Of the placement map: fixed, for chunks are found by it. */
   partitionCount: 4096,
@@ -172,6 +157,20 @@ export const LIMITS = {
   peerHeaderBytesMax: 4 * KiB,
   /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
   peerProofAgeMaxMs: 60 * SECOND,
+  // Revocation (R46).
+  /** How often a gateway asks for changes of identities. */
+  identityAskMs: 1 * SECOND,
+  /** How long cached identities serve after the sending of the last question that was answered. */
+  identityServeMs: 9 * SECOND,
+  /** For how long a gateway that has asked is believed to serve from its cache. */
+  gatewayHeardMs: 10 * SECOND,
+  revocationWaitMaxMs: 5 * SECOND,
+  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
+  revocationLagMaxMs: 5 * SECOND,
+  /** Who asks with something older is told to begin anew. */
+  identityChangesKept: 1000,
+  /** Gateways that a primary knows by name. */
+  gatewaysHeardMax: 4096,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
@@ -259,16 +258,6 @@ assert(
   'shards say busy before the store does',
 );
 assert(
-  // Monotonic clocks drift by less than 5 % each (protocol 1.1).
-  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
-  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
-);
-assert(
-  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
-  'a gateway that cannot be waited for stops in time (I14)',
-);
-assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
-assert(
   2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
     2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
   'a lease outlives a call that failed and the next one',
@@ -290,6 +279,12 @@ assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
   'one client keeps no other from a node',
 );
+  // Monotonic clocks drift by less than 5 % each (protocol 1.1).
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(
