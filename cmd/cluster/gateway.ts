@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
+import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
@@ -41,7 +42,10 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
   }
   const root = await openRootCredentials({ folder: keysFolder, given: config.root, random });
-  const { metadata, fenceOf } = openMetadata(surroundings, joined);
+  const { router, fenceOf } = openMetadata(surroundings, joined);
+  const identityFeed = createIdentityFeed({ metadata: router, clock, log, gateway: nodeId });
+  const { metadata } = identityFeed;
+  void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
   const { chunks } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, buffers);
@@ -64,7 +68,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const reports = createReports(surroundings, parts);
   let endpoint = '';
   const gateway: Gateway = createGateway({
-    ...{ metadata, objects, keyring, clock, random, log, telemetry },
+    ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
     isReady: () => state.isReady,
     readMetrics: () => telemetry.scrape(),
@@ -96,18 +100,18 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
 function openMetadata(
   { clock, random, log, telemetry, closing }: Surroundings,
   joined: JoinedCluster,
-): { metadata: MetadataRouter; fenceOf(shard: number): Fence } {
+): { router: MetadataRouter; fenceOf(shard: number): Fence } {
   const calls = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
   closing.defer(() => calls.close());
   const { shardCount } = joined.identity;
-  const metadata = createMetadataRouter({ shardCount, calls, clock, random });
+  const router = createMetadataRouter({ shardCount, calls, clock, random });
   const fences = new Map<number, Fence>();
   joined.coordinator.registry.watch((shard, registered) => {
-    metadata.onRegistered(shard, registered);
+    router.onRegistered(shard, registered);
     const { incarnation, epoch } = registered.record;
     fences.set(shard, { shard, incarnation, epoch });
   }, joined.stopping);
-  return { metadata, fenceOf: (shard) => fences.get(shard) ?? { shard, incarnation: 0, epoch: 0 } };
+  return { router, fenceOf: (shard) => fences.get(shard) ?? { shard, incarnation: 0, epoch: 0 } };
 }
 
 /** Every gateway holds the keys of its own folder: a new one would be known to this one alone. */

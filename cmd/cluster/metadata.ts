@@ -10,12 +10,15 @@ import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
+import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
+import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
@@ -43,7 +46,8 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { peerServer, metadataNode } = node;
   const { clock, log, telemetry } = surroundings;
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
-  const handler = refuseGrowingCalls(metadataNode, reserve);
+  const wait = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode, SYSTEM_SHARD) });
+  const handler = delayRevocations(refuseGrowingCalls(metadataNode, reserve), wait);
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...surroundings,
@@ -60,6 +64,12 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId });
   return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
+}
+
+/** Undefined while the shard is not open here. */
+function openEpoch(node: MetadataNode, shard: number): number | undefined {
+  const status = node.replica(shard)?.status();
+  return status?.role === 'primary' ? status.epoch : undefined;
 }
 
 async function openDatabase(
