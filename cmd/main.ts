@@ -53,7 +53,9 @@ function addRoleCommands(program: Command): void {
     gateway: 'start a gateway of a cluster',
   } as const;
   for (const role of ['metadata', 'storage', 'gateway'] as const) {
-    const command = withSettings(program.command(role)).description(`${roles[role]}; settings as of the server`);
+    const command = withSettings(program.command(role)).description(
+      `${roles[role]}; settings as of the server`,
+    );
     command.action(async () => {
       const { runRole } = await import('./cluster/run-role.ts');
       process.exit(await runRole(readSettings(command), role));

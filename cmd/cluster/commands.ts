@@ -15,7 +15,9 @@ const SHARDS_DEFAULT = '64';
 const COPIES_DEFAULT = '3';
 
 export function addClusterCommands(program: Command, context: ClusterCommandContext): void {
-  const cluster = program.command('cluster').description('make, prepare and look at a cluster of several machines');
+  const cluster = program
+    .command('cluster')
+    .description('make, prepare and look at a cluster of several machines');
   cluster
     .command('certs')
     .description("make a node's certificate, and the cluster's authority if there is none")
@@ -53,7 +55,9 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
       },
     );
     context.print(`Cluster ${made.clusterId} is made.`);
-    context.print(`Its master key and root credentials are in ${made.folder}: the gateways need that folder.`);
+    context.print(
+      `Its master key and root credentials are in ${made.folder}: the gateways need that folder.`,
+    );
     context.print('Keep a copy of it: without the master key nothing in the cluster can be read.');
     process.exit(0);
   });
@@ -110,6 +114,7 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 function numberOf(option: string, text: string, max: number): number {
   const number = Number(text);
-  if (!/^\d+$/.test(text) || number < 1 || number > max) throw new Refusal(`${option} must be from 1 to ${max}`);
+  if (!/^\d+$/.test(text) || number < 1 || number > max)
+    throw new Refusal(`${option} must be from 1 to ${max}`);
   return number;
 }

@@ -44,7 +44,10 @@ interface Part {
 }
 
 /** Runs until it is told to stop; resolves with the exit code. */
-export async function runDevCluster(options: DevClusterOptions, print: (line: string) => void): Promise<number> {
+export async function runDevCluster(
+  options: DevClusterOptions,
+  print: (line: string) => void,
+): Promise<number> {
   const cluster = new DevCluster(options, print);
   const stop = Promise.withResolvers<void>();
   const release = onSignals({ drain: stop.resolve, stopNow: () => process.exit(130), reload() {} });
@@ -112,7 +115,11 @@ class DevCluster {
     const { metadata, storage, shards } = this.#options;
     const config = loadConfig({ flags: { join: this.#etcd?.endpoint ?? '' }, env: rootCredentials() });
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const counts = { shardCount: shards, replicaCount: Math.min(3, metadata), chunkCopies: Math.min(3, storage) };
+    const counts = {
+      shardCount: shards,
+      replicaCount: Math.min(3, metadata),
+      chunkCopies: Math.min(3, storage),
+    };
     try {
       await initCluster({ config, log }, { out: this.#keys, ...counts });
     } catch (error) {
@@ -127,8 +134,10 @@ class DevCluster {
     const [host, port] = [listen.slice(0, at), Number(listen.slice(at + 1))];
     const add = (role: Role, number: number, args: string[]) =>
       this.#parts.push({ name: `${role}-${number}`, role, args, child: undefined });
-    for (let number = 1; number <= metadata; number++) add('metadata', number, ['--node-zone', `zone-${number}`]);
-    for (let number = 1; number <= storage; number++) add('storage', number, ['--node-zone', `zone-${number}`]);
+    for (let number = 1; number <= metadata; number++)
+      add('metadata', number, ['--node-zone', `zone-${number}`]);
+    for (let number = 1; number <= storage; number++)
+      add('storage', number, ['--node-zone', `zone-${number}`]);
     for (let number = 1; number <= gateways; number++)
       add('gateway', number, ['--listen', `${host}:${port + number - 1}`, '--cluster-keys', this.#keys]);
   }
@@ -175,7 +184,9 @@ class DevCluster {
     this.#print(`secret key: in ${join(this.#keys, 'root-credentials.json')}`);
     this.#print(`etcd: ${this.#etcd?.endpoint} (process ${this.#etcd?.pid})`);
     for (const { name, child } of this.#parts) this.#print(`${name}: process ${child?.pid}`);
-    this.#print(`status: HOLDFAST_CLUSTER_SECRET_FILE=${join(this.#folder, 'cluster-secret')} npx holdfast cluster status --join ${this.#etcd?.endpoint}`);
+    this.#print(
+      `status: HOLDFAST_CLUSTER_SECRET_FILE=${join(this.#folder, 'cluster-secret')} npx holdfast cluster status --join ${this.#etcd?.endpoint}`,
+    );
     this.#print('ready');
   }
 

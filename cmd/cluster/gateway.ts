@@ -36,7 +36,8 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const nodeId = toHex(random.bytes(ID_BYTES));
   const joined = await joinCluster(surroundings, { nodeId, role: 'gateway' });
   const keysFolder = config.cluster.keys;
-  if (keysFolder === undefined) throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
+  if (keysFolder === undefined)
+    throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
   const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
   if (!keyring.keyIds().includes(joined.identity.masterKeyId)) {
     throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
@@ -117,6 +118,7 @@ function openMetadata(
 /** Every gateway holds the keys of its own folder: a new one would be known to this one alone. */
 async function refuseRotation(): Promise<never> {
   throw new AppError('NotImplemented', {
-    message: 'Master keys of a cluster lie in the folders of its gateways and are not rotated by one of them.',
+    message:
+      'Master keys of a cluster lie in the folders of its gateways and are not rotated by one of them.',
   });
 }

@@ -1,7 +1,11 @@
 // What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
 // belongs to it, and makes itself and the others known. Wiring only.
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
-import { openRpcCredentials, type RpcCredentials, type RpcSecurity } from '../../src/adapters/rpc/credentials.ts';
+import {
+  openRpcCredentials,
+  type RpcCredentials,
+  type RpcSecurity,
+} from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
@@ -28,8 +32,11 @@ export interface JoinedCluster {
   members(): readonly Member[];
   addressOf(node: NodeId): string | undefined;
   onMembers(tell: (members: readonly Member[]) => void): void;
-  /** Puts this process into the list, until it ends. */
+  /** What fails together with this process. */
+  readonly zone: string;
+  /** Puts this process into the list, in place of what it said before, until it leaves or ends. */
   announce(address: string, disks?: Member['disks']): void;
+  leave(): Promise<void>;
 }
 
 /** Waits for the coordinator. Throws {@link Refusal} when there is no cluster, or one of a newer format. */
@@ -51,8 +58,16 @@ export async function joinCluster(
     members = list;
     for (const tell of listeners) tell(list);
   }, stopping.signal);
+  const zone = config.node.zone ?? self.nodeId;
+  let announced = new AbortController();
+  let leaving: Promise<void> = Promise.resolve();
+  const leave = () => {
+    announced.abort();
+    return leaving;
+  };
+  closing.defer(leave);
   return {
-    ...{ identity, coordinator, credentials, stopping: stopping.signal },
+    ...{ identity, coordinator, credentials, zone, leave, stopping: stopping.signal },
     streams: { self: { clusterId: identity.clusterId, nodeId: self.nodeId }, credentials, clock, random },
     members: () => members,
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
@@ -61,12 +76,11 @@ export async function joinCluster(
       if (members.length > 0) tell(members);
     },
     announce(address, disks = []) {
-      const zone = config.node.zone === '' ? self.nodeId : config.node.zone;
       const member: Member = { ...self, address, zone, disks, version: readVersion() };
-      const leaving = coordinator.members.announce(member, stopping.signal);
-      closing.defer(() => leaving);
-      // Before that is waited for: it goes on until then.
-      closing.defer(() => stopping.abort());
+      const before = leave();
+      announced = new AbortController();
+      const { signal } = announced;
+      leaving = before.then(() => coordinator.members.announce(member, signal));
     },
   };
 }
@@ -100,9 +114,12 @@ async function readIdentity(
   for (;;) {
     try {
       const identity = await coordinator.identity.read();
-      if (identity === undefined) throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
+      if (identity === undefined)
+        throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
       if (identity.formatVersion > CLUSTER_FORMAT) {
-        throw new Refusal(`the cluster is of format ${identity.formatVersion}, this program knows ${CLUSTER_FORMAT}`);
+        throw new Refusal(
+          `the cluster is of format ${identity.formatVersion}, this program knows ${CLUSTER_FORMAT}`,
+        );
       }
       return identity;
     } catch (error) {

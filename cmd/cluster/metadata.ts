@@ -2,19 +2,19 @@
 // that it leads. Wiring only.
 import { join } from 'node:path';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
+import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
 import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
 import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
-import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
+import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
@@ -42,12 +42,19 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const failure = Promise.withResolvers<Error>();
   const kv = await openDatabase(surroundings, folder, failure.resolve);
   const replicaId = await databaseId(kv, random);
-  const node = await openNode(surroundings, { joined, folder, kv, nodeId, replicaId, onFatal: failure.resolve });
+  const node = await openNode(surroundings, {
+    joined,
+    folder,
+    kv,
+    nodeId,
+    replicaId,
+    onFatal: failure.resolve,
+  });
   const { peerServer, metadataNode } = node;
   const { clock, log, telemetry } = surroundings;
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
-  const wait = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode, SYSTEM_SHARD) });
-  const handler = delayRevocations(refuseGrowingCalls(metadataNode, reserve), wait);
+  const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
+  const handler = delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations);
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...surroundings,
@@ -66,9 +73,9 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
 }
 
-/** Undefined while the shard is not open here. */
-function openEpoch(node: MetadataNode, shard: number): number | undefined {
-  const status = node.replica(shard)?.status();
+/** In which the system shard is open here. */
+function openEpoch(node: MetadataNode): number | undefined {
+  const status = node.replica(SYSTEM_SHARD)?.status();
   return status?.role === 'primary' ? status.epoch : undefined;
 }
 
@@ -138,7 +145,10 @@ async function startWork(
     ...{ shardCount, clock, random },
     calls: callOwnNode({ nodeId, handler: metadataNode, others }),
   });
-  joined.coordinator.registry.watch((shard, registered) => metadata.onRegistered(shard, registered), joined.stopping);
+  joined.coordinator.registry.watch(
+    (shard, registered) => metadata.onRegistered(shard, registered),
+    joined.stopping,
+  );
   const { chunks } = await openChunks(surroundings, joined);
   startShardWork(surroundings, { metadata, chunks, node: metadataNode });
   const placer = createShardPlacer({

@@ -32,7 +32,8 @@ export async function openNodeFolder(
   const path = join(folder, NODE_FILE);
   const stored = await readNode(path);
   if (stored === undefined) {
-    if (!dataDir.isNew) throw new Refusal(`${folder} is not the folder of a cluster's node: it has no ${NODE_FILE}`);
+    if (!dataDir.isNew)
+      throw new Refusal(`${folder} is not the folder of a cluster's node: it has no ${NODE_FILE}`);
     const nodeId = toHex(random.bytes(ID_BYTES));
     await writeDurableFile(path, `${JSON.stringify({ nodeId, role })}\n`);
     return { folder, nodeId };

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { placementOf } from '../../src/cluster/place-disks.ts';
+import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
@@ -25,7 +25,7 @@ export async function openChunks(
     onMapVersion: (version) => placement.hear(version),
   });
   closing.defer(() => client.close());
-  const near = config.node.zone === '' ? {} : { zone: config.node.zone };
+  const near = config.node.zone === undefined ? {} : { zone: config.node.zone };
   const chunks = createReplicatedChunks({
     ...{ placement, directory: client, clock, log, near },
     ...(onReleased && { onReleased }),

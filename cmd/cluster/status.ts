@@ -46,7 +46,13 @@ export interface ClusterStatus {
 }
 
 /** Throws {@link Refusal} when there is no cluster, or the coordinator does not answer. */
-export async function readClusterStatus({ config, log }: { config: Config; log: Logger }): Promise<ClusterStatus> {
+export async function readClusterStatus({
+  config,
+  log,
+}: {
+  config: Config;
+  log: Logger;
+}): Promise<ClusterStatus> {
   const coordinator = connect({ config, clock: systemClock, log }, 'status');
   try {
     const identity = await coordinator.identity.read().catch((error: unknown) => {
@@ -60,7 +66,12 @@ export async function readClusterStatus({ config, log }: { config: Config; log: 
     const shards = records.flatMap((found, shard) =>
       found === undefined ? [] : [describe(shard, found.record, said)],
     );
-    return { clusterId: identity.clusterId, members, shards, alarms: alarmsOf(shards, said, identity.shardCount) };
+    return {
+      clusterId: identity.clusterId,
+      members,
+      shards,
+      alarms: alarmsOf(shards, said, identity.shardCount),
+    };
   } finally {
     coordinator.close();
   }
@@ -92,7 +103,13 @@ async function askNodes(
 }
 
 async function askNode(calls: ShardCallPort, nodeId: NodeId): Promise<[NodeId, ReplicaStatus[]] | undefined> {
-  const call = { kind: 'status', envelope: { shard: 0 }, name: 'tick', body: null, budgetMs: ANSWER_MAX_MS } as const;
+  const call = {
+    kind: 'status',
+    envelope: { shard: 0 },
+    name: 'tick',
+    body: null,
+    budgetMs: ANSWER_MAX_MS,
+  } as const;
   try {
     const reply = await calls.call(nodeId, call, AbortSignal.timeout(ANSWER_MAX_MS));
     return reply.kind === 'done' ? [nodeId, reply.value as ReplicaStatus[]] : undefined;

@@ -1,13 +1,14 @@
 // The one in the cluster who makes the placement map (R34, R44): the first one as soon as there are disks for all
 // copies, or after a while for as many as there are. Disks that come later get their share when data can be moved to
 // them under the eyes of their homes (R38, R39); until then they take what the owners cannot.
+
+import { fromBase64, toBase64 } from '../lib/bytes.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { Member } from '../ports/members.ts';
 import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import type { PlacementDocument, PlacementMapPort } from '../ports/placement-map.ts';
 import type { Logger } from '../ports/telemetry.ts';
-import { fromBase64, toBase64 } from '../lib/bytes.ts';
 import { makePlacement } from './placement.ts';
 import { decodePlacement, encodePlacement } from './placement-record.ts';
 

@@ -5,7 +5,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { Member } from '../ports/members.ts';
-import type { RegisteredShard, ShardRecord, ShardRegistryPort, WantedShard } from '../ports/shard-registry.ts';
+import type {
+  RegisteredShard,
+  ShardRecord,
+  ShardRegistryPort,
+  WantedShard,
+} from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { type PlannedNode, planShards } from './plan-shards.ts';
 
@@ -89,6 +94,8 @@ async function wish(
 /** Metadata nodes name their database as their one disk. */
 function nodesOf(members: readonly Member[]): PlannedNode[] {
   return members.flatMap(({ role, nodeId, zone, disks: [database] }) =>
-    role === 'metadata' && database !== undefined ? [{ ref: { nodeId, replicaId: database.diskId }, zone }] : [],
+    role === 'metadata' && database !== undefined
+      ? [{ ref: { nodeId, replicaId: database.diskId }, zone }]
+      : [],
   );
 }

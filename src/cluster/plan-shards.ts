@@ -76,12 +76,14 @@ class Plan {
   /** Primaries even over the nodes that may lead; one that leads well stays. */
   wishes(shards: readonly (PresentShard | undefined)[]): WantedShard[] {
     const led = new Map<ReplicaId, number>();
-    const mayLead = (voters: readonly ReplicaRef[]) => voters.filter(({ replicaId }) => this.#refs.has(replicaId));
+    const mayLead = (voters: readonly ReplicaRef[]) =>
+      voters.filter(({ replicaId }) => this.#refs.has(replicaId));
     const share = Math.ceil(this.#voters.length / Math.max(1, this.#refs.size));
     return this.#voters.map((voters, index) => {
       const present = shards[index]?.primary;
       const able = mayLead(voters);
-      const keeps = able.some(({ replicaId }) => replicaId === present) && (led.get(present ?? '') ?? 0) < share;
+      const keeps =
+        able.some(({ replicaId }) => replicaId === present) && (led.get(present ?? '') ?? 0) < share;
       const [least] = able.sort((a, b) => (led.get(a.replicaId) ?? 0) - (led.get(b.replicaId) ?? 0));
       const primary = keeps ? present : least?.replicaId;
       if (primary === undefined) return { voters };

@@ -268,7 +268,6 @@ export const SETTINGS = [
   {
     key: 'node.zone',
     kind: 'text',
-    default: '',
     help: 'What fails together with this node: a rack, a room. Copies go to distinct zones. Default: the node itself.',
   },
   {

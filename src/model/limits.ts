@@ -279,11 +279,15 @@ assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
   'one client keeps no other from a node',
 );
-  // Monotonic clocks drift by less than 5 % each (protocol 1.1).
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
+assert(
   LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
   'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+);
+assert(
   LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
   'a gateway that cannot be waited for stops in time (I14)',
+);
 assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');

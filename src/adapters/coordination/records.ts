@@ -4,7 +4,7 @@ import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { Member, MemberDisk, MemberRole } from '../../ports/members.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
 import type { ReplicaRef } from '../../ports/replication.ts';
-import type { ShardRecord } from '../../ports/shard-registry.ts';
+import type { ShardRecord, WantedShard } from '../../ports/shard-registry.ts';
 
 const RECORD_VERSION = 1;
 
@@ -45,6 +45,7 @@ export const shardRecord = defineJsonRecord<ShardRecord>((fields) => ({
   voters: listOf(fields, 'voters').map(replicaOf),
   prevVoters: fields.prevVoters === null ? null : listOf(fields, 'prevVoters').map(replicaOf),
   learners: listOf(fields, 'learners').map(replicaOf),
+  ...(fields.wanted !== undefined && { wanted: wantedOf(fields.wanted) }),
   nonce: textOf(fields, 'nonce'),
 }));
 
@@ -75,6 +76,12 @@ export const placementRecord = defineJsonRecord<{ document: PlacementDocument }>
   const document = objectOf(fields.document);
   return { document: { ...document, version: wholeOf(document, 'version') } };
 });
+
+function wantedOf(value: unknown): WantedShard {
+  const fields = objectOf(value);
+  const voters = listOf(fields, 'voters').map(replicaOf);
+  return fields.primary === undefined ? { voters } : { voters, primary: textOf(fields, 'primary') };
+}
 
 function replicaOf(value: unknown): ReplicaRef {
   const fields = objectOf(value);
