@@ -5,11 +5,13 @@ import { LIMITS } from '../model/limits.ts';
 import type { AccountId } from '../model/names.ts';
 import { identityChangeCodec } from '../model/records/rows.ts';
 import type { IdentityPosition } from '../ports/identity-feed.ts';
-import type { Row, RowPut, View } from '../ports/state-machine.ts';
+import type { RangeAddress, Row, RowPut, View } from '../ports/state-machine.ts';
 import { readU48 } from './key-parts.ts';
-import { identityChangeRow, LAST_IDENTITY_CHANGE, put, remove } from './keyspace.ts';
+import { identityChangeRange, identityChangeRow, put, remove } from './keyspace.ts';
 
 const MARK_BYTES = 8;
+
+export const LAST_IDENTITY_CHANGE: RangeAddress = { ...identityChangeRange(0), limit: 1, reverse: true };
 
 /** Before the first change. */
 const BEGINNING: IdentityPosition = { seq: 0, mark: '' };

@@ -388,8 +388,6 @@ export function identityChangeRange(from: number): RangeAddress {
   return { table, gte: key, lt: TABLE_END, limit: LIMITS.identityChangesKept };
 }
 
-export const LAST_IDENTITY_CHANGE: RangeAddress = { ...identityChangeRange(0), limit: 1, reverse: true };
-
 // ---- writes ----
 
 export function put(address: RowAddress, value: Uint8Array): RowPut {
