@@ -57,7 +57,9 @@ export async function openDatabases(options: {
   const { folder, telemetry, closing, onFatal, onReleased } = options;
   const measure = (store: string) => (group: CommitGroup) => {
     telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, { store });
-    telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
+    // The disk's answer: a group that is not synced ends in memory.
+    if (group.isSynced)
+      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, { store });
     telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
   };
   const open = async (database: Parameters<typeof openRocksdbKv>[0]) => {

@@ -16,6 +16,8 @@ export interface CommitFrame {
   usedBytes: number;
   /** Values in the order of their rows. */
   moved: ArrayBuffer[];
+  /** One of the commits asks to be synced: then all of them are. */
+  sync: boolean;
 }
 
 /** Bytes of the rows, for bounding groups and queues. Throws when a row cannot be stored. */
@@ -33,6 +35,7 @@ export interface CommitRows {
   rows: readonly KvPut[];
   /** The caller goes on reading its values: none is moved. */
   keep: boolean;
+  sync: boolean;
 }
 
 /**
@@ -61,7 +64,7 @@ export function encodeFrame(
     reuse !== undefined && reuse.byteLength >= neededBytes ? reuse : new ArrayBuffer(frameSize(neededBytes));
   const usedBytes = writeRows(buffer, batches, { columnIndex, moved });
   assert(usedBytes === neededBytes, 'a frame holds what was counted');
-  return { buffer, usedBytes, moved };
+  return { buffer, usedBytes, moved, sync: batches.some(({ sync }) => sync) };
 }
 
 function writeRows(

@@ -1,10 +1,10 @@
 // Gathers commits on the calling thread and hands them to the committer thread in groups, each of which becomes one
-// synced write. It knows no keys and no RocksDB; reads are in rocksdb-kv.ts.
+// write, synced when one of its commits asks for it. It knows no keys and no RocksDB; reads are in rocksdb-kv.ts.
 import { Worker } from 'node:worker_threads';
 import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { KvPut } from '../ports/kv.ts';
+import type { KvCommitOptions, KvPut } from '../ports/kv.ts';
 import { type CommitRows, checkRows, encodeFrame } from './commit-frame.ts';
 import type { CommitterReply, CommitterStart } from './rocksdb-committer.ts';
 
@@ -20,18 +20,19 @@ interface Commit extends CommitRows {
 
 export interface CommitQueue {
   /** As KvPort.commit. */
-  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void>;
+  commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
   readonly failed: Promise<Error>;
   /** Resolves when the groups so far are written and the thread has ended. */
   stop(): Promise<void>;
 }
 
-/** One synced write, for metrics. */
+/** One write, for metrics. */
 export interface CommitGroup {
   commitCount: number;
   sizeBytes: number;
-  /** From its posting to the committer thread until it was synced. */
+  /** From its posting to the committer thread until it was written, and synced if it had to be. */
   durationMs: number;
+  isSynced: boolean;
 }
 
 export interface CommitQueueOptions {
@@ -99,14 +100,14 @@ class GroupingQueue implements CommitQueue {
     worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
   }
 
-  async commit(rows: readonly KvPut[], options: { keep?: boolean } = {}): Promise<void> {
-    const { keep = false } = options;
+  async commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
+    const { keep = false, sync = true } = options;
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#isStopping) throw new Error('the store is closed');
     const sizeBytes = checkRows(rows, this.#columnIndex);
     if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax) throw new AppError('SlowDown');
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ rows, keep, sizeBytes, resolve, reject });
+      this.#waiting.push({ rows, keep, sync, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;
       this.#schedule();
     });
@@ -158,14 +159,14 @@ class GroupingQueue implements CommitQueue {
     if (reply.kind === 'ready') this.#settleReady.resolve();
     else if (reply.kind === 'failed') this.#fail(new Error(reply.message));
     else {
-      const { buffer, moved } = reply.frame;
+      const { buffer, moved, sync } = reply.frame;
       if (this.#frames.length < FRAMES_KEPT_MAX && buffer.byteLength <= LIMITS.commitGroupBytesMax)
         this.#frames.push(buffer);
       if (this.#onReleased !== undefined) for (const released of moved) this.#onReleased(released);
       const { commits, sizeBytes, postedAtMs } = must(this.#groups.shift(), 'a group in flight');
       for (const commit of commits) commit.resolve();
       const durationMs = performance.now() - postedAtMs;
-      this.#onGroup?.({ commitCount: commits.length, sizeBytes, durationMs });
+      this.#onGroup?.({ commitCount: commits.length, sizeBytes, durationMs, isSynced: sync });
       this.#schedule();
       if (this.#waiting.length === 0 && this.#groups.length === 0) this.#idle?.();
     }

@@ -1,5 +1,6 @@
 // The key-value port in memory: for tests, transcripts and simulation. Nothing survives the process; what "re-opening"
-// means is a new shard over the same store. A test may hold commits back, or let the store fail as a disk does.
+// means is a new shard over the same store. A test may hold commits back, or let the store fail as a disk does. Synced or
+// not is one to it: nothing is durable, and all is applied in order.
 import { assert, must } from '../lib/assert.ts';
 import { compareBytes, EMPTY_BYTES } from '../lib/bytes.ts';
 import { SortedRows } from '../lib/sorted-rows.ts';

@@ -1,5 +1,5 @@
-// The committer thread's entry: writes each group it is sent as one synced RocksDB batch, in order. After a failed
-// write it writes nothing more (R20). The database belongs to the thread that started it: never close it here.
+// The committer thread's entry: writes each group it is sent as one RocksDB batch, in order, synced when one of
+// its commits asks for it. After a failed write it writes nothing more (R20). The database belongs to the thread that started it: never close it here.
 import { parentPort, workerData } from 'node:worker_threads';
 import { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
@@ -38,7 +38,7 @@ port.on('message', (frame: CommitFrame) => {
       batch._del(key, options);
       if (isPrefixFree) deleteBeside(key, (beside) => batch._del(beside, options));
     });
-    batch._writeSync({ sync: true });
+    batch._writeSync({ sync: frame.sync });
     batch._clear();
   } catch (error) {
     hasFailed = true;

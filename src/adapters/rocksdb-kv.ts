@@ -3,7 +3,7 @@
 // The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4).
 import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
-import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
+import type { KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
 import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
@@ -16,7 +16,7 @@ export interface RocksdbKvOptions {
   columns: Readonly<Record<string, RocksdbColumnOptions>>;
   /** Takes back the ArrayBuffers of large values once they are written, so that warm memory is used again. */
   onReleased?: (buffer: ArrayBuffer) => void;
-  /** Told of every synced write. */
+  /** Told of every write. */
   onGroup?: (group: CommitGroup) => void;
 }
 
@@ -154,7 +154,7 @@ class RocksdbKv implements KvPort {
     return this.#openCursor(bounds);
   }
 
-  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void> {
+  commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void> {
     this.#space.note(rows);
     return this.#queue.commit(rows, options);
   }

@@ -39,6 +39,14 @@ export function disksById(map: PlacementMap): ReadonlyMap<DiskId, PlacedDisk> {
   return disks;
 }
 
+/** Before the first map: nothing can be placed. */
+export const NO_PLACEMENT: PlacementMap = {
+  version: 0,
+  copies: 0,
+  disks: [],
+  owners: Array.from({ length: LIMITS.partitionCount }, () => []),
+};
+
 /** The first map of a cluster. */
 export function makePlacement(options: { disks: readonly PlacedDisk[]; copies: number }): PlacementMap {
   return layOut({ ...options, version: FIRST_VERSION, before: [] });

@@ -102,7 +102,12 @@ export const LIMITS = {
   commitQueueBytesMax: 128 * MiB,
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
+  witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
+  /** How long a call may wait in a metadata node before it is evaluated. */
+  metadataBudgetMs: 10 * SECOND,
+  /** How long a gateway asks on for a shard that does not answer, before it says 503. */
+  metadataPatienceMs: 30 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,
@@ -152,6 +157,20 @@ export const LIMITS = {
   peerHeaderBytesMax: 4 * KiB,
   /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
   peerProofAgeMaxMs: 60 * SECOND,
+  // Revocation (R46).
+  /** How often a gateway asks for changes of identities. */
+  identityAskMs: 1 * SECOND,
+  /** How long cached identities serve after the sending of the last question that was answered. */
+  identityServeMs: 9 * SECOND,
+  /** For how long a gateway that has asked is believed to serve from its cache. */
+  gatewayHeardMs: 10 * SECOND,
+  revocationWaitMaxMs: 5 * SECOND,
+  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
+  revocationLagMaxMs: 5 * SECOND,
+  /** Who asks with something older is told to begin anew. */
+  identityChangesKept: 1000,
+  /** Gateways that a primary knows by name. */
+  gatewaysHeardMax: 4096,
 
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
@@ -159,6 +178,51 @@ export const LIMITS = {
   diskReserveBytesMax: 8 * GiB,
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
+
+  // Between processes.
+  /** Of one call, reply or replica message: a whole entry fits in, with what goes around it. */
+  rpcMessageBytesMax: 64 * MiB,
+  /** What one frame gathers; what is larger travels in one of its own. */
+  rpcFrameBytes: 256 * KiB,
+  /** Of messages that one node has not taken yet; what is sent beyond it is dropped. */
+  peerQueueBytesMax: 64 * MiB,
+  /** Of calls that one node has not taken yet; further ones are answered busy. */
+  callQueueBytesMax: 64 * MiB,
+  /** Of replies that one caller has not taken yet: from there on nothing more is read from it. */
+  repliesUnsentBytesMax: 16 * MiB,
+  /** Calls that a node has taken and not answered; further ones are answered busy. */
+  callsInFlightMax: 16_384,
+  callsInFlightBytesMax: 256 * MiB,
+  /** R48: older, and a call is refused unevaluated. */
+  ticketAgeMaxMs: 5 * SECOND,
+  ticketRefreshMs: 1 * SECOND,
+  rpcConnectMaxMs: 3 * SECOND,
+  /** Between two attempts to reach a node. */
+  rpcBackoffMinMs: 50,
+  rpcBackoffMaxMs: 1 * SECOND,
+  /** A connection on which nothing came is asked for a sign of life, and given up without one. */
+  rpcKeepaliveMs: 2 * SECOND,
+  rpcKeepaliveTimeoutMs: 3 * SECOND,
+  /** A connection without a stream: strangers, and members that have given up. */
+  rpcIdleMaxMs: 30 * SECOND,
+  rpcStreamsPerConnectionMax: 8,
+  /** How long replies that are under way are waited for when a node ends. */
+  rpcDrainMaxMs: 2 * SECOND,
+  challengeAgeMaxMs: 10 * SECOND,
+  clusterSecretBytesMin: 32,
+  credentialsReloadMs: 10 * SECOND,
+  // Coordination: what is asked of etcd, or of what stands for it.
+  /** One call, all its tries of reads together. */
+  coordinatorCallMaxMs: 1500,
+  /** Between tries of what goes on by itself: doubled from the first to the second. */
+  coordinatorRetryMinMs: 100,
+  coordinatorRetryMaxMs: 2 * SECOND,
+  /** A watch may fall silent without an error: all is read again after so long. */
+  coordinatorRereadMs: 30 * SECOND,
+  memberLeaseMs: 10 * SECOND,
+  jobLeaseMs: 15 * SECOND,
+  /** Below etcd's own bound of a request, 1.5 MiB. */
+  coordinatorValueBytesMax: 1 * MiB,
 
   drainMaxMs: 30 * SECOND,
 } as const;
@@ -194,6 +258,11 @@ assert(
   'shards say busy before the store does',
 );
 assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
+);
+assert(
   LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
   'what is acknowledged is no more than what is written',
 );
@@ -210,6 +279,16 @@ assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
   'one client keeps no other from a node',
 );
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+);
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+);
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(
@@ -219,6 +298,12 @@ assert(
 assert(
   LIMITS.partSegmentsMax >= LIMITS.partBytesMax / LIMITS.partBytesMin + 2,
   'the largest range of an object of the smallest parts is one part',
+);
+assert(LIMITS.entryBytesMax < LIMITS.rpcMessageBytesMax, 'an entry travels in one message');
+assert(LIMITS.ticketRefreshMs * 2 < LIMITS.ticketAgeMaxMs, 'the ticket of an idle connection is good (R48)');
+assert(
+  LIMITS.shardQueueMax < LIMITS.callsInFlightMax,
+  'a shard says busy for itself before its node does for all',
 );
 // What a Complete reads of its parts it writes again as a manifest, and a little more.
 assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');

@@ -4,6 +4,8 @@
 // - `commit` is atomic over columns, durable when it resolves, and applied in the order of the calls. Calls made while
 //   a sync is under way share the next one (group commit). The caller gives up ownership of the bytes it passes: large
 //   values that cover their whole ArrayBuffer are moved away. With `keep` they stay readable, and unchanged, for it.
+// - A commit with `sync: false` resolves when it is readable. It is durable with the next synced commit, in order: what
+//   a power loss leaves is a beginning of the sequence of commits, up to the last synced one at least.
 // - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller;
 //   large ones may lie in memory that cannot be transferred to another thread.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
@@ -46,12 +48,19 @@ export interface KvCursor {
   close(): void;
 }
 
+export interface KvCommitOptions {
+  /** The caller goes on reading the values: none is moved. */
+  keep?: boolean;
+  /** True when left out. */
+  sync?: boolean;
+}
+
 export interface KvPort {
   getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
   range(range: KvRange): Promise<KvRow[]>;
   cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor;
-  /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are. */
-  commit(rows: readonly KvPut[], options?: { keep?: boolean }): Promise<void>;
+  /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are, the unsynced ones too. */
+  commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
   /** Resolves with the error when the store has failed for good; never rejects. */
   readonly failed: Promise<Error>;
   /** Approximate bytes stored, and bytes deleted that the disk still holds, where the adapter knows. */

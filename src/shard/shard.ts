@@ -20,6 +20,7 @@ import type { BucketRows } from './bucket-rows.ts';
 import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
+import type { EntryLog } from './entry-log.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
 import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
 import {
@@ -30,7 +31,6 @@ import {
   outcomeRows,
 } from './request-outcomes.ts';
 import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
-import type { ShardLog } from './shard-log.ts';
 
 /** Rounds of `more` that a command may ask for: beyond it, it does not end. */
 const READ_ROUNDS_MAX = 1000;
@@ -53,7 +53,7 @@ export interface ShardParts {
   random: RandomPort;
   overlay: Overlay;
   budget: OverlayBudget;
-  log: ShardLog;
+  log: EntryLog;
   counters: Counters;
   bucketRows: BucketRows;
   state: StateReader;
@@ -125,20 +125,26 @@ export class Shard {
   /** Runs over committed state. `timeMs` of the reply is committed time from before the read (R30). */
   async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     if (this.#status !== 'open') return UNKNOWN;
+    const reply = await this.#read(envelope, name, query);
+    // After the read (R10): a shard that lost its right to tell meanwhile does not know what it has read.
+    const mayTell = this.#parts.log.confirmRead();
+    if (mayTell !== undefined && !(await mayTell)) return UNKNOWN;
+    return this.#hasFailed() ? UNKNOWN : reply;
+  }
+
+  async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     const { machine, log, bucketRows, state, shard, shardCount } = this.#parts;
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
     );
     const { timeMs } = log.committed;
-    const { bucket } = envelope;
     if (bucket !== undefined) {
       const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId));
       if (refusal !== undefined) return staleBucket(refusal, timeMs);
     }
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
-    // After the read (R10): a shard that failed meanwhile does not know what it has read.
-    return this.#hasFailed() ? UNKNOWN : { kind: 'done', value, timeMs };
+    return { kind: 'done', value, timeMs };
   }
 
   /** Answers `unknown` to everything from now on (R13). */

@@ -88,6 +88,26 @@ describe.each([
     expect(done).toEqual(['rows', 'empty']);
   });
 
+  test('a commit that is not synced is readable when it resolves, and applied in its turn', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1'), put('a', 'body', 'bodies')], { sync: false });
+    expect(await read(kv, 'rows', 'a')).toEqual(['1']);
+    expect(await read(kv, 'bodies', 'a')).toEqual(['body']);
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        await kv.commit([put('k', String(i))], { sync: i % 3 === 0 });
+        order.push(i);
+      }),
+    );
+    expect(order).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    expect(await read(kv, 'rows', 'k')).toEqual(['29']);
+    await kv.commit([], { sync: false });
+    await kv.commit([put('a', null)], { sync: false });
+    await kv.commit([]);
+    expect(await read(kv, 'rows', 'a')).toEqual([undefined]);
+  });
+
   test('ranges: bounds, order, limit, bytes', async () => {
     const kv = await open();
     await kv.commit(['b', 'a', 'd', 'c', 'é'].map((key) => put(key, key.toUpperCase())));
@@ -263,84 +283,6 @@ describe('memory, as a failing disk', () => {
     expect((await kv.failed).message).toBe('disk on fire');
     await expect(kv.commit([put('b', '1')])).rejects.toThrow('disk on fire');
     expect(await read(kv, 'rows', 'a', 'b')).toEqual([undefined, undefined]);
-  });
-});
-
-describe('rocksdb, on disk', () => {
-  test('what has resolved is there after re-opening', async () => {
-    const first = await openRocksdb();
-    const folder = folders[0] ?? '';
-    await first.commit([put('a', '1'), put('a', 'body', 'bodies')]);
-    await first.close();
-    const second = await openRocksdb(folder);
-    expect(await read(second, 'rows', 'a')).toEqual(['1']);
-    expect(await read(second, 'bodies', 'a')).toEqual(['body']);
-  });
-
-  test('a folder that is open elsewhere is refused with code LOCKED', async () => {
-    await openRocksdb();
-    await expect(openRocksdb(folders[0])).rejects.toMatchObject({ name: 'KvOpenError', code: 'LOCKED' });
-  });
-
-  test('buffers of large values come back for use again', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdfast-kv-'));
-    folders.push(folder);
-    const released: ArrayBuffer[] = [];
-    const kv = await openRocksdbKv({
-      folder,
-      columns: { data: { reads: 'async', content: 'ciphertext' } },
-      onReleased: (buffer) => released.push(buffer),
-    });
-    stores.push(kv);
-    const value = new Uint8Array(new ArrayBuffer(1024 * 1024));
-    const commit = kv.commit([{ column: 'data', key: utf8('k'), value }]);
-    await commit;
-    expect(value.length).toBe(0);
-    expect(released.map((buffer) => buffer.byteLength)).toEqual([1024 * 1024]);
-  });
-
-  test('closing waits for reads under way and for open cursors', async () => {
-    const kv = await openRocksdb();
-    await kv.commit(Array.from({ length: 3000 }, (_, i) => put(`k${i}`, 'v'.repeat(1000), 'bodies')));
-    const cursor = kv.cursor({ column: 'bodies', gte: utf8('k'), lt: utf8('l') });
-    const page = cursor.next(3000);
-    const values = kv.getMany('bodies', [utf8('k1'), utf8('k2')]);
-    const closing = kv.close();
-    expect(await page).toHaveLength(3000);
-    expect((await values).map((value) => value?.length)).toEqual([1000, 1000]);
-    await closing;
-    await expect(kv.getMany('rows', [utf8('a')])).rejects.toThrow('closed');
-  });
-
-  test('more waiting bytes than allowed are refused, and the store goes on', async () => {
-    const kv = await openRocksdb();
-    const value = () => new Uint8Array(new ArrayBuffer(16 * 1024 * 1024));
-    const commits = Array.from({ length: 9 }, (_, i) =>
-      kv.commit([{ column: 'bodies', key: utf8(`k${i}`), value: value() }]),
-    );
-    const outcomes = await Promise.allSettled(commits);
-    const refused = outcomes.filter(({ status }) => status === 'rejected');
-    expect(refused).toMatchObject([{ reason: { code: 'SlowDown' } }, { reason: { code: 'SlowDown' } }]);
-    await kv.commit([put('a', '1')]);
-    expect(await read(kv, 'rows', 'a')).toEqual(['1']);
-  });
-
-  test('a failed write is final (R20)', async () => {
-    const kv = await openRocksdb();
-    await kv.commit([put('a', '1')]);
-    // Without its folder RocksDB cannot begin the next log file, which it does once a memtable is full.
-    await rm(folders.pop() ?? '', { recursive: true });
-    const value = randomBytes(1024 * 1024);
-    const writing = async () => {
-      for (let i = 0; i < 200; i++)
-        await kv.commit([{ column: 'rows', key: utf8(`k${i}`), value }], { keep: true });
-    };
-    const beside = Promise.allSettled([writing(), writing()]);
-    await expect(writing()).rejects.toThrow('No such file or directory');
-    expect((await beside).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect((await kv.failed).message).toContain('No such file or directory');
-    await expect(kv.commit([put('b', '1')])).rejects.toThrow('No such file or directory');
-    await kv.close();
   });
 });
 

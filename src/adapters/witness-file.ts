@@ -1,0 +1,206 @@
+// The witness (protocol 1.2, R17) in a file beside the database: two pages of fixed records, one record for a shard in
+// each. A write goes to one page until that is synced, and then to the other: what a loss of power tears is never the
+// only copy. Written by the calling thread into the page cache, which outlives the process; synced once a second.
+import { writeSync } from 'node:fs';
+import { type FileHandle, open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { assert } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { LogPosition } from '../ports/replication.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import { syncFolder } from './durable-file.ts';
+
+const RECORD_BYTES = 32;
+const PAGE_BYTES = RECORD_BYTES * LIMITS.shardCountMax;
+const CRC_AT = RECORD_BYTES - 4;
+/** Of the format and of what the record says; a record that was never written is all zeros. */
+const KIND = { position: 1, none: 2 } as const;
+
+interface WitnessRecord {
+  /** Counts the writes of a shard: of its two records the higher one holds. */
+  generation: number;
+  position: LogPosition | undefined;
+}
+
+/** Opens or creates the file. It belongs to one process at a time: the lock of the data folder sees to that. */
+export async function openWitnessFile(path: string, clock: ClockPort): Promise<WitnessPort> {
+  const file = await openOrCreate(path);
+  const bytes = Buffer.alloc(2 * PAGE_BYTES);
+  try {
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+    // A file that was cut short: what is missing was not zero.
+    bytes.fill(0xff, bytesRead);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return new WitnessFile(file, { bytes, clock });
+}
+
+async function openOrCreate(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r+');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  const aside = `${path}.new`;
+  {
+    // Whole before it has its name, so that no later write can find the disk full.
+    await using file = await open(aside, 'w', 0o600);
+    await file.writeFile(Buffer.alloc(2 * PAGE_BYTES));
+    await file.sync();
+  }
+  await rename(aside, path);
+  await syncFolder(dirname(path));
+  return open(path, 'r+');
+}
+
+class WitnessFile implements WitnessPort {
+  readonly failed: Promise<Error>;
+  readonly #file: FileHandle;
+  readonly #records: (WitnessRecord | 'damaged' | undefined)[];
+  readonly #scratch = Buffer.alloc(RECORD_BYTES);
+  readonly #settleFailed: (error: Error) => void;
+  readonly #closing = new AbortController();
+  readonly #syncing: Promise<void>;
+  #page = 0;
+  #isDirty = false;
+  #lastSync: Promise<void> = Promise.resolve();
+  #failure: Error | undefined;
+
+  constructor(file: FileHandle, options: { bytes: Buffer; clock: ClockPort }) {
+    this.#file = file;
+    const { bytes, clock } = options;
+    this.#records = Array.from({ length: LIMITS.shardCountMax }, (_, shard) =>
+      newerOf(readRecord(bytes, 0, shard), readRecord(bytes, 1, shard)),
+    );
+    const failed = Promise.withResolvers<Error>();
+    this.failed = failed.promise;
+    this.#settleFailed = failed.resolve;
+    this.#syncing = this.#syncEachSecond(clock);
+  }
+
+  read(shard: number): LogPosition | 'damaged' | undefined {
+    const record = this.#records[shard];
+    return record === 'damaged' ? record : record?.position;
+  }
+
+  write(shard: number, position: LogPosition): void {
+    const record = this.#records[shard];
+    const isSame =
+      record !== 'damaged' &&
+      record?.position?.seq === position.seq &&
+      record.position.epoch === position.epoch;
+    // Heartbeats acknowledge the same position over and over.
+    if (isSame && this.#failure === undefined) return;
+    this.#put(shard, position);
+  }
+
+  async lower(shard: number, position: LogPosition | undefined): Promise<void> {
+    this.#put(shard, position);
+    await this.#sync();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    await this.#syncing;
+    try {
+      if (this.#failure === undefined) await this.#sync();
+    } finally {
+      this.#failure ??= new Error('the witness is closed');
+      await this.#file.close();
+    }
+  }
+
+  #put(shard: number, position: LogPosition | undefined): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    assert(shard >= 0 && shard < LIMITS.shardCountMax, 'a shard within the limits');
+    const last = this.#records[shard];
+    // A damaged record may have had any generation: the damaged copies are written over, both of them.
+    const generation = last === 'damaged' || last === undefined ? 1 : last.generation + 1;
+    encodeRecord(this.#scratch, { shard, generation, position });
+    const pages = last === 'damaged' ? [0, 1] : [this.#page];
+    try {
+      for (const page of pages)
+        writeSync(this.#file.fd, this.#scratch, 0, RECORD_BYTES, page * PAGE_BYTES + shard * RECORD_BYTES);
+    } catch (error) {
+      throw this.#fail(error);
+    }
+    this.#records[shard] = { generation, position };
+    this.#isDirty = true;
+  }
+
+  /** Resolves when what is written by now is synced. One sync at a time. */
+  #sync(): Promise<void> {
+    const sync = async () => {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (!this.#isDirty) return;
+      this.#isDirty = false;
+      // From here on the other page is written: this one is on its way to the disk.
+      this.#page = 1 - this.#page;
+      await this.#file.datasync().catch((error: unknown) => {
+        throw this.#fail(error);
+      });
+    };
+    this.#lastSync = this.#lastSync.then(sync);
+    // Whoever waits for it is told; who comes later finds the failure.
+    this.#lastSync.catch(() => undefined);
+    return this.#lastSync;
+  }
+
+  async #syncEachSecond(clock: ClockPort): Promise<void> {
+    const { signal } = this.#closing;
+    for (;;) {
+      await clock.sleep(LIMITS.witnessSyncMs, signal);
+      if (signal.aborted || this.#failure !== undefined) return;
+      await this.#sync().catch(() => undefined);
+    }
+  }
+
+  /** Final (R20). */
+  #fail(cause: unknown): Error {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    this.#failure ??= error;
+    this.#settleFailed(this.#failure);
+    return this.#failure;
+  }
+}
+
+/** Record: shard u16 | kind u8 | 0 | generation u48 | epoch u48 | seq u48 | zeros | CRC-32 of what is before. */
+function encodeRecord(
+  into: Buffer,
+  record: { shard: number; generation: number; position: LogPosition | undefined },
+): void {
+  const { shard, generation, position } = record;
+  into.fill(0);
+  into.writeUInt16BE(shard, 0);
+  into[2] = position === undefined ? KIND.none : KIND.position;
+  into.writeUIntBE(generation, 4, 6);
+  into.writeUIntBE(position?.epoch ?? 0, 10, 6);
+  into.writeUIntBE(position?.seq ?? 0, 16, 6);
+  into.writeUInt32BE(crc32(into.subarray(0, CRC_AT)), CRC_AT);
+}
+
+function readRecord(bytes: Buffer, page: number, shard: number): WitnessRecord | 'damaged' | undefined {
+  const at = page * PAGE_BYTES + shard * RECORD_BYTES;
+  const record = bytes.subarray(at, at + RECORD_BYTES);
+  if (record.every((byte) => byte === 0)) return undefined;
+  const kind = record[2];
+  const isKnown = kind === KIND.position || kind === KIND.none;
+  if (record.readUInt32BE(CRC_AT) !== crc32(record.subarray(0, CRC_AT))) return 'damaged';
+  if (!isKnown || record.readUInt16BE(0) !== shard) return 'damaged';
+  const generation = record.readUIntBE(4, 6);
+  if (kind === KIND.none) return { generation, position: undefined };
+  return { generation, position: { epoch: record.readUIntBE(10, 6), seq: record.readUIntBE(16, 6) } };
+}
+
+type Found = WitnessRecord | 'damaged' | undefined;
+
+function newerOf(one: Found, other: Found): Found {
+  if (one === undefined || one === 'damaged') return other === undefined ? one : other;
+  if (other === undefined || other === 'damaged') return one;
+  return one.generation > other.generation ? one : other;
+}
