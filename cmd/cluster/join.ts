@@ -32,8 +32,11 @@ export interface JoinedCluster {
   members(): readonly Member[];
   addressOf(node: NodeId): string | undefined;
   onMembers(tell: (members: readonly Member[]) => void): void;
-  /** Puts this process into the list, until it ends. */
+  /** What fails together with this process. */
+  readonly zone: string;
+  /** Puts this process into the list, in place of what it said before, until it leaves or ends. */
   announce(address: string, disks?: Member['disks']): void;
+  leave(): Promise<void>;
 }
 
 /** Waits for the coordinator. Throws {@link Refusal} when there is no cluster, or one of a newer format. */
@@ -55,8 +58,16 @@ export async function joinCluster(
     members = list;
     for (const tell of listeners) tell(list);
   }, stopping.signal);
+  const zone = config.node.zone ?? self.nodeId;
+  let announced = new AbortController();
+  let leaving: Promise<void> = Promise.resolve();
+  const leave = () => {
+    announced.abort();
+    return leaving;
+  };
+  closing.defer(leave);
   return {
-    ...{ identity, coordinator, credentials, stopping: stopping.signal },
+    ...{ identity, coordinator, credentials, zone, leave, stopping: stopping.signal },
     streams: { self: { clusterId: identity.clusterId, nodeId: self.nodeId }, credentials, clock, random },
     members: () => members,
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
@@ -65,12 +76,11 @@ export async function joinCluster(
       if (members.length > 0) tell(members);
     },
     announce(address, disks = []) {
-      const zone = config.node.zone ?? self.nodeId;
       const member: Member = { ...self, address, zone, disks, version: readVersion() };
-      const leaving = coordinator.members.announce(member, stopping.signal);
-      closing.defer(() => leaving);
-      // Before that is waited for: it goes on until then.
-      closing.defer(() => stopping.abort());
+      const before = leave();
+      announced = new AbortController();
+      const { signal } = announced;
+      leaving = before.then(() => coordinator.members.announce(member, signal));
     },
   };
 }
