@@ -50,6 +50,8 @@ class CopyRead {
     this.done = this.#outcome.promise;
     this.#owners = readingOrder(map, id, parts);
     this.#others = othersOf(map, id);
+    // Where no disk is known, none has said that it is missing.
+    if (map.disks.length === 0) this.#failures.push(new Error('no placement is known'));
     this.#askNext();
     void this.#hedge();
   }

@@ -6,6 +6,7 @@ import { chunkId, openReplicatedWorld, watch } from '../../tests/support/replica
 import { OldFence } from '../model/chunk-refusals.ts';
 import { LIMITS } from '../model/limits.ts';
 import { mergeChunkPages } from './merge-disks.ts';
+import { makePlacement, NO_PLACEMENT } from './placement.ts';
 
 const fence = { shard: 3, incarnation: 1, epoch: 9 };
 const chunk = () => new Uint8Array(1000).fill(7);
@@ -147,6 +148,24 @@ describe('what all disks say', () => {
     if (other !== undefined) other.mood = 'well';
     expect(await world.chunks.have([chunkId(99), world.id])).toMatchObject([null, { sizeBytes: 1000 }]);
   });
+});
+
+test('before the first map nothing is acknowledged, and nothing is missing', async () => {
+  const world = openReplicatedWorld({ disks: fourZones, map: NO_PLACEMENT });
+  const { chunks, id } = world;
+  for (const attempt of [
+    () => chunks.put(id, chunk()),
+    () => chunks.get(id),
+    () => chunks.drop([id], fence),
+    () => chunks.list({ limit: 1 }),
+    () => chunks.usage(),
+    () => chunks.have([id]),
+  ]) {
+    await expect(attempt()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  }
+  world.placement.learn(makePlacement({ disks: fourZones, copies: 3 }));
+  await chunks.put(id, chunk());
+  expect(await chunks.get(id)).toMatchObject({ kind: 'found' });
 });
 
 test('two puts of one chunk at once are one, if they are the same', async () => {

@@ -139,7 +139,8 @@ class ChunksOverDisks implements ReplicatedChunks {
   async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
     const { answers, failures } = await this.#askAll((chunks) => chunks.have(ids));
     const found = ids.map((_, at) => answers.map((answer) => answer[at] ?? null).find(Boolean) ?? null);
-    if (failures.length > 0 && found.includes(null)) throw silence(failures);
+    const isUnknown = answers.length === 0 || failures.length > 0;
+    if (isUnknown && found.includes(null)) throw silence(failures);
     return found;
   }
 

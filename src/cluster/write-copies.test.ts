@@ -154,6 +154,21 @@ describe('a write fails', () => {
     });
   });
 
+  test('at no full disk twice: it is spared for a while, and read as ever', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [full] = world.owners;
+    if (full === undefined) throw new Error('there are owners');
+    await world.chunks.put(world.id, chunk());
+    full.mood = 'full';
+    for (const number of [11, 12, 13, 14, 15, 16, 17, 18]) await world.chunks.put(chunkId(number), chunk());
+    expect(full.asked.slice(1)).toEqual(['put']);
+    for (const disk of world.owners.slice(1)) disk.stored.clear();
+    full.mood = 'well';
+    expect(await world.chunks.get(world.id)).toMatchObject({ kind: 'found' });
+    await world.chunks.put(chunkId(11), chunk());
+    expect(full.asked.filter((what) => what === 'put')).toHaveLength(2);
+  });
+
   test('as unavailable when two that have room are dead', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [first, second, third, fourth] = world.disks;

@@ -62,7 +62,8 @@ export class CopyWrite {
     this.#disks = [...owners, ...othersOf(map, id)];
     this.#untried = new Set(this.#disks.filter((disk) => !synced.has(disk.id)));
     for (const disk of this.#disks) if (synced.has(disk.id)) this.#synced.add(disk);
-    this.#copiesNeeded = Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length);
+    // One even where there is no disk at all: nothing is acknowledged that is nowhere.
+    this.#copiesNeeded = Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length));
     for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
     while (this.#underWay() < owners.length && this.#sendStandIn()) {}
     this.#look();

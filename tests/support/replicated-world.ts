@@ -29,9 +29,11 @@ export function openReplicatedWorld(options: {
   disks: readonly PlacedDisk[];
   copies?: number;
   nearZone?: string;
+  /** Instead of the first one over the disks. */
+  map?: PlacementMap;
 }): ReplicatedWorld {
   const { disks, copies = 3, nearZone } = options;
-  const map = makePlacement({ disks, copies });
+  const { map = makePlacement({ disks, copies }) } = options;
   const placement = createKnownPlacement(map);
   const fakes = createFakeDisks();
   const clock = createManualClock(1_700_000_000_000);

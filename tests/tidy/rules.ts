@@ -142,6 +142,8 @@ export const TEST_ONLY: readonly string[] = [
   'src/ports/shard-registry.ts',
   'src/adapters/memory-witness.ts',
   'src/adapters/witness-file.ts',
+  // For simulations, and for forms in which disks and their users are one process.
+  'src/cluster/own-disk.ts',
 ];
 
 /** Words that say nothing. */

@@ -60,7 +60,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    address: `${where.host}:${port}`,
+    address: `${where.host.includes(':') ? `[${where.host}]` : where.host}:${port}`,
     async stop() {
       isStopping = true;
       const closed = once(server, 'close');
