@@ -127,6 +127,7 @@ export class Leadership {
       bucketRows: this.#bucketRows,
       state: createStateReader(shard, kv),
       timeJumpMs: 0,
+      onRequestFound: () => onEvent?.('request-found'),
     });
     logger.info({ shard, epoch: this.epoch }, 'shard-opened');
     onEvent?.('opened');

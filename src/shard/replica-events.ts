@@ -9,4 +9,6 @@ export type ReplicaEvent =
   | 'snapshot-taken'
   | 'quarantined'
   | 'swap-lost'
+  | 'voters-changed'
+  | 'request-found'
   | 'removed';

@@ -283,6 +283,7 @@ export class Replica {
   /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
   #leadChanged(registered: RegisteredShard, role: Extract<Role, { kind: 'primary' }>): void {
     if (this.#role !== role) return;
+    this.#deps.onEvent?.('voters-changed');
     role.leadership.end();
     const takeover = this.#newTakeover();
     this.#role = { kind: 'candidate', takeover };

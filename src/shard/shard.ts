@@ -59,6 +59,8 @@ export interface ShardParts {
   counters: Counters;
   bucketRows: BucketRows;
   state: StateReader;
+  /** A request was answered by the outcome of an earlier try (R18). */
+  onRequestFound?(): void;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
 }
@@ -267,7 +269,10 @@ export class Shard {
   #answerWithoutDeciding({ requestId, bucket }: Envelope, view: CommandView): Reply<unknown> | undefined {
     const { machine, log } = this.#parts;
     const outcome = requestId === undefined ? undefined : view.row(outcomeAddress(requestId));
-    if (outcome !== undefined) return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    if (outcome !== undefined) {
+      this.#parts.onRequestFound?.();
+      return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    }
     if (bucket === undefined) return undefined;
     const { bucketGuard } = machine;
     const refusal = bucketGuard.check(bucket, view.row(bucketGuard.address(bucket.bucketId)));

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import type { Driver } from './driver.ts';
 import { FAULT_NAMES, type FaultName } from './faults.ts';
 import { metadataDriver } from './metadata-driver.ts';
+import { createProduct } from './metadata-node.ts';
 import type { NodeKind } from './node.ts';
 import { registerDriver } from './register-driver.ts';
 import { createStandIn } from './stand-in.ts';
@@ -21,7 +22,10 @@ const FAILURES_SHOWN = 5;
 const TRACE_LINES_SHOWN = 40;
 
 /** What can run in the world. */
-const KINDS: Readonly<Record<string, NodeKind>> = { 'stand-in': createStandIn() };
+const KINDS: Readonly<Record<string, NodeKind>> = {
+  product: createProduct(),
+  'stand-in': createStandIn(),
+};
 const DRIVERS: readonly Driver[] = [registerDriver, metadataDriver];
 
 /** What one process did, as plain data. */
