@@ -16,7 +16,8 @@ export class Applier {
   readonly #onApplied: (entry: Entry) => void;
   #applied: Applied;
   #targetSeq: number;
-  #running: Promise<void> | undefined;
+  #isRunning = false;
+  #run: Promise<void> = Promise.resolve();
 
   constructor(parts: {
     shard: number;
@@ -47,7 +48,7 @@ export class Applier {
   /** The state is that of `applied` now: it came as a snapshot (R16). */
   async reset(applied: Applied): Promise<void> {
     this.#targetSeq = 0;
-    await this.#running;
+    await this.#run;
     this.#applied = applied;
     this.#targetSeq = applied.seq;
   }
@@ -55,25 +56,31 @@ export class Applier {
   /** Applies up to `seq`, which is committed and in the log. A failed write ends the process (R20). */
   advance(seq: number): void {
     this.#targetSeq = Math.max(this.#targetSeq, Math.min(seq, this.#log.last.seq));
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    if (this.#isRunning) return;
     // Who holds the store hears of its failure by `failed`.
-    this.#running.catch(() => {});
+    this.#run = this.#applyAll().catch(() => {});
   }
 
-  async #run(): Promise<void> {
-    while (this.#applied.seq < this.#targetSeq) {
-      const encoded = await this.#log.read(this.#applied.seq + 1, this.#targetSeq, BATCH_BYTES_MAX);
-      const entries = encoded.map(decodeEntry);
-      const last = must(entries.at(-1), 'committed entries are in the log');
-      assert(entries[0]?.seq === this.#applied.seq + 1, 'entries are applied in order');
-      const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
-      const { seq, epoch, timeMs } = last;
-      rows.push({ column: 'rows', key: this.#appliedKey, value: encodeApplied({ seq, epoch, timeMs }) });
-      await this.#kv.commit(rows, { sync: false, keep: true });
-      this.#applied = { seq, epoch, timeMs };
-      for (const entry of entries) this.#onApplied(entry);
+  async #applyAll(): Promise<void> {
+    this.#isRunning = true;
+    try {
+      // Nothing runs between the last look at the target and the end of this: no advance is overlooked.
+      while (this.#applied.seq < this.#targetSeq) await this.#applySome();
+    } finally {
+      this.#isRunning = false;
     }
+  }
+
+  async #applySome(): Promise<void> {
+    const encoded = await this.#log.read(this.#applied.seq + 1, this.#targetSeq, BATCH_BYTES_MAX);
+    const entries = encoded.map(decodeEntry);
+    const last = must(entries.at(-1), 'committed entries are in the log');
+    assert(entries[0]?.seq === this.#applied.seq + 1, 'entries are applied in order');
+    const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
+    const { seq, epoch, timeMs } = last;
+    rows.push({ column: 'rows', key: this.#appliedKey, value: encodeApplied({ seq, epoch, timeMs }) });
+    await this.#kv.commit(rows, { sync: false, keep: true });
+    this.#applied = { seq, epoch, timeMs };
+    for (const entry of entries) this.#onApplied(entry);
   }
 }

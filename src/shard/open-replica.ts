@@ -32,7 +32,7 @@ export async function openReplica(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
     );
   const log = new LogStore(shard, kv, stored.base ?? NOTHING);
-  const opened = { record, log, applied: stored.applied ?? NOTHING };
+  const opened = { record, isNew: stored.record === undefined, log, applied: stored.applied ?? NOTHING };
   if (record.state === 'installing') await beginAnew(kv, shard, log);
   else if (record.state !== 'removed') await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;

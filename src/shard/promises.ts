@@ -29,11 +29,12 @@ export class Promises {
   /** It holds after a start, too: nobody knows what was promised before. */
   #silence: { to: ReplicaId; untilMs: number };
 
-  constructor(parts: PromisesParts, record: ReplicaRecord) {
+  /** `isNew`: it has never run before, and so has promised nothing to anybody. */
+  constructor(parts: PromisesParts, { record, isNew }: { record: ReplicaRecord; isNew: boolean }) {
     this.#parts = parts;
     this.#record = record;
     this.#isLiveOnDisk = record.state === 'live';
-    this.#silence = { to: NOBODY, untilMs: parts.clock.monotonicMs() + SILENCE_MS };
+    this.#silence = { to: NOBODY, untilMs: parts.clock.monotonicMs() + (isNew ? 0 : SILENCE_MS) };
   }
 
   get record(): Readonly<ReplicaRecord> {

@@ -50,6 +50,8 @@ export interface ReplicaDeps {
 
 export interface OpenedReplica {
   record: ReplicaRecord;
+  /** Its record was made just now. */
+  isNew: boolean;
   log: LogStore;
   applied: Applied;
 }
@@ -76,11 +78,11 @@ export class Replica {
   #isTrimming = false;
   #isStopped = false;
 
-  constructor(deps: ReplicaDeps, { record, log, applied }: OpenedReplica) {
+  constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
     this.#log = log;
-    this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, record);
+    this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, { record, isNew });
     this.#applier = new Applier({
       ...{ shard, kv, log, applied },
       onApplied: (entry) => {

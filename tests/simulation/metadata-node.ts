@@ -14,6 +14,7 @@ import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } fr
 
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
 const ID_BYTES = 16;
+const LOOK_EVERY_MS = 500;
 
 /** What the run must see now and then. */
 const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
@@ -58,7 +59,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
     },
   });
   void node.start();
-  void replaceLost({ registry, shardCount, self: { nodeId, replicaId } });
+  void replaceLost(surroundings, { nodeId, replicaId });
   return {
     calls: node,
     status(shard) {
@@ -70,16 +71,24 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
 }
 
 /** The first one bears the node's name, so that a new cluster can name its voters before they run (R1). */
-async function databaseId({ kv, nodeId, registry, random }: NodeSurroundings): Promise<string> {
+async function databaseId(surroundings: NodeSurroundings): Promise<string> {
+  const { kv, nodeId, random } = surroundings;
   const stored = await readId(kv);
   if (stored !== undefined) return stored;
-  const isFounded = await registry.read(0).then(
-    (registered) => registered !== undefined,
-    () => true,
-  );
-  const id = isFounded ? toHex(random.bytes(ID_BYTES)) : nodeId;
+  const id = (await wasEverOpen(surroundings)) ? toHex(random.bytes(ID_BYTES)) : nodeId;
   await kv.commit([{ column: 'rows', key: DATABASE_KEY, value: Buffer.from(id) }]);
   return id;
+}
+
+async function wasEverOpen({ registry, shardCount }: NodeSurroundings): Promise<boolean> {
+  for (let shard = 0; shard < shardCount; shard++) {
+    const epoch = await registry.read(shard).then(
+      (registered) => registered?.record.epoch ?? 0,
+      () => 1,
+    );
+    if (epoch > 0) return true;
+  }
+  return false;
 }
 
 async function readId(kv: KvPort): Promise<string | undefined> {
@@ -88,26 +97,26 @@ async function readId(kv: KvPort): Promise<string | undefined> {
 }
 
 /** What an operator does about a lost disk: the new database of the node is wanted in place of the old one. */
-async function replaceLost(parts: {
-  registry: ShardRegistryPort;
-  shardCount: number;
-  self: ReplicaRef;
-}): Promise<void> {
-  const { registry, self } = parts;
-  for (let shard = 0; shard < parts.shardCount; shard++) {
-    try {
-      const registered = await registry.read(shard);
-      if (registered === undefined) continue;
-      const { record, revision } = registered;
-      const isLost = (ref: ReplicaRef) => ref.nodeId === self.nodeId && ref.replicaId !== self.replicaId;
-      const present = record.wanted?.voters ?? record.voters;
-      if (!present.some(isLost)) continue;
-      const voters = present.map((ref) => (isLost(ref) ? self : ref));
-      await registry.swap(shard, { expected: revision, record: { ...record, wanted: { voters } } });
-    } catch {
-      // The registry is away; the next start of the node tries again.
-    }
+async function replaceLost(surroundings: NodeSurroundings, self: ReplicaRef): Promise<void> {
+  const shards = new Set(Array.from({ length: surroundings.shardCount }, (_, shard) => shard));
+  while (shards.size > 0) {
+    for (const shard of shards)
+      if (await isReplaced(surroundings.registry, shard, self).catch(() => false)) shards.delete(shard);
+    await surroundings.clock.sleep(LOOK_EVERY_MS);
   }
+}
+
+/** False when it must be looked at again. */
+async function isReplaced(registry: ShardRegistryPort, shard: number, self: ReplicaRef): Promise<boolean> {
+  const registered = await registry.read(shard);
+  if (registered === undefined) return false;
+  const { record, revision } = registered;
+  const isLost = (ref: ReplicaRef) => ref.nodeId === self.nodeId && ref.replicaId !== self.replicaId;
+  const present = record.wanted?.voters ?? record.voters;
+  if (!present.some(isLost)) return true;
+  const voters = present.map((ref) => (isLost(ref) ? self : ref));
+  await registry.swap(shard, { expected: revision, record: { ...record, wanted: { voters } } });
+  return false;
 }
 
 function readRow({ column, key, value }: KvPut): RowFact | undefined {
