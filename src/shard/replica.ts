@@ -6,30 +6,25 @@ import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
 import type { ReplicaStatus } from '../ports/shard-calls.ts';
-import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { Applier } from './applier.ts';
-import { nextStep, withNonce } from './convergence.ts';
+import { Convergence } from './convergence.ts';
 import type { Applied, ReplicaRecord } from './entry-rows.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
+import { LogTrimmer } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
-import { isVoter } from './quorum.ts';
+import { isListed, isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { Shard } from './shard.ts';
-import { setsOf, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
-import {
-  CANDIDATE_JITTER_MS,
-  HEARTBEAT_MS,
-  LOG_KEPT_BYTES,
-  LOG_KEPT_FOR_OTHERS_BYTES,
-  ROUND_MS,
-} from './timing.ts';
+import { Takeover, type TakeoverEnd } from './takeover.ts';
+import { CANDIDATE_JITTER_MS, ROUND_MS } from './timing.ts';
 
 export interface ReplicaDeps {
   shard: number;
@@ -44,6 +39,8 @@ export interface ReplicaDeps {
   budget: OverlayBudget;
   logger: Logger;
   send(to: NodeId, message: ReplicaMessage): void;
+  /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */
+  onSuperseded(): void;
   /** Protocol branches taken, for tests and metrics. */
   onEvent?(event: ReplicaEvent): void;
 }
@@ -69,13 +66,13 @@ export class Replica {
   readonly #applier: Applier;
   readonly #promises: Promises;
   readonly #follower: Follower;
+  readonly #trimmer: LogTrimmer;
+  readonly #check: RegistryCheck;
+  readonly #convergence: Convergence;
   #role: Role = FOLLOWER;
   #registered: RegisteredShard | undefined;
   #primary: ReplicaRef | undefined;
   #nextTryMs = 0;
-  #nextStepMs = 0;
-  #isConverging = false;
-  #isTrimming = false;
   #isStopped = false;
 
   constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
@@ -88,6 +85,15 @@ export class Replica {
       onApplied: (entry) => {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
       },
+    });
+    this.#trimmer = new LogTrimmer({ shard, log, logger, applier: this.#applier });
+    this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
+    this.#convergence = new Convergence(deps, {
+      self: () => this.self,
+      handOver: (heir) => this.handOver(heir),
+      onRegistered: (registered) => this.onRegistered(registered),
+      leadChanged: (registered, leadership) => this.#leadChanged(registered, leadership),
+      stepDown: (why) => this.#stepDown(why),
     });
     this.#follower = new Follower({
       ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
@@ -120,6 +126,7 @@ export class Replica {
       appliedTimeMs: timeMs,
       primary: this.#primary,
       lags: role.kind === 'primary' ? role.leadership.lags() : [],
+      isRegistryBehind: this.#check.isBehind,
       isTimeBelieved: role.kind !== 'primary' || role.leadership.isTimeBelieved,
     };
   }
@@ -147,37 +154,19 @@ export class Replica {
     if (this.#isStopped) return;
     if (this.#role.kind === 'primary') {
       this.#role.leadership.tick();
-      void this.#converge();
+      this.#converge();
     } else if (this.#role.kind === 'follower' && this.#mayTry()) this.#try();
-    this.#trim();
+    this.#trimmer.tick(() => (this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : undefined));
   }
 
-  /** R15: what is in the state may go, but for what others may still need. */
-  #trim(): void {
-    const log = this.#log;
-    const { seq: appliedSeq } = this.#applier.applied;
-    if (this.#isTrimming || log.trimmableSeq(LOG_KEPT_BYTES) <= log.base.seq) return;
-    const neededSeq = this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : appliedSeq;
-    const seq = Math.max(
-      Math.min(log.trimmableSeq(LOG_KEPT_BYTES), appliedSeq, neededSeq),
-      Math.min(log.trimmableSeq(LOG_KEPT_FOR_OTHERS_BYTES), appliedSeq),
-    );
-    if (seq > log.base.seq) void this.trim(seq);
+  #converge(): void {
+    // It may have stepped down this moment.
+    if (this.#role.kind === 'primary') void this.#convergence.tick(this.#role.leadership, this.#registered);
   }
 
   /** Up to `seq` at most; what is not in the state stays. */
-  async trim(seq: number): Promise<void> {
-    const toSeq = Math.min(seq, this.#applier.applied.seq);
-    const epoch = this.#log.epochAt(toSeq);
-    if (epoch === undefined || this.#isTrimming || toSeq <= this.#log.base.seq) return;
-    this.#isTrimming = true;
-    try {
-      await this.#log.trim({ seq: toSeq, epoch });
-    } catch (error) {
-      this.#deps.logger.error({ shard: this.#deps.shard, err: error }, 'replica-failed');
-    } finally {
-      this.#isTrimming = false;
-    }
+  trim(seq: number): Promise<void> {
+    return this.#trimmer.trim(seq);
   }
 
   /** R11. */
@@ -200,10 +189,10 @@ export class Replica {
     const promises = this.#promises;
     return new Takeover({
       ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
-      incarnation: promises.record.incarnation,
+      check: this.#check,
       say: (epoch) => this.#say(epoch),
-      seen: () => ({ promised: promises.epoch, revision: promises.record.revisionSeen }),
-      promise: (epoch, revision) => promises.raise(epoch, revision),
+      own: () => promises.record,
+      promise: (registered) => promises.raise(registered.record.epoch, seenOf(registered)),
       silentUntilMs: () => promises.silentUntilMs,
       adopt: (after, entries) => this.#follower.adopt(after, entries),
       onRegistered: (registered) => this.onRegistered(registered),
@@ -243,50 +232,11 @@ export class Replica {
     leadership.open();
   }
 
-  /** R14: one step towards what the record wants, when there is one. */
-  async #converge(): Promise<void> {
-    const { clock, logger, shard } = this.#deps;
-    const role = this.#role;
-    const registered = this.#registered;
-    if (this.#isConverging || clock.monotonicMs() < this.#nextStepMs || role.kind !== 'primary') return;
-    if (!role.leadership.isOpen || registered?.record.epoch !== role.leadership.epoch) return;
-    this.#isConverging = true;
-    try {
-      await this.#step(role, registered);
-    } catch (error) {
-      logger.warn({ shard, err: error }, 'registry-away');
-    } finally {
-      this.#nextStepMs = clock.monotonicMs() + HEARTBEAT_MS;
-      this.#isConverging = false;
-    }
-  }
-
-  async #step(role: Extract<Role, { kind: 'primary' }>, registered: RegisteredShard): Promise<void> {
-    const { registry, shard, random, onEvent } = this.#deps;
-    const step = nextStep(registered.record, this.self, role.leadership);
-    if (step.kind === 'none') return;
-    if (step.kind === 'hand-over') {
-      await this.handOver(step.heir);
-      return;
-    }
-    // What is admitted is answered first: a new epoch would leave it unknown.
-    if (step.kind === 'change-voters') await role.leadership.settle(undefined);
-    const record = withNonce(step.record, random);
-    const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
-    if (swapped === undefined) {
-      onEvent?.('swap-lost');
-      const present = await registry.read(shard);
-      if (present !== undefined) this.onRegistered(present);
-      if (step.kind === 'change-voters') this.#stepDown('voters were not changed');
-    } else if (step.kind === 'change-voters') this.#leadChanged(swapped, role);
-    else this.onRegistered(swapped);
-  }
-
   /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
-  #leadChanged(registered: RegisteredShard, role: Extract<Role, { kind: 'primary' }>): void {
-    if (this.#role !== role) return;
+  #leadChanged(registered: RegisteredShard, leadership: Leadership): void {
+    if (this.#role.kind !== 'primary' || this.#role.leadership !== leadership) return;
     this.#deps.onEvent?.('voters-changed');
-    role.leadership.end();
+    leadership.end();
     const takeover = this.#newTakeover();
     this.#role = { kind: 'candidate', takeover };
     this.onRegistered(registered);
@@ -331,12 +281,24 @@ export class Replica {
   /** A hint, or what was read: never a ground to act as primary. */
   onRegistered(registered: RegisteredShard): void {
     const known = this.#registered;
-    if (known !== undefined && known.revision >= registered.revision) return;
-    this.#registered = registered;
+    const own = this.#promises.record;
     const { record } = registered;
-    const { state } = this.#promises.record;
-    if (record.primary !== null && record.epoch >= this.#promises.epoch) this.#primary = record.primary;
-    if (!this.#isListed(record)) {
+    const isLate = isOlder(registered, own);
+    if (isLate) void this.#check.ask();
+    if (known !== undefined && !isNewer(registered, known)) return;
+    this.#registered = registered;
+    // R23: nothing is given up for what is late, or of a registry that was set back.
+    if (isLate) return;
+    if (record.incarnation > own.incarnation) this.#onOtherHistory(registered);
+    else this.#onOwnHistory(registered);
+  }
+
+  #onOwnHistory(registered: RegisteredShard): void {
+    const { record } = registered;
+    const { state, replicaId, promised } = this.#promises.record;
+    this.#follower.inTurn(() => this.#promises.see(registered));
+    if (record.primary !== null && record.epoch >= promised) this.#primary = record.primary;
+    if (!isListed(record, replicaId)) {
       // Its files are kept for a day (R14); listed again, it must catch up before it counts.
       if (state !== 'removed') this.#remove();
       return;
@@ -345,15 +307,17 @@ export class Replica {
     if (this.#role.kind === 'primary') this.#role.leadership.onRegistered(registered);
   }
 
+  /** R23: its rows are given up, or the others'. */
+  #onOtherHistory(registered: RegisteredShard): void {
+    this.#stepDown('another history goes on');
+    if (isSuperseded(registered.record, this.#promises.record)) this.#deps.onSuperseded();
+    else this.#follower.inTurn(() => this.#promises.adopt(registered));
+  }
+
   #remove(): void {
     this.#deps.onEvent?.('removed');
     this.#follower.inTurn(() => this.#promises.setState('removed'));
     this.#stepDown('it is no voter any more');
-  }
-
-  #isListed(record: ShardRecord): boolean {
-    const { replicaId } = this.#promises.record;
-    return isVoter(setsOf(record), replicaId) || record.learners.some((ref) => ref.replicaId === replicaId);
   }
 
   onMessage(fromNode: NodeId, message: ReplicaMessage): void {
