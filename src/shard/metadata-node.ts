@@ -13,7 +13,7 @@ import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
-import { isListed, isSuperseded } from './registered-record.ts';
+import { isListed, isOlder, isSuperseded } from './registered-record.ts';
 import type { Replica, ReplicaDeps } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import { replicaKey } from './row-keys.ts';
@@ -165,7 +165,9 @@ class Node implements MetadataNode {
       this.#superseded.set(shard, stored);
       return;
     }
-    if (!isListed(record, replicaId) || this.#stopped.signal.aborted) return;
+    // R23: a registry that was set back may have forgotten that it lists it.
+    const isKnown = stored !== undefined && isOlder(registered, { ...stored, replicaId });
+    if (!(isKnown || isListed(record, replicaId)) || this.#stopped.signal.aborted) return;
     const opening = this.#open(shard, registered).finally(() => this.#opening.delete(shard));
     this.#opening.set(shard, opening);
     await opening;
