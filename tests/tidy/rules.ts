@@ -102,11 +102,7 @@ export const DEFAULT_EXPORTS = ['vitest.config.ts'];
 /** Where programs begin; everything else must be reachable from one of these or from a test. */
 export const ENTRIES = ['cmd/holdfast.mjs', 'vitest.config.ts'];
 /** Files of src that only tests use. Remove an entry when the product uses the file. */
-export const TEST_ONLY: readonly string[] = [
-  'src/adapters/memory-kv.ts',
-  'src/adapters/memory-witness.ts',
-  'src/adapters/witness-file.ts',
-];
+export const TEST_ONLY: readonly string[] = ['src/adapters/memory-kv.ts', 'src/adapters/witness-file.ts'];
 
 /** Words that say nothing. */
 export const EMPTY_NAMES = [
@@ -144,7 +140,7 @@ export const TOP_LEVEL = [
 /** Places of the machine it was written on, and where its packages came from: neither belongs in the project. */
 export const FOREIGN_MENTIONS: readonly RegExp[] = [
   /(?<![\w.:/])\/(work|root|home|Users|tmp)\/[\w.]/,
-  /registry\.[a-z]+\.[a-z]/i,
+  /\bregistry\.[a-z0-9-]+\.(?:com|org|net|io|dev|cn)\b/i,
   /pythonhosted|pypi\.org|deb\.debian/i,
 ];
 /** Files that must name the above to forbid them, and texts that are not ours. */
