@@ -29,6 +29,8 @@ const PATIENCE_MAX_MS = 25_000;
 /** Faults begin within it. */
 const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 40_000;
+/** What is always possible. */
+const INSTEAD: FaultName = 'kill';
 const CLIENTS_DONE_MAX_MS = 15 * 60_000;
 /** I16: L + 2 s, by clocks that drift, and the longest restart of a process. */
 const OPEN_AGAIN_MAX_MS = 5000 * 1.06 + 2000;
@@ -84,6 +86,7 @@ class World {
   readonly #heals = new Set<() => void>();
   readonly #timesMs: number[] = [];
   #wereClocksRight = true;
+  #selfEndedAt: number | undefined;
 
   constructor(options: SeedOptions) {
     this.#options = options;
@@ -112,7 +115,17 @@ class World {
         onReply: (nodeId, call, reply) => invariants.onAnswer(nodeId, call, reply),
       },
     });
-    const ground: Ground = { scheduler, chance, network, calls, registry: this.#registry, counts };
+    const ground: Ground = {
+      scheduler,
+      chance,
+      network,
+      calls,
+      registry: this.#registry,
+      counts,
+      onSelfEnded: () => {
+        this.#selfEndedAt = scheduler.stepCount;
+      },
+    };
     const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
     this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
     this.#gateways = Array.from({ length: GATEWAY_COUNT }, (_, index) => {
@@ -135,7 +148,9 @@ class World {
 
   async run(): Promise<SeedReport> {
     // What nobody catches is a failure of the program under test, in the step that it comes from.
-    const onLost = (error: unknown) => this.#scheduler.fail(error);
+    const onLost = (error: unknown) => {
+      if (this.#selfEndedAt !== this.#scheduler.stepCount) this.#scheduler.fail(error);
+    };
     process.on('unhandledRejection', onLost);
     try {
       return await this.#run();
@@ -145,13 +160,7 @@ class World {
   }
 
   async #run(): Promise<SeedReport> {
-    const { kind } = this.#options;
     for (const site of [...this.#nodes, ...this.#gateways]) site.startSoon(this.#chance.between(0, 50));
-    kind.found?.({
-      registry: this.#registry,
-      nodeIds: this.#nodes.map(({ name }) => name),
-      shardCount: SHARD_COUNT,
-    });
     await this.#prepare();
     const faults = this.#planFaults();
     await this.#runClients();
@@ -239,11 +248,17 @@ class World {
 
   /** What the driver needs before anything else, in a world without faults. */
   async #prepare(): Promise<void> {
-    const { driver } = this.#options;
+    const { driver, kind } = this.#options;
+    const areAllRunning = () =>
+      this.#nodes.every(({ node }) => node !== undefined) && this.#gatewaysRunning().length === GATEWAY_COUNT;
     await this.#runProgram(
       'prepare',
       async () => {
-        while (this.#gatewaysRunning().length === 0) await this.#scheduler.sleep(10);
+        while (!areAllRunning()) await this.#scheduler.sleep(10);
+        const running = this.#nodes.flatMap(({ name, node }) =>
+          node === undefined ? [] : [[name, node] as const],
+        );
+        await kind.found?.({ registry: this.#registry, nodes: new Map(running), shardCount: SHARD_COUNT });
         for (let shard = 0; shard < SHARD_COUNT; shard++)
           for (const [index, call] of driver.prepare(shard).entries()) {
             const request = { requestId: `prepare-${shard}-${index}`, call, patienceMs: 60_000 };
@@ -289,7 +304,11 @@ class World {
       registry: this.#registry,
     };
     const end = faultOf(name).begin(world, this.#chance);
-    if (end === undefined) return;
+    if (end === undefined) {
+      // Nothing that it could happen to: something else goes wrong then.
+      if (name !== INSTEAD) this.#begin({ name: INSTEAD, atMs: this.#scheduler.nowMs, durationMs });
+      return;
+    }
     this.#counts.add(`fault: ${name}`);
     const span: FaultSpan = { name, fromMs: this.#scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
     this.#spans.push(span);
