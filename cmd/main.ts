@@ -5,8 +5,9 @@ import { Command, Option } from 'commander';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
-import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
+import { type Config, SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
+import { addClusterCommands } from './cluster/commands.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 
@@ -18,13 +19,16 @@ function buildProgram(): Command {
     .version(readVersion())
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
+  addRoleCommands(program);
+  addClusterCommands(program, { print, nowMs: Date.now, withSettings, readSettings });
   addClientCommands(program, {
     // Read when a command asks, so that a bad secret file does not stop the others.
     get env() {
       return withSecretsRead(process.env);
     },
-    print: (line) => process.stdout.write(`${line}\n`),
+    print,
     nowMs: Date.now,
     sleep,
   });
@@ -32,27 +36,56 @@ function buildProgram(): Command {
 }
 
 function addServerCommand(program: Command): void {
-  const server = program
-    .command('server')
-    .description('start the server; its settings are listed below')
+  const server = withSettings(program.command('server')).description(
+    'start the server; its settings are listed below',
+  );
+  server.action(async () => {
+    const { runServer } = await import('./server.ts');
+    process.exit(await runServer(readSettings(server)));
+  });
+}
+
+/** The processes of a cluster (docs/design.md). */
+function addRoleCommands(program: Command): void {
+  const roles = {
+    metadata: 'start a metadata node of a cluster',
+    storage: 'start a storage node of a cluster',
+    gateway: 'start a gateway of a cluster',
+  } as const;
+  for (const role of ['metadata', 'storage', 'gateway'] as const) {
+    const command = withSettings(program.command(role)).description(
+      `${roles[role]}; settings as of the server`,
+    );
+    command.action(async () => {
+      const { runRole } = await import('./cluster/run-role.ts');
+      process.exit(await runRole(readSettings(command), role));
+    });
+  }
+}
+
+/** Takes all settings as options. */
+function withSettings(command: Command): Command {
+  command
     .addOption(new Option('--config <path>'))
-    .configureHelp({ formatHelp: () => `Usage: holdfast server [settings]\n\n${settingsHelp()}\n` })
-    .showHelpAfterError('(holdfast server --help lists the settings)');
+    .configureHelp({
+      formatHelp: () => `Usage: holdfast ${command.name()} [settings]\n\n${settingsHelp()}\n`,
+    })
+    .showHelpAfterError(`(holdfast ${command.name()} --help lists the settings)`);
   for (const row of ROWS) {
     const flag = flagOf(row);
     if (flag === undefined) continue;
     const option = new Option(row.kind === 'boolean' ? `${flag} [value]` : `${flag} <${valueNameOf(row)}>`);
-    server.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
+    command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
   }
-  server.action(async () => {
-    const options = server.opts<Record<string, string | true>>();
-    const config = readConfig({
-      env: process.env,
-      flags: flagsByKey(options),
-      configFile: options.config as string | undefined,
-    });
-    const { runServer } = await import('./server.ts');
-    process.exit(await runServer(config));
+  return command;
+}
+
+function readSettings(command: Command): Config {
+  const options = command.opts<Record<string, string | true>>();
+  return readConfig({
+    env: process.env,
+    flags: flagsByKey(options),
+    configFile: options.config as string | undefined,
   });
 }
 

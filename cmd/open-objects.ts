@@ -16,7 +16,7 @@ export function createBuffers({ storage, memory }: Config): ChunkBuffers {
 
 export function openObjects(
   { config, log, telemetry, clock, random, closing }: Surroundings,
-  { chunks, keyring, fenceOf }: Stores,
+  { chunks, keyring, fenceOf }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'>,
   buffers: ChunkBuffers,
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });

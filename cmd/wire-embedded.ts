@@ -1,5 +1,6 @@
 // How the parts of the embedded form are put together: every role in one process over one data folder.
 import { createAccounts } from '../src/accounts/accounts.ts';
+import { createLocalIdentityFeed } from '../src/cluster/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
@@ -42,7 +43,8 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
       failure.resolve(error);
     },
   });
-  const { folder, keyring, metadata, chunks, root, isFirstStart, timeJumps } = stores;
+  const { folder, keyring, chunks, root, isFirstStart, timeJumps } = stores;
+  const { metadata, feed: identityFeed } = createLocalIdentityFeed(stores.metadata);
   const objects = openObjects(surroundings, stores, buffers);
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
@@ -56,7 +58,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   let endpoint = '';
   const readStatus = () => reports.readStatus(endpoint);
   const gateway: Gateway = createGateway({
-    ...{ metadata, objects, keyring, clock, random, log, telemetry },
+    ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
     isReady: () => state.isReady,
     readMetrics: () => telemetry.scrape(),

@@ -158,11 +158,16 @@ export function createAccounts(deps: {
       }
     },
     async ensureRoot(keys) {
-      const known = settleReply(
-        await metadata.query(system, 'get-access-key', { accessKey: keys.accessKey }),
-      );
-      if (known.kind === 'unknown')
+      const question = { accessKey: keys.accessKey };
+      const isKnown = async () =>
+        settleReply(await metadata.query(system, 'get-access-key', question)).kind !== 'unknown';
+      if (await isKnown()) return;
+      try {
         await insert({ name: ROOT_NAME, email: ROOT_EMAIL, ...keys, isRoot: true });
+      } catch (error) {
+        // Gateways of a new cluster start together: another one was first.
+        if (!(await isKnown())) throw error;
+      }
     },
   };
 }

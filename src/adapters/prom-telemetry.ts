@@ -58,6 +58,25 @@ export const METRICS = {
     buckets: SECONDS,
   },
   holdfast_kv_commit_bytes_total: { kind: 'counter', help: 'Bytes of synced writes.', labels: ['store'] },
+  holdfast_rpc_frames_total: {
+    kind: 'counter',
+    help: 'Frames sent to other nodes, by what they carry: calls, replies, messages between replicas.',
+    labels: ['kind'],
+  },
+  holdfast_rpc_received_frames_total: {
+    kind: 'counter',
+    help: 'Frames that came from other nodes, by what they carry.',
+    labels: ['kind'],
+  },
+  holdfast_rpc_dropped_messages_total: {
+    kind: 'counter',
+    help: 'Messages between replicas that were not sent: the node is unreachable, its queue is full, or the message is too large.',
+    labels: ['reason'],
+  },
+  holdfast_rpc_refused_total: {
+    kind: 'counter',
+    help: 'Streams that were refused because their caller is no member of the cluster, or means another node.',
+  },
   holdfast_worker_failures_total: {
     kind: 'counter',
     help: 'Units of background work that failed and will be tried again.',

@@ -53,7 +53,7 @@ export interface TlsSource {
 
 /** Loads or makes the certificate. Rejects with {@link TlsError}. `nowMs` is the wall clock. */
 export async function openTls(options: TlsOptions, nowMs: () => number = Date.now): Promise<TlsSource> {
-  const load = () => (options.mode === 'files' ? loadFiles(options) : loadSelfSigned(options, nowMs()));
+  const load = () => (options.mode === 'files' ? loadTlsFiles(options) : loadSelfSigned(options, nowMs()));
   let identity = await load();
   return {
     current: () => identity,
@@ -73,7 +73,11 @@ export function selfSignedNames(options: {
   return [...new Set(['localhost', '127.0.0.1', '::1', ...ofDomains, ...options.names])];
 }
 
-async function loadFiles(paths: { readonly cert: string; readonly key: string }): Promise<TlsIdentity> {
+/** Reads a certificate and its key. Rejects with {@link TlsError} unless they belong together. */
+export async function loadTlsFiles(paths: {
+  readonly cert: string;
+  readonly key: string;
+}): Promise<TlsIdentity> {
   const [cert, key] = await Promise.all([readPem(paths.cert), readPem(paths.key)]);
   try {
     return identify(cert, key);
@@ -84,7 +88,8 @@ async function loadFiles(paths: { readonly cert: string; readonly key: string })
   }
 }
 
-async function readPem(path: string): Promise<string> {
+/** Rejects with {@link TlsError}. */
+export async function readPem(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

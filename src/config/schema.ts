@@ -228,6 +228,49 @@ export const SETTINGS = [
     help: 'Number of metadata shards of a new data folder; an existing one keeps its number.',
   },
   {
+    key: 'join',
+    kind: 'list',
+    items: 'publicName',
+    default: '',
+    help: "URLs of the cluster's etcd servers: for the roles metadata, storage and gateway.",
+  },
+  {
+    key: 'cluster.secret',
+    kind: 'secret',
+    help: 'Shared by all processes of a cluster that runs on one machine alone. Otherwise: certificates.',
+  },
+  {
+    key: 'cluster.ca',
+    kind: 'path',
+    help: "Certificate of the cluster's authority (PEM), as `holdfast cluster certs` makes it.",
+  },
+  {
+    key: 'cluster.cert',
+    kind: 'path',
+    help: "This node's certificate (PEM), signed by the authority.",
+  },
+  {
+    key: 'cluster.key',
+    kind: 'path',
+    help: "This node's private key (PEM).",
+  },
+  {
+    key: 'cluster.keys',
+    kind: 'path',
+    help: 'Folder with master-keys.json and root-credentials.json, as `holdfast cluster init` makes it: for gateways.',
+  },
+  {
+    key: 'node.listen',
+    kind: 'hostPort',
+    default: '127.0.0.1:0',
+    help: 'Address and port at which other nodes of the cluster reach this one. Port 0 takes a free one.',
+  },
+  {
+    key: 'node.zone',
+    kind: 'text',
+    help: 'What fails together with this node: a rack, a room. Copies go to distinct zones. Default: the node itself.',
+  },
+  {
     key: 'metadata.forceLoopback',
     kind: 'boolean',
     default: 'false',

@@ -16,6 +16,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   ...{ endedLinks: 'row', condemned: 'row', pendingClaims: 'row', outbox: 'row' },
   ...{ accounts: 'row', accountNames: 'row', accountEmails: 'row', canonicalIds: 'row' },
   ...{ accessKeys: 'row', accountAccessKeys: 'row', accountBuckets: 'row' },
+  identityChanges: 'row',
 };
 
 export const COMPARED_TABLES = Object.keys(TABLES) as CheckedTable[];

@@ -9,6 +9,7 @@ import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createKeyring } from '../adapters/memory-keyring.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
+import { must } from '../lib/assert.ts';
 import { createBlobCondemner } from '../metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../metadata/background/expire-uploads.ts';
@@ -80,20 +81,64 @@ async function putPart(world: FsckWorld, target: PartTarget, letter: string) {
   return world.store.putPart({ ...target, body: sourceOf(chunks(1, letter)) });
 }
 
-/** Makes a bucket as a gateway does, and deletes it again with an upload in it. */
-async function passBucket(world: FsckWorld): Promise<void> {
-  const { metadata } = world;
-  const name = 'passing' as BucketName;
+const PASSING = 'passing' as BucketName;
+const RENAMED = 'renamed' as BucketName;
+
+async function makeBucket({ metadata }: FsckWorld): Promise<{ bucketId: BucketId; homeShard: number }> {
+  const name = PASSING;
   const reserved = await metadata.execute('reserve-name', { name, owner: OWNER });
   if (reserved.kind !== 'reserved') throw new Error(reserved.kind);
   const { bucketId, homeShard } = reserved;
   await metadata.execute('create-bucket', { bucketId, name, owner: OWNER }, homeShard);
   await metadata.execute('activate-name', { name, bucketId });
-  const claim = { bucketId: bucketId as BucketId, name, cfgVersion: 1 };
+  return { bucketId, homeShard };
+}
+
+/** Makes a bucket as a gateway does, and deletes it again with an upload in it. */
+async function passBucket(world: FsckWorld): Promise<void> {
+  const { metadata } = world;
+  const name = PASSING;
+  const { bucketId, homeShard } = await makeBucket(world);
+  const claim = { bucketId, name, cfgVersion: 1 };
   const part = await beginUpload(world, 'left', { bucket: { homeShard, claim } });
   await putPart(world, part(1), 'l');
   await metadata.execute('delete-bucket', { bucketId }, homeShard);
   await metadata.execute('forget-name', { name, bucketId, owner: OWNER });
+}
+
+async function renameTo(
+  { metadata }: FsckWorld,
+  bucket: { bucketId: BucketId; homeShard: number },
+  [from, to]: readonly [BucketName, BucketName],
+): Promise<void> {
+  const { bucketId, homeShard } = bucket;
+  const { nameEpoch } = must(
+    (await metadata.query('get-bucket', { bucketId }, homeShard)).bucket,
+    'a bucket',
+  );
+  const names = { bucketId, from, to };
+  const begun = await metadata.execute('begin-rename', { ...names, nameEpoch });
+  if (begun.kind !== 'begun') throw new Error(begun.kind);
+  const { kind: verdict } = await metadata.execute('rename-bucket', { ...names, nameEpoch }, homeShard);
+  await metadata.execute('end-rename', { ...names, itemId: begun.itemId, verdict });
+}
+
+/** Away from its first name and back, with somebody else's bucket under that name between. */
+async function renameBucket(world: FsckWorld): Promise<void> {
+  const bucket = await makeBucket(world);
+  await renameTo(world, bucket, [PASSING, RENAMED]);
+  await passBucket(world);
+  await renameTo(world, bucket, [RENAMED, PASSING]);
+}
+
+/** Each step of the two as late as may be: the name is forgotten before the rename has ended. */
+async function renameAndDelete({ metadata, ...world }: FsckWorld): Promise<void> {
+  const { bucketId, homeShard } = await makeBucket({ metadata, ...world });
+  const names = { bucketId, from: PASSING, to: RENAMED };
+  await metadata.execute('begin-rename', { ...names, nameEpoch: 1 });
+  await metadata.execute('rename-bucket', { ...names, nameEpoch: 1 }, homeShard);
+  await metadata.execute('delete-bucket', { bucketId }, homeShard);
+  await metadata.execute('forget-name', { name: RENAMED, bucketId, owner: OWNER });
 }
 
 const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] = [
@@ -106,6 +151,8 @@ const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] 
   ['delete', (world) => remove(world, 'chunked')],
   ['delete of a copy', (world) => remove(world, 'copied', 1)],
   ['a bucket that comes and goes', passBucket],
+  ['a bucket that is renamed, and back', renameBucket],
+  ['a bucket that is deleted while it is renamed', renameAndDelete],
   [
     'upload, a part replaced, one left out, completed',
     async (world) => {

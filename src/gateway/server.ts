@@ -9,6 +9,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { IdentityFeed } from '../ports/identity-feed.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
@@ -54,6 +55,7 @@ export interface GatewayDependencies {
   metadata: MetadataPort;
   objects: ObjectStore;
   keyring: KeyringPort;
+  identityFeed: IdentityFeed;
   clock: ClockPort;
   random: RandomPort;
   log: Logger;
@@ -84,7 +86,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const viewer = createClientViewer(settings);
   const live = new LiveExchanges({ clock, limits: settings });
   const queues = { usedBytes: 0 };
-  const identities = createIdentities(deps);
+  const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
   function hostsOf({ client, headers }: Exchange, label?: string): SignedHosts {

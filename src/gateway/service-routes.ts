@@ -153,13 +153,8 @@ async function answerOperator(
     throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
   }
   const { account, body } = await takeOperatorRequest(deps, exchange, record);
-  try {
-    const answer = await deps.answerOperator({ method, url: uri, body, account });
-    return { ...answer, contentType: JSON_TYPE };
-  } finally {
-    // What the operator changes holds from the next request on.
-    if (method !== 'GET') deps.identities.forget();
-  }
+  const answer = await deps.answerOperator({ method, url: uri, body, account });
+  return { ...answer, contentType: JSON_TYPE };
 }
 
 /** The account that has signed, and the body. Who sends its digest is heard only when the signature fits. */

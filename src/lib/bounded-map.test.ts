@@ -12,6 +12,9 @@ test('beyond the bound the entry that was used longest ago goes', () => {
   map.set('c', 5);
   map.delete('a');
   expect([map.get('a'), map.get('c')]).toEqual([undefined, 5]);
+  map.set('e', 4);
+  map.deleteWhere((value) => value === 4);
+  expect([map.get('c'), map.get('d'), map.get('e')]).toEqual([5, undefined, undefined]);
   map.clear();
   expect(map.get('c')).toBeUndefined();
 });

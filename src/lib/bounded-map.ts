@@ -31,6 +31,11 @@ export class BoundedMap<K, V> {
     this.#entries.delete(key);
   }
 
+  /** Looks at every entry. */
+  deleteWhere(isToGo: (value: V) => boolean): void {
+    for (const [key, value] of this.#entries) if (isToGo(value)) this.#entries.delete(key);
+  }
+
   clear(): void {
     this.#entries.clear();
   }

@@ -95,7 +95,7 @@ test('deleted with its keys, unless it owns a bucket or is the root', async () =
   if (bucket.kind !== 'reserved') throw new Error(bucket.kind);
   expect(await remove(ANN)).toEqual({ kind: 'owns-buckets' });
   await world.execute('forget-name', { name, bucketId: bucket.bucketId, owner: ANN });
-  expect(await remove(ANN)).toEqual({ kind: 'deleted' });
+  expect(await remove(ANN)).toEqual({ kind: 'deleted', revokedSeq: 1 });
   expect(await remove(ANN)).toEqual({ kind: 'no-such-account' });
   expect(await world.query('get-access-key', { accessKey: 'AKann' })).toEqual({ kind: 'unknown' });
   expect(await createAccount(ANN, 'ann')).toMatchObject({ kind: 'created' });

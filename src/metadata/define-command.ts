@@ -81,7 +81,11 @@ export const LOCK = {
    */
   blob: (blobId: string) => `blob/${blobId}`,
   name: (name: string) => `name/${name}`,
+  /** What changes a name that its bucket has besides another one, or may have: the other's is known only then. */
+  namesOf: (bucketId: string) => `names-of/${bucketId}`,
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',
+  /** Numbers the changes of identities, one after another. */
+  identities: 'identities',
 } as const;

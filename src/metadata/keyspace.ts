@@ -3,6 +3,7 @@
 // is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
 import { assert } from '../lib/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
+import { TABLE_END } from '../lib/table-rows.ts';
 import { LIMITS } from '../model/limits.ts';
 import type {
   AccountId,
@@ -90,6 +91,8 @@ export const TABLES = {
   accountAccessKeys: rows(46),
   /** account | bucket name -> NameRecord: of names that readers see */
   accountBuckets: rows(47),
+  /** number, from 1 -> IdentityChangeRecord: the last LIMITS.identityChangesKept, without gaps */
+  identityChanges: rows(48),
 } as const satisfies Record<string, TableRef>;
 
 function rows(id: number): TableRef {
@@ -373,6 +376,16 @@ export function accountAccessKeyRow(accountId: AccountId, accessKey: string): Ro
 /** `name` may be any text: a prefix of names, or where a list goes on. */
 export function accountBucketRow(accountId: AccountId, name: string): RowAddress {
   return { table: TABLES.accountBuckets, key: concatBytes(u48(Number(accountId)), textKey(name)) };
+}
+
+export function identityChangeRow(seq: number): RowAddress {
+  return { table: TABLES.identityChanges, key: u48(seq) };
+}
+
+/** Changes from number `from` on. */
+export function identityChangeRange(from: number): RangeAddress {
+  const { key, table } = identityChangeRow(from);
+  return { table, gte: key, lt: TABLE_END, limit: LIMITS.identityChangesKept };
 }
 
 // ---- writes ----

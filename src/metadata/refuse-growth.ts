@@ -3,6 +3,7 @@
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts';
 import type { DataGrant } from '../ports/metadata-commands.ts';
+import type { ShardCallHandler } from '../ports/shard-calls.ts';
 
 /** Rows of one command, roughly: a version, its links, an outcome. */
 const ROWS_BYTES = 4096;
@@ -18,10 +19,14 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   // The first step of a new bucket decides for the others.
   'reserve-name': () => ROWS_BYTES,
   'activate-name': GOES_ON,
+  // As many rows when it is over; beginning takes some more.
+  'begin-rename': () => ROWS_BYTES,
+  'end-rename': GOES_ON,
   'forget-name': GOES_ON,
 
   'create-bucket': GOES_ON,
   'delete-bucket': GOES_ON,
+  'rename-bucket': GOES_ON,
   'set-versioning': GOES_ON,
   'commit-version': ({ data }) => dataBytes(data),
   'recommit-version': () => ROWS_BYTES,
@@ -52,6 +57,25 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
 function dataBytes({ births, links }: DataGrant): number {
   const bodyBytes = births.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
   return bodyBytes + ROWS_BYTES + links.length * ROW_BYTES;
+}
+
+/** The calls of a node, likewise: where commands come from elsewhere, the disk is looked at beside the shard. */
+export function refuseGrowingCalls(handler: ShardCallHandler, reserve: DiskReservePort): ShardCallHandler {
+  return {
+    ticket: () => handler.ticket(),
+    async handle(call) {
+      const growth = call.kind === 'execute' ? GROWTH[call.name as CommandName] : GOES_ON;
+      const growthBytes = growth === GOES_ON ? 0 : growth(call.body as never);
+      if (growthBytes === 0) return handler.handle(call);
+      const hold = await reserve.hold(growthBytes);
+      if (hold === undefined) return { kind: 'full' };
+      try {
+        return await handler.handle(call);
+      } finally {
+        hold.release();
+      }
+    },
+  };
 }
 
 /** The port of a node, with commands that grow answered `full` when its disk has no room for them. */

@@ -7,6 +7,7 @@ import { checkUnlinked, countPending, getLinks, listBodies } from './checks/chec
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
+import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
@@ -18,6 +19,7 @@ import { createUpload } from './commands/create-upload.ts';
 import { deleteAccount } from './commands/delete-account.ts';
 import { deleteBucket } from './commands/delete-bucket.ts';
 import { deleteVersions } from './commands/delete-versions.ts';
+import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
@@ -27,6 +29,7 @@ import { recommitVersion } from './commands/recommit-version.ts';
 import { releaseLinks } from './commands/release-links.ts';
 import { releaseManifestPage } from './commands/release-manifest-page.ts';
 import { releaseParts } from './commands/release-parts.ts';
+import { renameBucket } from './commands/rename-bucket.ts';
 import { reserveName } from './commands/reserve-name.ts';
 import { rewrapKeys } from './commands/rewrap-keys.ts';
 import { setAccount } from './commands/set-account.ts';
@@ -36,6 +39,7 @@ import { settleClaims } from './commands/settle-claims.ts';
 import { tick } from './commands/tick.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
+import { findIdentityChanges } from './queries/find-identity-changes.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
@@ -65,10 +69,13 @@ const commands: Commands = {
   'delete-account': deleteAccount,
   'reserve-name': reserveName,
   'activate-name': activateName,
+  'begin-rename': beginRename,
+  'end-rename': endRename,
   'forget-name': forgetName,
 
   'create-bucket': createBucket,
   'delete-bucket': deleteBucket,
+  'rename-bucket': renameBucket,
   'set-versioning': setVersioning,
   'commit-version': commitVersion,
   'recommit-version': recommitVersion,
@@ -96,6 +103,7 @@ const commands: Commands = {
 const queries: Queries = {
   'get-access-key': getAccessKey,
   'get-account': getAccount,
+  'identity-changes': findIdentityChanges,
   'find-account': findAccount,
   'list-accounts': listAccounts,
   'find-name': findName,

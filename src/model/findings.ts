@@ -35,6 +35,7 @@ export const FINDINGS = {
   'key-unknown': 'something under a master key that is not there: it cannot be opened',
   'name-missing': 'a bucket without its name',
   'name-stray': 'a name without its bucket',
+  'rename-broken': 'a name of a rename without its other half',
   'account-missing': 'something of an account that is not there',
 } as const satisfies Record<string, string>;
 

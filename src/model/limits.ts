@@ -104,6 +104,10 @@ export const LIMITS = {
   requestIdKeptMs: 15 * MINUTE,
   witnessSyncMs: 1 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
+  /** How long a call may wait in a metadata node before it is evaluated. */
+  metadataBudgetMs: 10 * SECOND,
+  /** How long a gateway asks on for a shard that does not answer, before it says 503. */
+  metadataPatienceMs: 30 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,
@@ -116,12 +120,109 @@ export const LIMITS = {
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
   strayAfterMs: 27 * HOUR,
 
+  // Chunks over machines: R34, R35, R37.
+  /** Of the placement map: fixed, for chunks are found by it. */
+  partitionCount: 4096,
+  copiesDefault: 3,
+  /** A chunk is stored once so many copies are synced, where there are so many disks. */
+  copiesSyncedMin: 2,
+  lastCopyPatienceMs: 50,
+  /** A copy that takes longer is written elsewhere too, while it goes on. */
+  copyLateMs: 2 * SECOND,
+  /** What is left of a write when it has been answered, of all writes together. */
+  lateCopiesBytesMax: 32 * MiB,
+  copyReadHedgeMs: 150,
+  /** Disks asked at once for a chunk that no owner has. */
+  copySearchDisksMax: 8,
+  copiesAttemptMaxMs: 15 * SECOND,
+  /** A disk that failed is left alone for so long, and then tried by one request. */
+  diskSuspectMs: 5 * SECOND,
+  /** Slow answers of a disk, one after the other, before it is left alone. */
+  diskSlowAnswersMax: 3,
+  placementWaitMaxMs: 5 * SECOND,
+
+  // Requests between machines for chunks.
+  chunkRequestMaxMs: 10 * SECOND,
+  /** Of a whole disk. */
+  chunkRecountMaxMs: 10 * MINUTE,
+  chunkConnectMaxMs: 2 * SECOND,
+  chunkIdleMaxMs: 30 * SECOND,
+  /** Of one client to one node; what is more waits. */
+  chunkConnectionsPerNode: 32,
+  chunkRequestsWaitingMax: 1024,
+  chunkServerConnectionsMax: 1024,
+  chunkReadsInFlightMax: 64,
+  chunkBatchIdsMax: 1000,
+  chunkBatchBytesMax: 256 * KiB,
+  peerHeaderBytesMax: 4 * KiB,
+  /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
+  peerProofAgeMaxMs: 60 * SECOND,
+  // Revocation (R46).
+  /** How often a gateway asks for changes of identities. */
+  identityAskMs: 1 * SECOND,
+  /** How long cached identities serve after the sending of the last question that was answered. */
+  identityServeMs: 9 * SECOND,
+  /** For how long a gateway that has asked is believed to serve from its cache. */
+  gatewayHeardMs: 10 * SECOND,
+  revocationWaitMaxMs: 5 * SECOND,
+  /** Within it no request by what was revoked passes any more, once that was answered (I14). */
+  revocationLagMaxMs: 5 * SECOND,
+  /** Who asks with something older is told to begin anew. */
+  identityChangesKept: 1000,
+  /** Gateways that a primary knows by name. */
+  gatewaysHeardMax: 4096,
+
   // Disks: what is refused first when one fills up (R20).
   diskReserveShare: 0.02,
   diskReserveBytesMin: 1 * GiB,
   diskReserveBytesMax: 8 * GiB,
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
+
+  // Between processes.
+  /** Of one call, reply or replica message: a whole entry fits in, with what goes around it. */
+  rpcMessageBytesMax: 64 * MiB,
+  /** What one frame gathers; what is larger travels in one of its own. */
+  rpcFrameBytes: 256 * KiB,
+  /** Of messages that one node has not taken yet; what is sent beyond it is dropped. */
+  peerQueueBytesMax: 64 * MiB,
+  /** Of calls that one node has not taken yet; further ones are answered busy. */
+  callQueueBytesMax: 64 * MiB,
+  /** Of replies that one caller has not taken yet: from there on nothing more is read from it. */
+  repliesUnsentBytesMax: 16 * MiB,
+  /** Calls that a node has taken and not answered; further ones are answered busy. */
+  callsInFlightMax: 16_384,
+  callsInFlightBytesMax: 256 * MiB,
+  /** R48: older, and a call is refused unevaluated. */
+  ticketAgeMaxMs: 5 * SECOND,
+  ticketRefreshMs: 1 * SECOND,
+  rpcConnectMaxMs: 3 * SECOND,
+  /** Between two attempts to reach a node. */
+  rpcBackoffMinMs: 50,
+  rpcBackoffMaxMs: 1 * SECOND,
+  /** A connection on which nothing came is asked for a sign of life, and given up without one. */
+  rpcKeepaliveMs: 2 * SECOND,
+  rpcKeepaliveTimeoutMs: 3 * SECOND,
+  /** A connection without a stream: strangers, and members that have given up. */
+  rpcIdleMaxMs: 30 * SECOND,
+  rpcStreamsPerConnectionMax: 8,
+  /** How long replies that are under way are waited for when a node ends. */
+  rpcDrainMaxMs: 2 * SECOND,
+  challengeAgeMaxMs: 10 * SECOND,
+  clusterSecretBytesMin: 32,
+  credentialsReloadMs: 10 * SECOND,
+  // Coordination: what is asked of etcd, or of what stands for it.
+  /** One call, all its tries of reads together. */
+  coordinatorCallMaxMs: 1500,
+  /** Between tries of what goes on by itself: doubled from the first to the second. */
+  coordinatorRetryMinMs: 100,
+  coordinatorRetryMaxMs: 2 * SECOND,
+  /** A watch may fall silent without an error: all is read again after so long. */
+  coordinatorRereadMs: 30 * SECOND,
+  memberLeaseMs: 10 * SECOND,
+  jobLeaseMs: 15 * SECOND,
+  /** Below etcd's own bound of a request, 1.5 MiB. */
+  coordinatorValueBytesMax: 1 * MiB,
 
   drainMaxMs: 30 * SECOND,
 } as const;
@@ -156,6 +257,38 @@ assert(
     LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
   'shards say busy before the store does',
 );
+assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
+);
+assert(
+  LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
+  'what is acknowledged is no more than what is written',
+);
+assert(
+  LIMITS.lastCopyPatienceMs < LIMITS.copyLateMs && LIMITS.copyLateMs < LIMITS.chunkRequestMaxMs,
+  'a late copy is written elsewhere before its request ends',
+);
+assert(
+  LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
+  'an attempt outlives the requests it began with',
+);
+assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
+assert(
+  LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
+  'one client keeps no other from a node',
+);
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+);
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+);
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
 assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
 assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
 assert(
@@ -165,6 +298,12 @@ assert(
 assert(
   LIMITS.partSegmentsMax >= LIMITS.partBytesMax / LIMITS.partBytesMin + 2,
   'the largest range of an object of the smallest parts is one part',
+);
+assert(LIMITS.entryBytesMax < LIMITS.rpcMessageBytesMax, 'an entry travels in one message');
+assert(LIMITS.ticketRefreshMs * 2 < LIMITS.ticketAgeMaxMs, 'the ticket of an idle connection is good (R48)');
+assert(
+  LIMITS.shardQueueMax < LIMITS.callsInFlightMax,
+  'a shard says busy for itself before its node does for all',
 );
 // What a Complete reads of its parts it writes again as a manifest, and a little more.
 assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');

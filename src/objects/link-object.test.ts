@@ -261,6 +261,7 @@ test('the CRC of a range reads its edge chunks at most', async () => {
         reads.push(id.index);
         return chunks.get(id);
       },
+      have: (ids) => chunks.have(ids),
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),

@@ -142,6 +142,7 @@ async function worldWithBadChunks(
     interceptChunks: (chunks): ChunkPort => ({
       put: (id, bytes) => chunks.put(id, bytes),
       get: async (id) => (id.index < fromIndex ? chunks.get(id) : instead(await chunks.get(id))),
+      have: (ids) => chunks.have(ids),
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),
@@ -267,6 +268,7 @@ test('a reader that waits for the disk gets more read ahead, up to the limit', a
         for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
         return chunks.get(id);
       },
+      have: (ids) => chunks.have(ids),
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),

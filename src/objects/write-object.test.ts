@@ -287,6 +287,7 @@ test('a chunk that finds no room is InsufficientStorage, and its body goes', asy
     interceptChunks: (chunks) => ({
       put: (id, bytes) => (id.index < 2 ? chunks.put(id, bytes) : full()),
       get: (id) => chunks.get(id),
+      have: (ids) => chunks.have(ids),
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
       usage: () => chunks.usage(),

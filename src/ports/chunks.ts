@@ -16,7 +16,17 @@ export interface Fence {
   epoch: number;
 }
 
-export type ChunkRead = { kind: 'found'; bytes: Uint8Array } | { kind: 'missing' } | { kind: 'damaged' };
+export type ChunkRead =
+  /** `checksum`: CRC32 of the bytes, as it was stored with them; where that is known. */
+  { kind: 'found'; bytes: Uint8Array; checksum?: number } | { kind: 'missing' } | { kind: 'damaged' };
+
+/** What is known of a stored chunk without reading it. */
+export interface StoredChunk {
+  sizeBytes: number;
+  /** CRC32, as it was when it was received. */
+  checksum: number;
+  receivedAtMs: number;
+}
 
 export interface ChunkTotals {
   chunkCount: number;
@@ -33,6 +43,8 @@ export interface ChunkPort {
   put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<void>;
   /** `isProven`: the caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */
   get(id: ChunkId, options?: { isProven: boolean }): Promise<ChunkRead>;
+  /** What is stored of each, in the order of `ids`; null: not here. */
+  have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]>;
   /** By order of the home shard alone (R31, R38); absent ones count as done. */
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void>;
   /** For the reverse sweep and fsck (R32): ids and receipt times in id order, after `after`. */

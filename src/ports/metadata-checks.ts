@@ -38,7 +38,8 @@ export type CheckedTable =
   | 'canonicalIds'
   | 'accessKeys'
   | 'accountAccessKeys'
-  | 'accountBuckets';
+  | 'accountBuckets'
+  | 'identityChanges';
 
 export interface BucketUsage {
   bucketId: BucketId;

@@ -123,6 +123,12 @@ export type CompleteRefusal =
   | { kind: 'bad-checksum'; algorithm: ChecksumAlgorithm }
   | { kind: 'checksum-missing'; partNumber: number };
 
+/** Of an outcome that takes rights away. */
+export interface Revocation {
+  /** R46: the number of its change of identities; answered once gateways have heard of it. Absent: nothing was revoked. */
+  revokedSeq?: number;
+}
+
 export interface CommandTable {
   // -- system shard --
   'create-account': {
@@ -136,12 +142,12 @@ export interface CommandTable {
   };
   'set-account': {
     command: { accountId: AccountId; changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax'>> };
-    outcome: { kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' };
+    outcome: ({ kind: 'changed'; account: AccountRecord } & Revocation) | { kind: 'no-such-account' };
   };
   'delete-account': {
     command: { accountId: AccountId };
     outcome:
-      | { kind: 'deleted' }
+      | ({ kind: 'deleted' } & Revocation)
       | { kind: 'no-such-account' }
       | { kind: 'owns-buckets' }
       | { kind: 'is-root' };
@@ -160,6 +166,34 @@ export interface CommandTable {
     command: { name: BucketName; bucketId: BucketId };
     outcome: { kind: 'active' } | { kind: 'gone' };
   };
+  /**
+   * R43 first step: `from` leaves, `to` enters, and the outbox brings it to its end whatever becomes of the gateway.
+   * `nameEpoch`: of the bucket's row, by which the renaming was authorised. Of a rename that is under way it answers as
+   * of one that has begun now.
+   */
+  'begin-rename': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome:
+      | { kind: 'begun'; homeShard: number; nameEpoch: number; itemId: OutboxId }
+      /** `from` is not, or no longer, this bucket's. */
+      | { kind: 'no-such-name' }
+      /** `to` has this owner already, or another. */
+      | { kind: 'owned-already'; record: NameRecord }
+      | { kind: 'taken' }
+      /** Another creation or rename has one of the names. */
+      | { kind: 'in-progress' };
+  };
+  /** R43 last step: does what the home has decided; `gone` when somebody else has done so, or the bucket is forgotten. */
+  'end-rename': {
+    command: {
+      bucketId: BucketId;
+      from: BucketName;
+      to: BucketName;
+      itemId: OutboxId;
+      verdict: 'renamed' | 'refused';
+    };
+    outcome: { kind: 'renamed' } | { kind: 'undone' } | { kind: 'gone' };
+  };
   /** R42 last step: removes all name and list rows of this bucket id. Idempotent. */
   'forget-name': {
     command: { name: BucketName; bucketId: BucketId; owner: AccountId };
@@ -175,6 +209,11 @@ export interface CommandTable {
   'delete-bucket': {
     command: { bucketId: BucketId };
     outcome: { kind: 'deleted'; bucket: BucketRecord } | { kind: 'not-empty' } | { kind: 'no-such-bucket' };
+  };
+  /** R43, the one moment of change. Repeating it gives the same answer: a rename that was refused stays so. */
+  'rename-bucket': {
+    command: { bucketId: BucketId; from: BucketName; to: BucketName; nameEpoch: number };
+    outcome: { kind: 'renamed'; bucket: BucketRecord } | { kind: 'refused' };
   };
   'set-versioning': {
     /** What is absent stays as it is. */

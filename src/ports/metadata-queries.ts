@@ -28,6 +28,7 @@ import type {
   VersionSummary,
   WrappedKek,
 } from '../model/version.ts';
+import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink } from './metadata-commands.ts';
 
@@ -101,6 +102,16 @@ export interface QueryTable extends CheckQueries {
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };
   };
   'get-account': { query: { accountId: AccountId }; result: { account: AccountRecord | null } };
+  /**
+   * R46: what has changed since. `gateway` names who asks, one process for its life: revocations wait for it. `reset`:
+   * what lies between is not kept, or was never so.
+   */
+  'identity-changes': {
+    query: { gateway: string; since?: IdentityPosition };
+    result:
+      | { kind: 'changes'; upTo: IdentityPosition; changes: IdentityChange[] }
+      | { kind: 'reset'; upTo: IdentityPosition };
+  };
   'find-account': {
     query: { name?: string; email?: string; canonicalId?: string };
     result: { account: AccountRecord | null };

@@ -104,7 +104,7 @@ export interface SnapshotBeginMessage extends Head {
   /** Random, of this transfer. */
   snapshotId: string;
   /** The source's applied entry before its first page was read. */
-  from0: LogPosition;
+  start: LogPosition & { timeMs: number };
 }
 export interface SnapshotPageMessage extends Head {
   kind: 'snapshot-page';

@@ -1,7 +1,7 @@
 // Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
 // Which node to call, and whether to call again, is src/cluster/route-metadata.ts.
 import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
-import type { NodeId } from './replication.ts';
+import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 
 /** R48: where the callee's clock stood, by its last reply or ping on this connection. */
 export interface Ticket {
@@ -11,13 +11,33 @@ export interface Ticket {
 }
 
 export interface ShardCall {
-  kind: 'execute' | 'query';
+  /** `status`: of all replicas of the node, whoever leads; name and body mean nothing. */
+  kind: 'execute' | 'query' | 'status';
   envelope: Envelope;
   name: CommandName | QueryName;
   body: unknown;
   ticket: Ticket;
   /** How long it may wait in the callee's queues, ms. */
   budgetMs: number;
+}
+
+/** One replica of a node, as it says itself. */
+export interface ReplicaStatus {
+  shard: number;
+  role: 'follower' | 'candidate' | 'opening' | 'primary';
+  state: 'installing' | 'live' | 'quarantined' | 'removed';
+  incarnation: number;
+  /** The highest promised. */
+  epoch: number;
+  lastSeq: number;
+  appliedSeq: number;
+  appliedTimeMs: number;
+  /** The last that it knows of. */
+  primary: ReplicaRef | undefined;
+  /** Of an open primary: entries that each other replica lacks; undefined: not heard. */
+  lags: { replicaId: ReplicaId; lag: number | undefined }[];
+  /** False: the clock of the primary goes its own way (R19). */
+  isTimeBelieved: boolean;
 }
 
 export type ShardReply =
@@ -28,8 +48,10 @@ export type ShardReply =
   | { kind: 'too-old' };
 
 /**
- * Contract (tests/contract/shard-calls.test.ts): `call` rejects when the outcome is not known (the connection broke, the
- * signal aborted); it never repeats a call. A new connection asks for a ticket before its first call.
+ * Contract (tests/contract/shard-calls.test.ts): `call` rejects with CallBroken (model/call-broken.ts) when there is no
+ * reply: the connection broke or could not be made, the signal aborted; the outcome is unknown unless it says that
+ * nothing was sent. It never repeats a call, and answers `busy` for one that it cannot send because the callee takes no
+ * more. A new connection asks for a ticket before its first call; replies, and pings while there are none, renew it.
  */
 export interface ShardCallPort {
   call(to: NodeId, call: Omit<ShardCall, 'ticket'>, signal: AbortSignal): Promise<ShardReply>;

@@ -1,7 +1,7 @@
 // The records by which shards are owned (protocol 1.2), kept where all nodes see them: etcd, or a simulation of it.
 // Contract (tests/contract/shard-registry.test.ts): records change only by `swap`; of two swaps that expect the same
 // revision one wins; `read` is linearizable; a swap that rejects may have been done, or may be done later (A3).
-import type { ReplicaRef } from './replication.ts';
+import type { ReplicaId, ReplicaRef } from './replication.ts';
 
 export interface ShardRecord {
   incarnation: number;
@@ -12,8 +12,16 @@ export interface ShardRecord {
   /** Set while voters are being changed: majorities of both sets are needed (R14). */
   prevVoters: ReplicaRef[] | null;
   learners: ReplicaRef[];
+  /** Where it should come to (balancing, drains): the primary brings it there, one step at a time. */
+  wanted?: WantedShard;
   /** Random, of the writer: a swap whose answer was lost is known by it (R2). */
   nonce: string;
+}
+
+export interface WantedShard {
+  voters: ReplicaRef[];
+  /** Absent: any of them. */
+  primary?: ReplicaId;
 }
 
 export interface RegisteredShard {

@@ -3,6 +3,7 @@
 import { assert } from '../lib/assert.ts';
 import { asBuffer } from '../lib/bytes.ts';
 import { defineRecord } from '../lib/record-codec.ts';
+import type { LogPosition, ReplicaId } from '../ports/replication.ts';
 
 /** R1, R3: made with the shard's rows, never changed but for the epoch last acted in. */
 export interface SelfRecord {
@@ -15,6 +16,22 @@ export const selfCodec = defineRecord<SelfRecord>({ name: 'self', version: 1 });
 
 /** R19: how far time has jumped at restarts, until the operator accepts it. Gone then. */
 export const timeJumpCodec = defineRecord<{ jumpMs: number }>({ name: 'time-jump', version: 1 });
+
+/** R1, R3: what a replica of a cluster is and has promised. */
+export interface ReplicaRecord {
+  clusterId: string;
+  replicaId: ReplicaId;
+  incarnation: number;
+  /** No message of a lower epoch is taken. */
+  promised: number;
+  /** R16, R17, R14. */
+  state: 'installing' | 'live' | 'quarantined' | 'removed';
+  /** Highest revision of the registry that was acted on (R23). */
+  revisionSeen: number;
+}
+export const replicaCodec = defineRecord<ReplicaRecord>({ name: 'replica', version: 1 });
+
+export const baseCodec = defineRecord<LogPosition>({ name: 'base', version: 1 });
 
 /** The last entry: its number, its epoch, its shard time in ms. */
 export interface Applied {

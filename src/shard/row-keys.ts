@@ -1,12 +1,14 @@
 // How rows of a shard lie in the store: shard (2 bytes) | table (1) | key. Only here is the prefix put on and taken
 // off, so no batch and no scan can leave its shard. The tables of the engine itself are at the top of the range.
 import { assert } from '../lib/assert.ts';
+import { asBuffer } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { TableRef } from '../ports/state-machine.ts';
 
 export const PREFIX_BYTES = 3;
 
 const ENGINE_TABLE_MIN = 0xf0;
+const SEQ_MAX = 2 ** 48 - 1;
 
 export const ENGINE_TABLES = {
   /** (no key) -> who this replica is (R1) */
@@ -23,6 +25,10 @@ export const ENGINE_TABLES = {
   cursors: { id: 0xf5, column: 'rows' },
   /** (no key) -> a jump of the clock that the operator has not accepted (R19) */
   timeJump: { id: 0xf6, column: 'rows' },
+  /** (no key) -> who this replica is in its cluster, and what it has promised (R1, R3) */
+  replica: { id: 0xf7, column: 'rows' },
+  /** (no key) -> the entry up to which the log may be gone (R15) */
+  base: { id: 0xf8, column: 'rows' },
 } as const satisfies Record<string, TableRef>;
 
 /** The store's key of a row. Throws when the table is not the state machine's (or, for the engine, not one). */
@@ -36,9 +42,33 @@ export function rowKey(shard: number, table: TableRef, key: Uint8Array): Uint8Ar
   return bytes;
 }
 
+/** Of encoded entries by number (entry-codec.ts): apart, because they come and go in order. */
+export const LOG_COLUMN = 'log';
+
+export function logKey(shard: number, seq: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeUInt16BE(shard, 0);
+  bytes.writeUIntBE(Math.min(seq, SEQ_MAX), 2, 6);
+  return bytes;
+}
+
+export function seqOfLogKey(bytes: Uint8Array): number {
+  return asBuffer(bytes).readUIntBE(2, 6);
+}
+
 /** A row's own key, as a view. */
 export function keyOfRow(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(PREFIX_BYTES);
+}
+
+/** All rows of a shard, in a column of rows. */
+export function shardBounds(shard: number): { gte: Uint8Array; lt: Uint8Array } {
+  const bound = (number: number) => {
+    const bytes = Buffer.allocUnsafe(2);
+    bytes.writeUInt16BE(number);
+    return bytes;
+  };
+  return { gte: bound(shard), lt: bound(shard + 1) };
 }
 
 export function shardOfRow(bytes: Uint8Array): number {

@@ -3,6 +3,7 @@
 // stand here: what changes is when an entry counts as committed.
 import { assert } from '../lib/assert.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { EntryLog } from './entry-log.ts';
 import { type Applied, encodeApplied } from './entry-rows.ts';
 import type { Overlay } from './overlay.ts';
 import { ENGINE_TABLES, rowKey, shardOfRow } from './row-keys.ts';
@@ -32,7 +33,7 @@ export interface ShardLogOptions {
   onFailed(error: Error): void;
 }
 
-export class ShardLog {
+export class ShardLog implements EntryLog {
   readonly #options: ShardLogOptions;
   readonly #appliedKey: Uint8Array;
   #last: Applied;
@@ -82,6 +83,9 @@ export class ShardLog {
     if (this.#committed.seq === this.#last.seq) done();
     else this.#waiters.push({ seq: this.#last.seq, done });
   }
+
+  /** One voter need not ask anybody. */
+  confirmRead(): undefined {}
 
   fail(error: Error): void {
     if (this.#hasFailed) return;

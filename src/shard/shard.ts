@@ -20,6 +20,7 @@ import type { BucketRows } from './bucket-rows.ts';
 import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
+import type { EntryLog } from './entry-log.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
 import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
 import {
@@ -30,7 +31,6 @@ import {
   outcomeRows,
 } from './request-outcomes.ts';
 import { assertMachineTable, ENGINE_TABLES, keyOfRow, rowKey } from './row-keys.ts';
-import type { ShardLog } from './shard-log.ts';
 
 /** Rounds of `more` that a command may ask for: beyond it, it does not end. */
 const READ_ROUNDS_MAX = 1000;
@@ -41,6 +41,8 @@ const IDLE_TIME_KEPT_MS = 10 * 60_000;
 
 /** Beside the state machine's. */
 const ENGINE_QUERIES: StateMachine['queries'] = { 'check-outcomes': checkOutcomes };
+
+const NEVER = () => false;
 
 const BUSY: Reply<never> = { kind: 'busy' };
 const UNKNOWN: Reply<never> = { kind: 'unknown' };
@@ -53,10 +55,12 @@ export interface ShardParts {
   random: RandomPort;
   overlay: Overlay;
   budget: OverlayBudget;
-  log: ShardLog;
+  log: EntryLog;
   counters: Counters;
   bucketRows: BucketRows;
   state: StateReader;
+  /** A request was answered by the outcome of an earlier try (R18). */
+  onRequestFound?(): void;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
 }
@@ -66,6 +70,7 @@ interface Call {
   envelope: Envelope;
   spec: CommandSpec<never, unknown>;
   command: never;
+  isTooLate: () => boolean;
   resolve(reply: Reply<unknown>): void;
 }
 
@@ -102,8 +107,16 @@ export class Shard {
     return this.#timeJumpMs;
   }
 
-  /** Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended. */
-  execute(envelope: Envelope, name: string, command: unknown): Promise<Reply<unknown>> {
+  /**
+   * Evaluates the command once and answers by R8. Rejects when the command itself is broken: nothing is appended.
+   * `isTooLate`: its caller may not wait any longer, so it is refused when it has not been evaluated by then (R48).
+   */
+  execute(
+    envelope: Envelope,
+    name: string,
+    command: unknown,
+    isTooLate: () => boolean = NEVER,
+  ): Promise<Reply<unknown>> {
     const { requestId } = envelope;
     if (this.#status !== 'open') return Promise.resolve(UNKNOWN);
     const running = requestId === undefined ? undefined : this.#running.get(requestId);
@@ -112,7 +125,7 @@ export class Shard {
     if (!this.#hasRoom()) return Promise.resolve(BUSY);
     const spec = must(this.#parts.machine.commands[name], `unknown command ${name}`);
     const { promise, resolve, reject } = Promise.withResolvers<Reply<unknown>>();
-    const call: Call = { envelope, spec, command: command as never, resolve };
+    const call: Call = { envelope, spec, command: command as never, isTooLate, resolve };
     this.#calls.add(call);
     if (requestId !== undefined) this.#running.set(requestId, promise);
     this.#evaluate(call).catch((error) => {
@@ -125,20 +138,26 @@ export class Shard {
   /** Runs over committed state. `timeMs` of the reply is committed time from before the read (R30). */
   async query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     if (this.#status !== 'open') return UNKNOWN;
+    const reply = await this.#read(envelope, name, query);
+    // After the read (R10): a shard that lost its right to tell meanwhile does not know what it has read.
+    const mayTell = this.#parts.log.confirmRead();
+    if (mayTell !== undefined && !(await mayTell)) return UNKNOWN;
+    return this.#hasFailed() ? UNKNOWN : reply;
+  }
+
+  async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
     const { machine, log, bucketRows, state, shard, shardCount } = this.#parts;
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
     );
     const { timeMs } = log.committed;
-    const { bucket } = envelope;
     if (bucket !== undefined) {
       const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId));
       if (refusal !== undefined) return staleBucket(refusal, timeMs);
     }
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
-    // After the read (R10): a shard that failed meanwhile does not know what it has read.
-    return this.#hasFailed() ? UNKNOWN : { kind: 'done', value, timeMs };
+    return { kind: 'done', value, timeMs };
   }
 
   /** Answers `unknown` to everything from now on (R13). */
@@ -250,7 +269,10 @@ export class Shard {
   #answerWithoutDeciding({ requestId, bucket }: Envelope, view: CommandView): Reply<unknown> | undefined {
     const { machine, log } = this.#parts;
     const outcome = requestId === undefined ? undefined : view.row(outcomeAddress(requestId));
-    if (outcome !== undefined) return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    if (outcome !== undefined) {
+      this.#parts.onRequestFound?.();
+      return { kind: 'done', value: decodeOutcome(outcome), timeMs: log.nowMs() };
+    }
     if (bucket === undefined) return undefined;
     const { bucketGuard } = machine;
     const refusal = bucketGuard.check(bucket, view.row(bucketGuard.address(bucket.bucketId)));
@@ -262,7 +284,7 @@ export class Shard {
     for (;;) {
       if (this.#hasFailed()) return;
       // Again: many may have been let in and have waited for locks and reads while the store stood still.
-      if (!this.#hasRoom()) return this.#answer(call, BUSY);
+      if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
       const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs });
       const loading = decision.counters && counters.load(decision.counters);

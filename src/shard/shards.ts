@@ -10,6 +10,7 @@ import type { MetadataPort } from '../ports/metadata.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { TimeJumps } from '../ports/time-jumps.ts';
 import type { Worker } from '../ports/worker.ts';
+import { createEngineWorkers } from './engine-workers.ts';
 import { createShard, type OpenShard } from './open-shard.ts';
 import type { OverlayBudget } from './overlay.ts';
 import { assertShardCount } from './row-keys.ts';
@@ -20,9 +21,6 @@ export const SHARD_COLUMNS = ['rows', 'bodies'] as const;
 /** Above all shards' rows, which begin with the shard's number. */
 const LAYOUT_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('layout')]);
 const layoutCodec = defineRecord<{ shardCount: number }>({ name: 'layout', version: 1 });
-
-const FORGET_IDLE_MS = 30_000;
-const KEEP_TIME_IDLE_MS = 60_000;
 
 export interface ShardsOptions {
   kv: KvPort;
@@ -85,7 +83,7 @@ export async function createShards(options: ShardsOptions): Promise<Shards> {
         MetadataPort['execute']
       > as never,
     query: async (envelope, name, query) => shardOf(envelope.shard).query(envelope, name, query) as never,
-    workers: engineWorkers(shards),
+    workers: createEngineWorkers(() => shards.map(({ shard }) => shard)),
     timeJumps: timeJumpsOf(shards),
     status: () => ({ overlayBytes: budget.usedBytes, shards: shards.map(shardStatus) }),
     async close() {
@@ -103,29 +101,6 @@ async function keepLayout(kv: KvPort, shardCount: number): Promise<void> {
   const stored = layoutCodec.decode(row).shardCount;
   if (stored !== shardCount)
     throw new Error(`the store was made for ${stored} shards and cannot be opened with ${shardCount}`);
-}
-
-function engineWorkers(shards: readonly OpenShard[]): Worker[] {
-  let next = 0;
-  let idleCount = 0;
-  return [
-    {
-      name: 'forget-request-outcomes',
-      async work() {
-        const { shard } = must(shards[next], 'a shard');
-        idleCount = (await shard.forgetOutcomes()) ? 0 : idleCount + 1;
-        next = (next + 1) % shards.length;
-        return idleCount < shards.length ? { state: 'busy' } : { state: 'idle', idleMs: FORGET_IDLE_MS };
-      },
-    },
-    {
-      name: 'keep-shard-time',
-      async work() {
-        await Promise.all(shards.map(({ shard }) => shard.keepTime()));
-        return { state: 'idle', idleMs: KEEP_TIME_IDLE_MS };
-      },
-    },
-  ];
 }
 
 function timeJumpsOf(shards: readonly OpenShard[]): TimeJumps {

@@ -1,12 +1,12 @@
 // The chunks of one disk: the ChunkPort of the embedded form, and what a storage node serves. It keeps sealed bytes and
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
 import { crc32 } from 'node:zlib';
-import { assert } from '../lib/assert.ts';
 import { createByteGate } from '../lib/byte-gate.ts';
 import { concatBytes } from '../lib/bytes.ts';
+import { OldFence, OtherBytes } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ChunkId, ChunkPort, ChunkRead, ChunkTotals, Fence } from '../ports/chunks.ts';
+import type { ChunkId, ChunkPort, ChunkRead, ChunkTotals, Fence, StoredChunk } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -118,7 +118,7 @@ class ChunkStore implements ChunkPort {
       const { sizeBytes, crc32: expected } = decodeIndexRow(row);
       if (bytes.length !== sizeBytes || (!isProven && crc32(bytes) !== expected))
         return this.#damaged(id, 'checksum mismatch');
-      return { kind: 'found', bytes };
+      return { kind: 'found', bytes, checksum: expected };
     } catch (error) {
       return this.#damaged(id, error);
     }
@@ -138,6 +138,15 @@ class ChunkStore implements ChunkPort {
     return { kind: 'damaged' };
   }
 
+  async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
+    const rows = await this.#kv.getMany('index', ids.map(indexKey));
+    return rows.map((row) => {
+      if (row === undefined) return null;
+      const { sizeBytes, crc32: checksum, receivedAtMs } = decodeIndexRow(row);
+      return { sizeBytes, checksum, receivedAtMs };
+    });
+  }
+
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
     const done = this.#lastDrop.then(() => this.#drop(ids, fence));
     this.#lastDrop = done.catch(() => {});
@@ -147,8 +156,7 @@ class ChunkStore implements ChunkPort {
   async #drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
     const [seen, ...rows] = await this.#kv.getMany('index', [fenceKey(fence.shard), ...ids.map(indexKey)]);
     const order = seen === undefined ? 1 : compareFences(fence, decodeFence(seen));
-    if (order < 0)
-      throw new AppError('ServiceUnavailable', { cause: new Error('a drop of an older epoch (R38)') });
+    if (order < 0) throw new OldFence();
     const present = ids.flatMap((id, at) => {
       const row = rows[at];
       return row === undefined ? [] : [{ id, sizeBytes: decodeIndexRow(row).sizeBytes }];
@@ -223,10 +231,9 @@ function nameOf({ blobId, index }: ChunkId): string {
   return `${blobId}.${index}`;
 }
 
-/** R24: resending a chunk resends the same bytes; other bytes under its id are a bug of the sender. */
 function assertSame(id: ChunkId, stored: Checksum, given: Checksum): void {
   const isSame = stored.sizeBytes === given.sizeBytes && stored.crc32 === given.crc32;
-  assert(isSame, `chunk ${nameOf(id)} is there with other bytes`);
+  if (!isSame) throw new OtherBytes(nameOf(id));
 }
 
 function compareFences(

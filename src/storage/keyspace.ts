@@ -9,7 +9,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3 } as const;
+const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4 } as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -50,6 +50,9 @@ export function fenceKey(shard: number): Uint8Array {
 
 /** Column `index`: how much the disk holds. */
 export const TOTALS_KEY = Uint8Array.of(TABLE.totals);
+
+/** Column `index`: who the disk is. */
+export const DISK_KEY = Uint8Array.of(TABLE.disk);
 
 function writeChunkId(key: Buffer, at: number, { blobId, index }: ChunkId): void {
   key.write(blobId, at, 16, 'hex');

@@ -1,10 +1,10 @@
 // The state machine of metadata for scenarios: with short commands (short-commands.ts), and queries that print what is
-// there on one screen: versions {}, tags {key, versionId}, blobs {}, queues {}.
-import { asBuffer, toHex } from '../../src/lib/bytes.ts';
+// there on one screen: versions {}, tags {key, versionId}, blobs {}, queues {}, names {}.
+import { asBuffer, fromUtf8, toHex } from '../../src/lib/bytes.ts';
 import { readU48 } from '../../src/metadata/key-parts.ts';
 import { TABLES } from '../../src/metadata/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
-import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../src/model/records/rows.ts';
+import { blobCodec, foreignCodec, linkCodec, nameCodec, outboxCodec } from '../../src/model/records/rows.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../src/ports/state-machine.ts';
 import type { ScenarioMachine } from './machines.ts';
@@ -84,6 +84,7 @@ const showQueues: QuerySpec<Record<never, never>, string[]> = {
     );
     const outbox = (await rowsOf(state, TABLES.outbox)).map(({ value }) => {
       const record = outboxCodec.decode(value);
+      if (record.kind === 'rename-bucket') return `outbox rename-bucket ${record.from} to ${record.to}`;
       if (record.kind !== 'release-link') return `outbox ${record.kind} ${record.name}`;
       return `outbox release ${shortBlob(record.blobId)} ${shortLink(record.linkId)}`;
     });
@@ -91,6 +92,18 @@ const showQueues: QuerySpec<Record<never, never>, string[]> = {
       ({ key }) => `page ${asBuffer(key).readUInt16BE(16)} of ${shortBlob(toHex(key.subarray(0, 16)))}`,
     );
     return [...ended, ...condemned, ...pending, ...outbox, ...pages];
+  },
+};
+
+/** Names with their states, and what the lists of their owners show. */
+const showNames: QuerySpec<Record<never, never>, string[]> = {
+  async run(_query, state) {
+    const names = (await rowsOf(state, TABLES.names)).map(({ key, value }) => {
+      const { state: nameState, bucketId, change } = nameCodec.decode(value);
+      return `${fromUtf8(key)} ${nameState}${change ? ` ${change.other}` : ''}: ${bucketId}`;
+    });
+    const listed = (await rowsOf(state, TABLES.accountBuckets)).map(({ key }) => fromUtf8(key.subarray(6)));
+    return [...names, `listed: ${listed.join(' ') || 'none'}`];
   },
 };
 
@@ -108,6 +121,7 @@ export const metadataScenario: ScenarioMachine = {
       tags: showTags,
       blobs: showBlobs,
       queues: showQueues,
+      names: showNames,
     },
   },
   tables: TABLES,

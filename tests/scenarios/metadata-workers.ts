@@ -29,6 +29,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
   const chunks: ChunkPort = {
     put: unused,
     get: unused,
+    have: unused,
     list: unused,
     usage: unused,
     recount: unused,

@@ -153,6 +153,8 @@ describe('stores', () => {
     const [a, b] = both();
     await apply(a, 1, entry({ x: '1' }));
     await expect(commit(b, row('x', '2'), applied(2))).rejects.toThrow('I1: applies 2, which nobody');
+    // A failed run goes on no more.
+    scheduler = new Scheduler();
     const c = createNode('c');
     await apply(c, 1, entry({ x: '1' }));
     await expect(commit(c, applied(0))).rejects.toThrow('I1: applied goes from 1 back to 0');

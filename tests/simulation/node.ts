@@ -42,13 +42,6 @@ export interface SimulatedNode {
   stop(): Promise<void>;
 }
 
-/** A cluster as its operator has it. */
-export interface Cluster {
-  registry: SimulatedRegistry;
-  nodes: ReadonlyMap<NodeId, SimulatedNode>;
-  shardCount: number;
-}
-
 export interface NodeKind {
   readonly name: string;
   readonly columns: readonly string[];
@@ -60,8 +53,8 @@ export interface NodeKind {
   readonly branches: readonly string[];
   /** What it does not claim to survive. */
   readonly spared: readonly FaultName[];
-  /** What an operator does once, when all nodes run for the first time. */
-  found?(cluster: Cluster): Promise<void>;
+  /** What an operator does once, before any node runs. */
+  found?(cluster: { registry: SimulatedRegistry; nodeIds: readonly NodeId[]; shardCount: number }): void;
 }
 
 /** An entry of a shard's log, as its row says. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { driverOf } from './drivers.ts';
 import { FAULT_NAMES, type FaultName } from './faults.ts';
+import { createProduct } from './metadata-node.ts';
 import type { NodeKind } from './node.ts';
 import { createStandIn } from './stand-in.ts';
 import { runSeed, type SeedReport } from './world.ts';
@@ -19,7 +20,10 @@ const FAILURES_SHOWN = 5;
 const TRACE_LINES_SHOWN = 40;
 
 /** What can run in the world. */
-const KINDS: Readonly<Record<string, NodeKind>> = { 'stand-in': createStandIn() };
+const KINDS: Readonly<Record<string, NodeKind>> = {
+  product: createProduct(),
+  'stand-in': createStandIn(),
+};
 
 /** What one process did, as plain data. */
 interface Summary {

@@ -160,6 +160,11 @@ class World {
   }
 
   async #run(): Promise<SeedReport> {
+    this.#options.kind.found?.({
+      registry: this.#registry,
+      nodeIds: this.#nodes.map(({ name }) => name),
+      shardCount: SHARD_COUNT,
+    });
     for (const site of [...this.#nodes, ...this.#gateways]) site.startSoon(this.#chance.between(0, 50));
     await this.#prepare();
     const faults = this.#planFaults();
@@ -248,17 +253,13 @@ class World {
 
   /** What the driver needs before anything else, in a world without faults. */
   async #prepare(): Promise<void> {
-    const { driver, kind } = this.#options;
+    const { driver } = this.#options;
     const areAllRunning = () =>
       this.#nodes.every(({ node }) => node !== undefined) && this.#gatewaysRunning().length === GATEWAY_COUNT;
     await this.#runProgram(
       'prepare',
       async () => {
         while (!areAllRunning()) await this.#scheduler.sleep(10);
-        const running = this.#nodes.flatMap(({ name, node }) =>
-          node === undefined ? [] : [[name, node] as const],
-        );
-        await kind.found?.({ registry: this.#registry, nodes: new Map(running), shardCount: SHARD_COUNT });
         for (let shard = 0; shard < SHARD_COUNT; shard++)
           for (const [index, call] of driver.prepare(shard).entries()) {
             const request = { requestId: `prepare-${shard}-${index}`, call, patienceMs: 60_000 };

@@ -8,20 +8,35 @@ import {
   accountRow,
   bucketRow,
   currentRow,
+  identityChangeRow,
   markerRow,
   nameRow,
+  outboxRow,
   TABLES,
   uploadRow,
   uploadTimeRow,
   versionIdRow,
   versionRow,
 } from '../../src/metadata/keyspace.ts';
-import type { ObjectKey } from '../../src/model/names.ts';
+import type { BucketName, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import {
+  identityChangeCodec,
+  type NameRecord,
+  nameCodec,
+  outboxCodec,
+} from '../../src/model/records/rows.ts';
 import { encodeVersion } from '../../src/model/records/version-record.ts';
 import type { VersionRecord } from '../../src/model/version.ts';
 import { ENGINE_TABLES } from '../../src/shard/row-keys.ts';
-import type { Damage } from './fsck-world.ts';
+import type { Damage, FsckWorld } from './fsck-world.ts';
 import { OWNER } from './metadata-shards.ts';
+
+/** The name's row of the bucket in this shard, with changes. */
+async function nameOf(world: FsckWorld, shard: number, changes: Partial<NameRecord> = {}) {
+  const { name } = world.bucket(shard).claim;
+  const { record } = await world.metadata.query('find-name', { name });
+  return nameCodec.encode({ ...must(record, 'a name'), ...changes });
+}
 
 export const ROW_DAMAGES: readonly Damage[] = [
   [
@@ -148,6 +163,63 @@ export const ROW_DAMAGES: readonly Damage[] = [
     },
   ],
   [
+    'a rename whose other name is gone',
+    { 'rename-broken': 1, 'queue-missing': 1 },
+    async (world) => {
+      const { name } = world.bucket(1).claim;
+      const change = { other: 'b' as BucketName, nameEpoch: 1, itemId: 'f'.repeat(28) as OutboxId };
+      await world.plant(nameRow(name), await nameOf(world, 1, { state: 'leaving', change }));
+      return [
+        ['rename-broken', { shard: 0, bucket: name, note: 'b' }],
+        ['queue-missing', { shard: 0, bucket: name }],
+      ];
+    },
+  ],
+  [
+    'a name that leaves, and nobody knows for which',
+    { 'rename-broken': 1 },
+    async (world) => {
+      const { name } = world.bucket(1).claim;
+      await world.plant(nameRow(name), await nameOf(world, 1, { state: 'leaving' }));
+      return [['rename-broken', { shard: 0, bucket: name, note: 'leaving' }]];
+    },
+  ],
+  [
+    'a message of a rename that is over',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const { name, bucketId } = world.bucket(1).claim;
+      const to = 'other' as BucketName;
+      const item = { kind: 'rename-bucket', homeShard: 1, bucketId, from: name, to, nameEpoch: 1 } as const;
+      await world.plant(outboxRow('0'.repeat(28) as OutboxId), outboxCodec.encode(item));
+      return [['queue-stray', { shard: 0, bucket: name, table: 'outbox', note: to }]];
+    },
+  ],
+  [
+    'a bucket under two names',
+    { 'name-stray': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const name = 'second' as BucketName;
+      const record = await nameOf(world, 1);
+      await world.plant(nameRow(name), record);
+      await world.plant(accountBucketRow(OWNER, name), record);
+      return [['name-stray', { shard: 0, bucket: name }]];
+    },
+  ],
+  [
+    'a name that its owner sees before it is there',
+    { 'index-stray': 1, 'name-missing': 1, 'rename-broken': 1, 'queue-missing': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const { name } = world.bucket(1).claim;
+      const change = { other: name, nameEpoch: 1, itemId: 'f'.repeat(28) as OutboxId };
+      const entering = 'entering' as BucketName;
+      const record = await nameOf(world, 1, { state: 'entering', change });
+      await world.plant(nameRow(entering), record);
+      await world.plant(nameRow(name), null);
+      return [['index-stray', { shard: 0, bucket: name, table: 'accountBuckets' }]];
+    },
+  ],
+  [
     'a bucket that its owner does not see',
     { 'index-missing': 1 },
     async (world) => {
@@ -162,6 +234,17 @@ export const ROW_DAMAGES: readonly Damage[] = [
     async (world) => {
       await world.plant(accountEmailRow('e'), null);
       return [['index-missing', { shard: 0, note: 'email' }]];
+    },
+  ],
+  [
+    'a change of identities gone from between two others',
+    { 'index-missing': 1 },
+    async (world) => {
+      for (const seq of [1, 2, 4]) {
+        const change = identityChangeCodec.encode({ accountId: OWNER, mark: `${seq}` });
+        await world.plant(identityChangeRow(seq), change);
+      }
+      return [['index-missing', { shard: 0, account: OWNER, table: 'identityChanges' }]];
     },
   ],
   [

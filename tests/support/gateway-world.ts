@@ -2,13 +2,14 @@
 // socket and the pipeline. Accounts are made at once; their secrets are sealed as in the product.
 import { createKeyring } from '../../src/adapters/memory-keyring.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
 import {
   createGateway,
   type Gateway,
   type GatewayDependencies,
   type GatewaySettings,
 } from '../../src/gateway/server.ts';
-import { utf8 } from '../../src/lib/bytes.ts';
+import { toHex, utf8 } from '../../src/lib/bytes.ts';
 import type { AccountId } from '../../src/model/names.ts';
 import type { AccountState } from '../../src/model/records/rows.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
@@ -43,6 +44,13 @@ export async function openGatewayWorld(
   const at = (level: string) => (fields: object, event: string) => {
     lines.push({ level, event, fields: { ...fields } });
   };
+  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  const identityFeed = createIdentityFeed({
+    metadata: options.deps?.metadata ?? world.metadata.shards,
+    ...{ clock: systemClock, log, gateway: toHex(systemRandom.bytes(8)) },
+  });
+  const closing = new AbortController();
+  const following = identityFeed.follow(closing.signal);
   const gateway = createGateway({
     settings: {
       host: '127.0.0.1',
@@ -62,9 +70,10 @@ export async function openGatewayWorld(
     metadata: world.metadata.shards,
     objects: world.store,
     keyring,
+    identityFeed,
     clock: systemClock,
     random: systemRandom,
-    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
+    log,
     telemetry: { count() {}, observe() {}, gauge() {} },
     isReady: () => true,
     readMetrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
@@ -113,6 +122,8 @@ export async function openGatewayWorld(
     },
     async close() {
       await gateway.drain(0);
+      closing.abort();
+      await following;
       const shown = lines.map(({ fields, ...head }) => ({ ...fields, ...head }));
       await leaveCoverage(shown, { isOdd: true });
     },

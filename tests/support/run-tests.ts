@@ -4,7 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Refusal } from '../../src/lib/refusal.ts';
 import { bringClientPrograms, ROOT } from './client-programs.ts';
+import { bringTestEtcd } from './etcd.ts';
 
 interface Counts {
   passed: number;
@@ -63,7 +65,15 @@ function runVitest(args: readonly string[]): Counts {
 }
 
 const args = process.argv.slice(2);
-if (!bringClientPrograms({ mayInstall: !args.includes('--no-install') })) process.exit(1);
+const mayInstall = !args.includes('--no-install');
+if (!bringClientPrograms({ mayInstall })) process.exit(1);
+try {
+  await bringTestEtcd({ mayInstall });
+} catch (error) {
+  if (!(error instanceof Refusal)) throw error;
+  say(error.message);
+  process.exit(1);
+}
 
 const results = [
   runCheck('format and lint', () => runTool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings'])),

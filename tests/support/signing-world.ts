@@ -1,6 +1,7 @@
 // Signatures as the gateway judges them, without a socket: one account with the credentials of AWS's own examples, a clock that
 // stands at their day, and requests signed by our own client to be bent by the test.
 import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { createLocalIdentityFeed } from '../../src/cluster/local-identity-feed.ts';
 import { readHeaders } from '../../src/gateway/request-headers.ts';
 import { type Authentication, authenticate } from '../../src/gateway/s3/auth/authenticate.ts';
 import { createIdentities, type Identities } from '../../src/gateway/s3/auth/identities.ts';
@@ -9,6 +10,7 @@ import { parseTarget } from '../../src/gateway/s3/target.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { AccountId } from '../../src/model/names.ts';
+import { settleReply } from '../../src/model/settle-reply.ts';
 import { type MetadataShards, openMetadata } from './metadata-shards.ts';
 import { type Credentials, presign, type SigningOptions, signHeaders } from './s3-client.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
@@ -47,9 +49,15 @@ export interface SigningWorld {
 
 export async function openSigningWorld(nowMs = DAY_MS): Promise<SigningWorld> {
   const clock = createManualClock(nowMs);
-  const metadata = await openMetadata();
+  const shards = await openMetadata();
   const keyring = createKeyring();
-  const identities = createIdentities({ metadata: metadata.shards, keyring, clock });
+  const { metadata: port, feed } = createLocalIdentityFeed(shards.shards);
+  const identities = createIdentities({ metadata: port, keyring, feed });
+  const metadata: MetadataShards = {
+    ...shards,
+    // As in the embedded form: all that changes identities passes by the feed.
+    execute: async (name, command, shard = 0) => settleReply(await port.execute({ shard }, name, command)),
+  };
   await metadata.execute('create-account', {
     account: {
       accountId: ACCOUNT,

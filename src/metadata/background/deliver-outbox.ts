@@ -12,6 +12,7 @@ const IDLE_MS = 1000;
 
 type Item = ResultOf<'list-outbox'>['items'][number];
 type ReleaseLink = Extract<OutboxRecord, { kind: 'release-link' }>;
+type RenameBucket = Extract<OutboxRecord, { kind: 'rename-bucket' }>;
 
 export function createOutboxDelivery(deps: {
   metadata: MetadataPort;
@@ -44,8 +45,8 @@ export function createOutboxDelivery(deps: {
       );
     }
     for (const item of items) {
-      const { record } = item;
-      if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, record));
+      const { id, record } = item;
+      if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, id, record));
     }
     return done;
   }
@@ -81,11 +82,13 @@ async function releaseLinks(metadata: MetadataPort, shard: number, links: Releas
   doneValue(await metadata.execute({ shard }, 'release-links', { links: names }));
 }
 
-/** R41, R42: a bucket that was to be created is; the name of a deleted one is free. */
+/** R41 to R43: a bucket that was to be created or renamed is; the name of a deleted one is free. */
 async function finishName(
   metadata: MetadataPort,
-  record: Exclude<OutboxRecord, { kind: 'release-link' }>,
+  id: OutboxId,
+  record: Exclude<OutboxRecord, ReleaseLink>,
 ): Promise<void> {
+  if (record.kind === 'rename-bucket') return finishRename(metadata, id, record);
   const { name, bucketId, owner } = record;
   const system = { shard: SYSTEM_SHARD };
   if (record.kind === 'create-bucket') {
@@ -97,4 +100,12 @@ async function finishName(
     }
   }
   doneValue(await metadata.execute(system, 'forget-name', { name, bucketId, owner }));
+}
+
+async function finishRename(metadata: MetadataPort, itemId: OutboxId, record: RenameBucket): Promise<void> {
+  const { homeShard, kind: _, nameEpoch, ...names } = record;
+  const home = { shard: homeShard };
+  const { kind: verdict } = doneValue(await metadata.execute(home, 'rename-bucket', { ...names, nameEpoch }));
+  const end = { ...names, itemId, verdict };
+  doneValue(await metadata.execute({ shard: SYSTEM_SHARD }, 'end-rename', end));
 }

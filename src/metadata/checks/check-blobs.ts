@@ -2,13 +2,7 @@
 // compared by whoever asks, from the facts.
 import { toHex } from '../../lib/bytes.ts';
 import { type BlobId, homeShardOf, type LinkId } from '../../model/names.ts';
-import {
-  blobCodec,
-  foreignCodec,
-  linkCodec,
-  manifestPageCodec,
-  outboxCodec,
-} from '../../model/records/rows.ts';
+import { blobCodec, foreignCodec, linkCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import { readU16, readU48 } from '../key-parts.ts';
 import { blobRow, condemnedRow, foreignRow, linkRange, linkRow, pendingClaimRow } from '../keyspace.ts';
 import { checkBody, readPages } from './check-manifest.ts';
@@ -99,9 +93,4 @@ export const checkPendingClaim: RowCheck = async (row, scan) => {
   const isPending = link !== undefined && linkCodec.decode(link).state === 'pending';
   if (isPending) return;
   scan.found('queue-stray', { blob: name.blobId, link: name.linkId, table: 'pendingClaims' });
-};
-
-/** That it can be read: what it orders is for its worker. */
-export const checkOutbox: RowCheck = async (row) => {
-  outboxCodec.decode(row.value);
 };

@@ -84,7 +84,9 @@ async function expectCounters(scan: CheckScan, wanted: [name: string, value: num
 async function checkBucketCounts(scan: CheckScan): Promise<void> {
   const owned = new Map<string, number>();
   for await (const { value } of allRows(scan.view, TABLES.names)) {
-    const { owner } = nameCodec.decode(value);
+    const { owner, state } = nameCodec.decode(value);
+    // R43: a bucket that is being renamed has two, and counts once.
+    if (state === 'entering') continue;
     owned.set(owner, (owned.get(owner) ?? 0) + 1);
   }
   for await (const { value } of allRows(scan.view, TABLES.accounts)) {

@@ -7,14 +7,19 @@ import {
   accessKeyCodec,
   accountCodec,
   bucketCodec,
+  identityChangeCodec,
+  type NameRecord,
   nameCodec,
+  outboxCodec,
 } from '../../model/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts.ts';
+import { readU48 } from '../key-parts.ts';
 import {
   accessKeyRow,
   accountAccessKeyRow,
   accountBucketRow,
   accountRow,
+  identityChangeRange,
   nameRow,
   outboxRow,
 } from '../keyspace.ts';
@@ -43,20 +48,51 @@ export const checkName: RowCheck = async (row, scan) => {
   scan.facts.names.push({ name, record });
   const place = { bucket: name, account: record.owner };
   await scan.expectRow(accountRow(record.owner), 'account-missing', place);
-  if (record.state === 'creating') {
-    await scan.expectRow(outboxRow(creationItemId(record)), 'queue-missing', place);
-  } else {
+  const { state, change } = record;
+  if (state === 'creating') await scan.expectRow(outboxRow(creationItemId(record)), 'queue-missing', place);
+  if (isListed(record)) {
     await scan.expectRow(accountBucketRow(record.owner, name), 'index-missing', place);
   }
+  const isChanging = state === 'leaving' || state === 'entering';
+  if (isChanging !== (change !== undefined)) scan.found('rename-broken', { ...place, note: state });
+  if (change === undefined) return;
+  await scan.expectRow(outboxRow(change.itemId), 'queue-missing', place);
+  if (!isOtherHalf({ name, record }, await readName(scan, change.other))) {
+    scan.found('rename-broken', { ...place, note: change.other });
+  }
+};
+
+/** R43: the account's list shows a bucket once, under the name that it leaves until it has left. */
+function isListed({ state }: NameRecord): boolean {
+  return state === 'active' || state === 'leaving';
+}
+
+function isOtherHalf(half: { name: BucketName; record: NameRecord }, other: NameRecord | undefined): boolean {
+  const { name, record } = half;
+  return (
+    other?.change !== undefined &&
+    other.state === (record.state === 'leaving' ? 'entering' : 'leaving') &&
+    other.bucketId === record.bucketId &&
+    other.change.other === name &&
+    other.change.itemId === record.change?.itemId
+  );
+}
+
+/** That it can be read, and that names wait for a rename: what else it orders is for its worker. */
+export const checkOutbox: RowCheck = async (row, scan) => {
+  const item = outboxCodec.decode(row.value);
+  if (item.kind !== 'rename-bucket') return;
+  const leaving = await readName(scan, item.from);
+  if (leaving?.change?.itemId === toHex(row.key)) return;
+  scan.found('queue-stray', { bucket: item.from, table: 'outbox', note: item.to });
 };
 
 export const checkAccountBucket: RowCheck = async (row, scan) => {
   const account = decodeAccountId(row.key);
   const name = fromUtf8(row.key.subarray(ACCOUNT_BYTES)) as BucketName;
-  const found = await scan.row(nameRow(name));
   const listed = nameCodec.decode(row.value);
-  const record = found && nameCodec.decode(found);
-  const isSame = record?.owner === account && record.bucketId === listed.bucketId;
+  const record = await readName(scan, name);
+  const isSame = record?.owner === account && record.bucketId === listed.bucketId && isListed(record);
   if (!isSame) scan.found('index-stray', { bucket: name, account, table: 'accountBuckets' });
 };
 
@@ -98,6 +134,20 @@ export const checkAccountAccessKey: RowCheck = async (row, scan) => {
   const place = { account, note: accessKey, table: 'accountAccessKeys' };
   await scan.expectRow(accessKeyRow(accessKey), 'index-stray', place);
 };
+
+/** A gap would hide a change from gateways that ask from before it. */
+export const checkIdentityChange: RowCheck = async (row, scan) => {
+  const { accountId } = identityChangeCodec.decode(row.value);
+  const seq = readU48(row.key);
+  const [next] = await scan.view.range({ ...identityChangeRange(seq + 1), limit: 1 });
+  if (next === undefined || readU48(next.key) === seq + 1) return;
+  scan.found('index-missing', { account: accountId, table: 'identityChanges', note: toHex(row.key) });
+};
+
+async function readName(scan: CheckScan, name: BucketName): Promise<NameRecord | undefined> {
+  const row = await scan.row(nameRow(name));
+  return row && nameCodec.decode(row);
+}
 
 async function readAccount(scan: CheckScan, accountId: AccountId): Promise<AccountRecord | undefined> {
   const row = await scan.row(accountRow(accountId));

@@ -13,7 +13,6 @@ import {
   checkForeign,
   checkLink,
   checkManifestPage,
-  checkOutbox,
   checkPendingClaim,
 } from './check-blobs.ts';
 import {
@@ -24,7 +23,9 @@ import {
   checkAccountIndex,
   checkBucket,
   checkDeletedBucket,
+  checkIdentityChange,
   checkName,
+  checkOutbox,
 } from './check-names.ts';
 import {
   checkCompletedTime,
@@ -71,6 +72,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   accessKeys: checkAccessKey,
   accountAccessKeys: checkAccountAccessKey,
   accountBuckets: checkAccountBucket,
+  identityChanges: checkIdentityChange,
 };
 
 export const checkRows: QuerySpec<Query, Result> = {

@@ -1,6 +1,5 @@
 // R42, in the bucket's home: an empty bucket becomes deleted for good, and the system shard is told to free its name.
 // Open uploads do not keep a bucket; they are ended in the background.
-import { fromHex } from '../../lib/bytes.ts';
 import { type BucketId, makeOutboxId } from '../../model/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
@@ -29,7 +28,7 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
     for (const range of [...versionRanges(bucketId), bucketUploads(bucketId, 1)]) view.range(range);
   },
 
-  decide({ bucketId }, view, { nowMs }) {
+  decide({ bucketId }, view, { nowMs, random }) {
     const before = findBucket(view, bucketId);
     if (before === undefined || before.state === 'deleted') return refuse({ kind: 'no-such-bucket' });
     if (versionRanges(bucketId).some((range) => view.range(range).length > 0)) {
@@ -38,7 +37,8 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
     const bucket: BucketRecord = { ...before, state: 'deleted' };
     const { name, owner } = bucket;
     const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
-    const id = makeOutboxId({ timeMs: nowMs, tail: fromHex(bucketId) });
+    // Of its own: in a system shard that is the home, too, the creation's item may be of the same moment.
+    const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
     const hasUploads = view.range(bucketUploads(bucketId, 1)).length > 0;
     return {
       outcome: { kind: 'deleted', bucket },

@@ -1,4 +1,5 @@
-// R42, last step: the bucket is deleted, so its name is free and its owner may make another. Idempotent by bucket id.
+// R42, last step: the bucket is deleted, so its name is free and its owner may make another; and so is the other one of a
+// rename that was under way (R43). Idempotent by bucket id.
 import { accountCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
@@ -7,7 +8,11 @@ import { creationItemId, findName } from '../names.ts';
 import { refuse } from '../write-version.ts';
 
 export const forgetName = defineCommand<CommandOf<'forget-name'>, OutcomeOf<'forget-name'>>({
-  locks: ({ name, owner }) => [exclusive(LOCK.name(name)), exclusive(LOCK.account(owner))],
+  locks: ({ name, bucketId, owner }) => [
+    exclusive(LOCK.name(name)),
+    exclusive(LOCK.namesOf(bucketId)),
+    exclusive(LOCK.account(owner)),
+  ],
 
   look({ name, owner }, view) {
     findName(view, name);
@@ -19,9 +24,12 @@ export const forgetName = defineCommand<CommandOf<'forget-name'>, OutcomeOf<'for
     if (before?.bucketId !== bucketId) return refuse({ kind: 'forgotten' });
     const row = view.row(accountRow(owner));
     const account = row && accountCodec.decode(row);
-    const puts = [remove(nameRow(name)), remove(accountBucketRow(owner, name))];
+    const { state, change } = before;
+    const names = change === undefined ? [name] : [name, change.other];
+    const puts = names.flatMap((each) => [remove(nameRow(each)), remove(accountBucketRow(owner, each))]);
     // It may have been deleted before anyone activated it.
-    if (before.state === 'creating') puts.push(remove(outboxRow(creationItemId(before))));
+    if (state === 'creating') puts.push(remove(outboxRow(creationItemId(before))));
+    if (change !== undefined) puts.push(remove(outboxRow(change.itemId)));
     if (account !== undefined) {
       const left = { ...account, bucketCount: account.bucketCount - 1 };
       puts.push(put(accountRow(owner), accountCodec.encode(left)));

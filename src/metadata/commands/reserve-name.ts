@@ -51,8 +51,10 @@ export const reserveName = defineCommand<CommandOf<'reserve-name'>, Outcome>({
 
 function answerOf(record: NameRecord, owner: string): Outcome {
   const { state, bucketId, homeShard } = record;
-  if (state !== 'creating')
+  if (state === 'active')
     return record.owner === owner ? { kind: 'owned-already', record } : { kind: 'taken' };
+  // Whether a rename leaves the name free is not decided here (R43).
+  if (state !== 'creating') return { kind: 'in-progress' };
   return record.owner === owner ? { kind: 'reserved', bucketId, homeShard } : { kind: 'in-progress' };
 }
 

@@ -3,23 +3,27 @@ import { accountCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findAccount } from '../accounts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { lookAtChanges, noteChange } from '../identity-changes.ts';
 import { accountRow, put } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
 export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set-account'>>({
-  locks: ({ accountId }) => [exclusive(LOCK.account(accountId))],
+  locks: ({ accountId }) => [exclusive(LOCK.account(accountId)), exclusive(LOCK.identities)],
 
   look({ accountId }, view) {
     findAccount(view, accountId);
+    lookAtChanges(view);
   },
 
-  decide({ accountId, changes }, view) {
+  decide({ accountId, changes }, view, { random }) {
     const before = findAccount(view, accountId);
     if (before === undefined) return refuse({ kind: 'no-such-account' });
     const account = { ...before, ...changes };
+    const change = noteChange(view, { accountId, random });
+    const isRevoked = changes.state === 'suspended';
     return {
-      outcome: { kind: 'changed', account },
-      puts: [put(accountRow(accountId), accountCodec.encode(account))],
+      outcome: { kind: 'changed', account, ...(isRevoked && { revokedSeq: change.seq }) },
+      puts: [put(accountRow(accountId), accountCodec.encode(account)), ...change.puts],
     };
   },
 });

@@ -9,6 +9,7 @@ import type {
   BucketName,
   LinkId,
   ObjectKey,
+  OutboxId,
   UploadId,
   VersionId,
 } from '../names.ts';
@@ -42,13 +43,40 @@ export interface AccessKeyRecord {
 }
 export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
 
-/** A bucket's name in the system shard (R41-R43). `creating` counts as absent for readers. */
+/** A change of identities, kept for gateways that have cached them (R46). */
+export interface IdentityChangeRecord {
+  accountId: AccountId;
+  /** Hex, random: the same number means the same change only with the same mark. */
+  mark: string;
+}
+export const identityChangeCodec = defineRecord<IdentityChangeRecord>({
+  name: 'identity-change',
+  version: 1,
+});
+
+/** A rename under way, as both of its names have it (R43). */
+export interface NameChange {
+  /** The other one of the two names. */
+  other: BucketName;
+  /** Of the bucket's names in its home: the one that this rename ends. */
+  nameEpoch: number;
+  /** The outbox item that brings it to its end, and tells this rename from all others. */
+  itemId: OutboxId;
+}
+
+/**
+ * A bucket's name in the system shard (R41-R43). `creating` counts as absent for readers; which of a `leaving` and an
+ * `entering` name the bucket bears, its home alone knows.
+ */
 export interface NameRecord {
   state: 'creating' | 'active' | 'entering' | 'leaving';
   bucketId: BucketId;
   homeShard: number;
   owner: AccountId;
+  /** Of the bucket, whatever its names since. */
   createdAtMs: number;
+  /** Present while `entering` or `leaving`. */
+  change?: NameChange;
 }
 export const nameCodec = defineRecord<NameRecord>({ name: 'name', version: 1 });
 
@@ -56,6 +84,7 @@ export const nameCodec = defineRecord<NameRecord>({ name: 'name', version: 1 });
 export interface BucketRecord {
   bucketId: BucketId;
   name: BucketName;
+  /** Counts what was decided about its name, refusals too: each rename is decided once (R43). */
   nameEpoch: number;
   owner: AccountId;
   state: 'open' | 'closing' | 'deleted';
@@ -144,11 +173,19 @@ export interface ForeignRecord {
 }
 export const foreignCodec = defineRecord<ForeignRecord>({ name: 'foreign', version: 1 });
 
-/** Work that one shard owes another (R21, R29, R41, R42); sent until done, idempotent by content. */
+/** Work that one shard owes another (R21, R29, R41 to R43); sent until done, idempotent by content. */
 export type OutboxRecord =
   | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }
   | { kind: 'create-bucket'; homeShard: number; bucketId: BucketId; name: BucketName; owner: AccountId }
-  | { kind: 'forget-name'; bucketId: BucketId; name: BucketName; owner: AccountId };
+  | { kind: 'forget-name'; bucketId: BucketId; name: BucketName; owner: AccountId }
+  | {
+      kind: 'rename-bucket';
+      homeShard: number;
+      bucketId: BucketId;
+      from: BucketName;
+      to: BucketName;
+      nameEpoch: number;
+    };
 export const outboxCodec = defineRecord<OutboxRecord>({ name: 'outbox', version: 1 });
 
 export const manifestPageCodec = defineRecord<ManifestPage>({ name: 'manifest-page', version: 1 });

@@ -1,5 +1,6 @@
 // Who an access key belongs to, and its secret in the clear for as short as signatures need it. A cache in front of the
-// system shard: entries are read again when they are older than a second, unknown keys always (R46).
+// system shard: what it has read serves until the feed tells of a change, and while the feed is current; unknown keys are
+// always read through (R46).
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { assert } from '../../../lib/assert.ts';
 import { BoundedMap } from '../../../lib/bounded-map.ts';
@@ -8,7 +9,7 @@ import type { AccountId } from '../../../model/names.ts';
 import type { AccountRecord } from '../../../model/records/rows.ts';
 import { settleReply } from '../../../model/settle-reply.ts';
 import type { WrappedKek } from '../../../model/version.ts';
-import type { ClockPort } from '../../../ports/clock.ts';
+import type { IdentityFeed } from '../../../ports/identity-feed.ts';
 import type { KeyringPort } from '../../../ports/keyring.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../../ports/metadata.ts';
 import type { CredentialScope } from './signature-claim.ts';
@@ -25,40 +26,48 @@ export interface Identity {
 type Keys = Pick<Identity, 'signingKey' | 'secret'>;
 
 export interface Identities {
-  /** Undefined: no such key. */
+  /** Undefined: no such key. Throws ServiceUnavailable when it must be asked and nobody answers. */
   find(accessKey: string): Promise<Identity | undefined>;
   /** For Owner elements and expected owners. */
   account(accountId: AccountId): Promise<AccountRecord | null>;
-  /** Everything is read again: an operator has changed something in this process. */
-  forget(): void;
 }
 
-/** What is cached may lag behind a change made through another gateway by this much. */
-const FRESH_MS = 1000;
 const ENTRIES_MAX = 10_000;
 /** A client signs for one region and service, and at midnight for two days. */
 const SIGNING_KEYS_MAX = 4;
 
 interface CachedIdentity extends Identity {
   readonly sealedSecret: WrappedKek;
-  readonly readAtMs: number;
 }
 
 export function createIdentities(deps: {
   metadata: MetadataPort;
   keyring: KeyringPort;
-  clock: ClockPort;
+  feed: IdentityFeed;
 }): Identities {
-  const { metadata, keyring, clock } = deps;
+  const { metadata, keyring, feed } = deps;
   const identities = new BoundedMap<string, CachedIdentity>(ENTRIES_MAX);
-  const accounts = new BoundedMap<AccountId, { account: AccountRecord; readAtMs: number }>(ENTRIES_MAX);
-  const isFresh = (entry: { readAtMs: number }) => clock.monotonicMs() - entry.readAtMs < FRESH_MS;
+  const accounts = new BoundedMap<AccountId, AccountRecord>(ENTRIES_MAX);
+  /** What is read while changes are told may be of before them, and is not kept. */
+  let tellings = 0;
+
+  feed.listen((changes) => {
+    tellings++;
+    if (changes === 'all') {
+      identities.clear();
+      accounts.clear();
+      return;
+    }
+    const changed = new Set(changes.map(({ accountId }) => accountId));
+    identities.deleteWhere(({ account }) => changed.has(account.accountId));
+    for (const accountId of changed) accounts.delete(accountId);
+  });
 
   return {
     async find(accessKey) {
       const cached = identities.get(accessKey);
-      if (cached !== undefined && isFresh(cached)) return cached;
-      const readAtMs = clock.monotonicMs();
+      if (cached !== undefined && feed.isCurrent()) return cached;
+      const tellingsBefore = tellings;
       const found = settleReply(
         await metadata.query({ shard: SYSTEM_SHARD }, 'get-access-key', { accessKey }),
       );
@@ -72,23 +81,20 @@ export function createIdentities(deps: {
         cached !== undefined && equalBytes(cached.sealedSecret.wrapped, sealedSecret.wrapped)
           ? { signingKey: cached.signingKey, secret: cached.secret }
           : makeKeys(keyring.unwrap(sealedSecret));
-      const identity = { accessKey, account: found.account, ...keys, sealedSecret, readAtMs };
-      identities.set(accessKey, identity);
+      const identity = { accessKey, account: found.account, ...keys, sealedSecret };
+      if (tellings === tellingsBefore) identities.set(accessKey, identity);
       return identity;
     },
     async account(accountId) {
       const cached = accounts.get(accountId);
-      if (cached !== undefined && isFresh(cached)) return cached.account;
-      const readAtMs = clock.monotonicMs();
+      if (cached !== undefined && feed.isCurrent()) return cached;
+      const tellingsBefore = tellings;
       const { account } = settleReply(
         await metadata.query({ shard: SYSTEM_SHARD }, 'get-account', { accountId }),
       );
-      if (account !== null) accounts.set(accountId, { account, readAtMs });
+      if (account === null) accounts.delete(accountId);
+      else if (tellings === tellingsBefore) accounts.set(accountId, account);
       return account;
-    },
-    forget() {
-      identities.clear();
-      accounts.clear();
     },
   };
 }

@@ -13,7 +13,7 @@ import {
 import { type SigV2Options, signHeadersV2 } from '../../../../tests/support/sigv2-client.ts';
 import type { AppError } from '../../../model/errors.ts';
 
-const { outcome, identify, clock, metadata } = await openSigningWorld();
+const { outcome, identify, metadata } = await openSigningWorld();
 
 /** A GET of the bucket, signed, with changes before it is; `extra` headers come after. */
 function signedV2(
@@ -338,7 +338,6 @@ describe('what is refused', () => {
 
   test('a suspended account is told so, but only to who knows its secret', async () => {
     await metadata.execute('set-account', { accountId: ACCOUNT, changes: { state: 'suspended' } });
-    clock.advance(1001);
     expect(await outcome(signedV2())).toBe('403 AccountProblem');
     expect(await outcome(signedV2({ credentials: { ...AWS, secretKey: 'wrong' } }))).toBe(
       '403 SignatureDoesNotMatch',

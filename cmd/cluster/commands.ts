@@ -1,0 +1,120 @@
+// The commands about a cluster as a whole, for main.ts. Their code is loaded when one is called.
+import type { Command } from 'commander';
+import type { Config } from '../../src/config/schema.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+
+export interface ClusterCommandContext {
+  print(line: string): void;
+  nowMs(): number;
+  /** Gives a command all settings as options. */
+  withSettings(command: Command): Command;
+  readSettings(command: Command): Config;
+}
+
+const SHARDS_DEFAULT = '64';
+const COPIES_DEFAULT = '3';
+
+export function addClusterCommands(program: Command, context: ClusterCommandContext): void {
+  const cluster = program
+    .command('cluster')
+    .description('make, prepare and look at a cluster of several machines');
+  cluster
+    .command('certs')
+    .description("make a node's certificate, and the cluster's authority if there is none")
+    .requiredOption('--out <dir>', 'folder of the authority; keep its ca-key.pem to yourself')
+    .requiredOption('--name <node>', 'its files are NODE-cert.pem and NODE-key.pem')
+    .requiredOption('--host <host...>', 'names and addresses under which other nodes reach it')
+    .showHelpAfterError()
+    .action(async (options: { out: string; name: string; host: string[] }) => {
+      const { makeCertificates } = await import('./certs.ts');
+      await makeCertificates(context, options);
+    });
+  addInit(cluster, context);
+  addStatus(cluster, context);
+  addRun(cluster, context);
+}
+
+function addInit(cluster: Command, context: ClusterCommandContext): void {
+  const init = context
+    .withSettings(cluster.command('init'))
+    .description('write into etcd, once, what the cluster is; make its master key and root credentials')
+    .requiredOption('--out <dir>', 'folder of the keys, for the gateways')
+    .option('--metadata-shards <n>', 'shards of the metadata, for ever', SHARDS_DEFAULT)
+    .option('--replicas <n>', 'metadata nodes that hold each shard: 1, 3 or 5', COPIES_DEFAULT)
+    .option('--copies <n>', 'disks that hold each chunk', COPIES_DEFAULT);
+  init.action(async () => {
+    const options = init.opts<{ out: string; metadataShards: string; replicas: string; copies: string }>();
+    const { initCluster } = await import('./init.ts');
+    const made = await initCluster(
+      { config: context.readSettings(init), log: SILENT },
+      {
+        out: options.out,
+        shardCount: numberOf('--metadata-shards', options.metadataShards, 4096),
+        replicaCount: numberOf('--replicas', options.replicas, 5),
+        chunkCopies: numberOf('--copies', options.copies, 5),
+      },
+    );
+    context.print(`Cluster ${made.clusterId} is made.`);
+    context.print(
+      `Its master key and root credentials are in ${made.folder}: the gateways need that folder.`,
+    );
+    context.print('Keep a copy of it: without the master key nothing in the cluster can be read.');
+    process.exit(0);
+  });
+}
+
+function addStatus(cluster: Command, context: ClusterCommandContext): void {
+  const status = context
+    .withSettings(cluster.command('status'))
+    .description('members, shards with primary, epoch and voters, alarms')
+    .option('--json', 'as JSON');
+  status.action(async () => {
+    const { readClusterStatus, printClusterStatus } = await import('./status.ts');
+    const found = await readClusterStatus({ config: context.readSettings(status), log: SILENT });
+    if (status.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
+    else printClusterStatus(found, context.print);
+    process.exit(found.alarms.length === 0 ? 0 : 2);
+  });
+}
+
+function addRun(cluster: Command, context: ClusterCommandContext): void {
+  cluster
+    .command('run')
+    .description('a whole cluster on this machine, of real processes: to try it, and for tests')
+    .option('--metadata <n>', 'metadata nodes', COPIES_DEFAULT)
+    .option('--storage <n>', 'storage nodes', COPIES_DEFAULT)
+    .option('--gateways <n>', 'gateways', '2')
+    .option('--metadata-shards <n>', 'shards of a new cluster', '16')
+    .option('--data-dir <dir>', 'folder of everything it keeps', './cluster-data')
+    .option('--listen <host:port>', 'of the first gateway; the next have the next ports', '127.0.0.1:9000')
+    .option('--no-restart', 'leave a process that has ended')
+    .option('--log-level <level>', 'of all processes', 'info')
+    .showHelpAfterError()
+    .action(async (options: Record<string, string> & { restart: boolean }) => {
+      const { runDevCluster } = await import('./dev-cluster.ts');
+      const code = await runDevCluster(
+        {
+          metadata: numberOf('--metadata', options.metadata ?? '', 100),
+          storage: numberOf('--storage', options.storage ?? '', 100),
+          gateways: numberOf('--gateways', options.gateways ?? '', 100),
+          shards: numberOf('--metadata-shards', options.metadataShards ?? '', 4096),
+          dataDir: options.dataDir ?? '',
+          listen: options.listen ?? '',
+          restarts: options.restart,
+          logLevel: options.logLevel ?? 'info',
+        },
+        context.print,
+      );
+      process.exit(code);
+    });
+}
+
+/** A command says what is wrong by its own words. */
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+function numberOf(option: string, text: string, max: number): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < 1 || number > max)
+    throw new Refusal(`${option} must be from 1 to ${max}`);
+  return number;
+}

@@ -1,0 +1,124 @@
+// The role gateway: S3 and the operator API over metadata nodes and storage nodes. It keeps nothing. Wiring only.
+import { join } from 'node:path';
+import { createAccounts } from '../../src/accounts/accounts.ts';
+import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
+import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
+import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { createFsck } from '../../src/fsck/fsck.ts';
+import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
+import { createGateway, type Gateway } from '../../src/gateway/server.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import { AppError } from '../../src/model/errors.ts';
+import type { Fence } from '../../src/ports/chunks.ts';
+import {
+  exchangeCertificate,
+  gatewaySettings,
+  openListenerTls,
+  startListening,
+  tellAddress,
+} from '../listening.ts';
+import { createBuffers, openObjects } from '../open-objects.ts';
+import { createReports } from '../reports.ts';
+import { openRootCredentials } from '../root-credentials.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { type JoinedCluster, joinCluster } from './join.ts';
+import { openChunks } from './open-chunks.ts';
+import type { RunningRole } from './run-role.ts';
+import { NO_TIME_JUMPS } from './shard-work.ts';
+
+const ID_BYTES = 16;
+
+export async function startGateway(surroundings: Surroundings): Promise<RunningRole> {
+  const { config, log, telemetry, clock, random, closing } = surroundings;
+  // Of this process: it has nothing that would outlive it.
+  const nodeId = toHex(random.bytes(ID_BYTES));
+  const joined = await joinCluster(surroundings, { nodeId, role: 'gateway' });
+  const keysFolder = config.cluster.keys;
+  if (keysFolder === undefined)
+    throw new Refusal('a gateway needs cluster.keys, the folder with the master keys');
+  const keyring = await openFileKeyring({ path: join(keysFolder, MASTER_KEYS_FILE), isNew: false });
+  if (!keyring.keyIds().includes(joined.identity.masterKeyId)) {
+    throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
+  }
+  const root = await openRootCredentials({ folder: keysFolder, given: config.root, random });
+  const { router, fenceOf } = openMetadata(surroundings, joined);
+  const identityFeed = createIdentityFeed({ metadata: router, clock, log, gateway: nodeId });
+  const { metadata } = identityFeed;
+  void identityFeed.follow(joined.stopping);
+  const buffers = createBuffers(config);
+  const { chunks } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
+  const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, buffers);
+  const accounts = createAccounts({ metadata, keyring, random });
+  await accounts.ensureRoot(root);
+  const tls = await openListenerTls(config, keysFolder);
+  const state = { isReady: false };
+  const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
+  closing.defer(() => fsck.stop());
+  const rotation = {
+    begin: refuseRotation,
+    progress: () => ({
+      activeKeyId: keyring.activeKeyId,
+      olderKeyIds: keyring.keyIds().filter((keyId) => keyId !== keyring.activeKeyId),
+      ...{ rewrappedCount: 0, shardsDone: 0, shardCount: metadata.shardCount, isWaitingForRequests: false },
+    }),
+  };
+  const pendingReclaimBytes = async () => (await chunks.usage()).pendingReclaimBytes;
+  const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
+  const reports = createReports(surroundings, parts);
+  let endpoint = '';
+  const gateway: Gateway = createGateway({
+    ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
+    settings: gatewaySettings(config, tls?.current()),
+    isReady: () => state.isReady,
+    readMetrics: () => telemetry.scrape(),
+    answerOperator: (request) =>
+      answerOperator(
+        {
+          ...{ accounts, rotation, fsck, timeJumps: NO_TIME_JUMPS, wakeRotation() {} },
+          readStatus: () => reports.readStatus(endpoint),
+        },
+        request,
+      ),
+  });
+  const port = await startListening(gateway, config);
+  closing.defer(() => {
+    state.isReady = false;
+    return gateway.drain(config.drainTimeoutMs);
+  });
+  endpoint = await tellAddress({ config, folder: keysFolder, port });
+  const address = `${config.listen.host}:${port}`;
+  joined.announce(address);
+  state.isReady = true;
+  return {
+    ...{ address, nodeId, clusterId: joined.identity.clusterId },
+    failed: new Promise(() => {}),
+    reload: () => exchangeCertificate(gateway, tls),
+  };
+}
+
+function openMetadata(
+  { clock, random, log, telemetry, closing }: Surroundings,
+  joined: JoinedCluster,
+): { router: MetadataRouter; fenceOf(shard: number): Fence } {
+  const calls = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
+  closing.defer(() => calls.close());
+  const { shardCount } = joined.identity;
+  const router = createMetadataRouter({ shardCount, calls, clock, random });
+  const fences = new Map<number, Fence>();
+  joined.coordinator.registry.watch((shard, registered) => {
+    router.onRegistered(shard, registered);
+    const { incarnation, epoch } = registered.record;
+    fences.set(shard, { shard, incarnation, epoch });
+  }, joined.stopping);
+  return { router, fenceOf: (shard) => fences.get(shard) ?? { shard, incarnation: 0, epoch: 0 } };
+}
+
+/** Every gateway holds the keys of its own folder: a new one would be known to this one alone. */
+async function refuseRotation(): Promise<never> {
+  throw new AppError('NotImplemented', {
+    message:
+      'Master keys of a cluster lie in the folders of its gateways and are not rotated by one of them.',
+  });
+}

@@ -1,0 +1,52 @@
+// holdfast cluster init: writes once what the cluster is, and makes the secrets that its gateways need.
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
+import { checkGivenCredentials, openRootCredentials } from '../root-credentials.ts';
+import { CLUSTER_FORMAT, connect } from './join.ts';
+
+const ID_BYTES = 16;
+
+export interface InitOptions {
+  /** Where the keys go. */
+  out: string;
+  shardCount: number;
+  replicaCount: number;
+  chunkCopies: number;
+}
+
+export interface MadeCluster {
+  clusterId: string;
+  folder: string;
+}
+
+/** Throws {@link Refusal} when there is a cluster already. */
+export async function initCluster(
+  { config, log }: { config: Config; log: Logger },
+  options: InitOptions,
+): Promise<MadeCluster> {
+  checkGivenCredentials(config.root);
+  const coordinator = connect({ config, clock: systemClock, log }, 'init');
+  try {
+    if ((await coordinator.identity.read()) !== undefined) throw new Refusal('there is a cluster already');
+    const folder = resolve(options.out);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew: true });
+    await openRootCredentials({ folder, given: config.root, random: systemRandom });
+    const clusterId = toHex(systemRandom.bytes(ID_BYTES));
+    const { shardCount, replicaCount, chunkCopies } = options;
+    const masterKeyId = keyring.activeKeyId;
+    await coordinator.identity.init({
+      ...{ clusterId, shardCount, replicaCount, chunkCopies, masterKeyId },
+      formatVersion: CLUSTER_FORMAT,
+    });
+    return { clusterId, folder };
+  } finally {
+    coordinator.close();
+  }
+}

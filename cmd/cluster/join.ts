@@ -1,0 +1,131 @@
+// What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
+// belongs to it, and makes itself and the others known. Wiring only.
+import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
+import {
+  openRpcCredentials,
+  type RpcCredentials,
+  type RpcSecurity,
+} from '../../src/adapters/rpc/credentials.ts';
+import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
+import type { Member, MemberRole } from '../../src/ports/members.ts';
+import type { NodeId } from '../../src/ports/replication.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { readVersion } from '../version.ts';
+
+/** What this program writes to the disks of a cluster. */
+export const CLUSTER_FORMAT = 1;
+const ASK_AGAIN_MS = 1000;
+
+export interface JoinedCluster {
+  readonly identity: ClusterIdentity;
+  readonly coordinator: EtcdCoordinator;
+  readonly credentials: RpcCredentials;
+  /** For connections to other nodes. */
+  readonly streams: StreamDeps;
+  /** Aborts when the process ends. */
+  readonly stopping: AbortSignal;
+  /** The last list of members; empty before the first. */
+  members(): readonly Member[];
+  addressOf(node: NodeId): string | undefined;
+  onMembers(tell: (members: readonly Member[]) => void): void;
+  /** What fails together with this process. */
+  readonly zone: string;
+  /** Puts this process into the list, in place of what it said before, until it leaves or ends. */
+  announce(address: string, disks?: Member['disks']): void;
+  leave(): Promise<void>;
+}
+
+/** Waits for the coordinator. Throws {@link Refusal} when there is no cluster, or one of a newer format. */
+export async function joinCluster(
+  surroundings: Surroundings,
+  self: { nodeId: NodeId; role: MemberRole },
+): Promise<JoinedCluster> {
+  const { config, log, clock, random, closing } = surroundings;
+  const stopping = new AbortController();
+  closing.defer(() => stopping.abort());
+  const credentials = await openRpcCredentials(securityOf(config), { clock, log });
+  closing.defer(() => credentials.close());
+  const coordinator = connect(surroundings, `${self.role} ${self.nodeId}`);
+  closing.defer(() => coordinator.close());
+  const identity = await readIdentity(surroundings, coordinator);
+  let members: readonly Member[] = [];
+  const listeners: ((members: readonly Member[]) => void)[] = [];
+  coordinator.members.watch((list) => {
+    members = list;
+    for (const tell of listeners) tell(list);
+  }, stopping.signal);
+  const zone = config.node.zone ?? self.nodeId;
+  let announced = new AbortController();
+  let leaving: Promise<void> = Promise.resolve();
+  const leave = () => {
+    announced.abort();
+    return leaving;
+  };
+  closing.defer(leave);
+  return {
+    ...{ identity, coordinator, credentials, zone, leave, stopping: stopping.signal },
+    streams: { self: { clusterId: identity.clusterId, nodeId: self.nodeId }, credentials, clock, random },
+    members: () => members,
+    addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
+    onMembers(tell) {
+      listeners.push(tell);
+      if (members.length > 0) tell(members);
+    },
+    announce(address, disks = []) {
+      const member: Member = { ...self, address, zone, disks, version: readVersion() };
+      const before = leave();
+      announced = new AbortController();
+      const { signal } = announced;
+      leaving = before.then(() => coordinator.members.announce(member, signal));
+    },
+  };
+}
+
+/** A client of the coordinator alone: for commands. */
+export function connect(
+  { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
+  holder: string,
+): EtcdCoordinator {
+  if (config.join.length === 0) {
+    throw new Refusal('--join must name the etcd servers of the cluster, as http://127.0.0.1:2379');
+  }
+  const endpoints = config.join.map((name) => (name.includes('://') ? name : `http://${name}`));
+  return createEtcdCoordinator({ endpoints }, { clock, log, holder });
+}
+
+export function securityOf({ cluster }: Config): RpcSecurity {
+  const { ca, cert, key, secret } = cluster;
+  if (ca !== undefined && cert !== undefined && key !== undefined) return { mode: 'tls', ca, cert, key };
+  if (ca !== undefined || cert !== undefined || key !== undefined) {
+    throw new Refusal('cluster.ca, cluster.cert and cluster.key belong together');
+  }
+  if (secret !== undefined) return { mode: 'secret', secret };
+  throw new Refusal('a node needs certificates (cluster.ca, .cert, .key) or, on one machine, cluster.secret');
+}
+
+async function readIdentity(
+  { log, clock }: Surroundings,
+  coordinator: EtcdCoordinator,
+): Promise<ClusterIdentity> {
+  for (;;) {
+    try {
+      const identity = await coordinator.identity.read();
+      if (identity === undefined)
+        throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
+      if (identity.formatVersion > CLUSTER_FORMAT) {
+        throw new Refusal(
+          `the cluster is of format ${identity.formatVersion}, this program knows ${CLUSTER_FORMAT}`,
+        );
+      }
+      return identity;
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      log.warn({ err: error }, 'coordinator-away');
+      await clock.sleep(ASK_AGAIN_MS);
+    }
+  }
+}

@@ -1,0 +1,166 @@
+// The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
+// that it leads. Wiring only.
+import { join } from 'node:path';
+import { readDiskSpace } from '../../src/adapters/disk-space.ts';
+import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
+import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
+import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
+import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
+import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
+import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
+import { openWitnessFile } from '../../src/adapters/witness-file.ts';
+import { callOwnNode } from '../../src/cluster/call-own-node.ts';
+import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
+import { createShardPlacer } from '../../src/cluster/place-shards.ts';
+import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
+import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
+import { metadataMachine } from '../../src/metadata/table.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
+import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
+import { METADATA_COLUMNS } from '../open-databases.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { type JoinedCluster, joinCluster } from './join.ts';
+import { databaseId, openNodeFolder } from './node-folder.ts';
+import { openChunks } from './open-chunks.ts';
+import type { RunningRole } from './run-role.ts';
+import { startShardWork } from './shard-work.ts';
+
+const COLUMNS = {
+  ...METADATA_COLUMNS,
+  [LOG_COLUMN]: { reads: 'sync', content: 'ciphertext', cacheBytes: 0, isPrefixFree: true },
+} as const;
+
+export async function startMetadata(surroundings: Surroundings): Promise<RunningRole> {
+  const { config, random, closing } = surroundings;
+  const { folder, nodeId } = await openNodeFolder(surroundings, 'metadata');
+  const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' });
+  const failure = Promise.withResolvers<Error>();
+  const kv = await openDatabase(surroundings, folder, failure.resolve);
+  const replicaId = await databaseId(kv, random);
+  const node = await openNode(surroundings, {
+    joined,
+    folder,
+    kv,
+    nodeId,
+    replicaId,
+    onFatal: failure.resolve,
+  });
+  const { peerServer, metadataNode } = node;
+  const { clock, log, telemetry } = surroundings;
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
+  const handler = delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations);
+  const calls = createCallServer({ handler, log, telemetry });
+  const server = await startRpcServer({
+    ...surroundings,
+    self: joined.streams.self,
+    listen: config.node.listen,
+    credentials: joined.credentials,
+    calls,
+    peers: peerServer,
+  });
+  closing.defer(() => server.close());
+  await metadataNode.start();
+  closing.defer(() => metadataNode.stop());
+  const address = `${config.node.listen.host}:${server.port}`;
+  joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
+  await startWork(surroundings, { joined, metadataNode, nodeId });
+  return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
+}
+
+/** In which the system shard is open here. */
+function openEpoch(node: MetadataNode): number | undefined {
+  const status = node.replica(SYSTEM_SHARD)?.status();
+  return status?.role === 'primary' ? status.epoch : undefined;
+}
+
+async function openDatabase(
+  { telemetry, closing }: Surroundings,
+  folder: string,
+  onFatal: (error: Error) => void,
+): Promise<KvPort> {
+  const kv = await openRocksdbKv({
+    folder: join(folder, 'metadata'),
+    columns: COLUMNS,
+    onGroup(group) {
+      const labels = { store: 'metadata' };
+      telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
+      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, labels);
+      telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
+    },
+  });
+  closing.defer(() => kv.close());
+  kv.failed.then(onFatal);
+  return kv;
+}
+
+async function openNode(
+  { clock, random, log, telemetry, closing }: Surroundings,
+  parts: {
+    joined: JoinedCluster;
+    folder: string;
+    kv: KvPort;
+    nodeId: string;
+    replicaId: string;
+    onFatal(error: Error): void;
+  },
+) {
+  const { joined, kv, nodeId, replicaId } = parts;
+  const { clusterId, shardCount } = joined.identity;
+  const witness = await openWitnessFile(join(parts.folder, 'witness'), clock);
+  closing.defer(() => witness.close());
+  witness.failed.then(parts.onFatal);
+  const peerServer = createPeerServer({ log, telemetry });
+  const peerClient = createPeerClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
+  closing.defer(() => peerClient.close());
+  const metadataNode = createMetadataNode({
+    ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
+    machine: metadataMachine,
+    registry: joined.coordinator.registry,
+    logger: log,
+    peers: {
+      send: (to, message) => peerClient.send(to, message),
+      listen: (onMessage) => peerServer.listen(onMessage),
+    },
+  });
+  return { peerServer, metadataNode };
+}
+
+/** What a node does beside answering: the work of the shards that it leads, and who should hold which. */
+async function startWork(
+  surroundings: Surroundings,
+  parts: { joined: JoinedCluster; metadataNode: MetadataNode; nodeId: string },
+): Promise<void> {
+  const { clock, random, log, telemetry, closing } = surroundings;
+  const { joined, metadataNode, nodeId } = parts;
+  const { shardCount } = joined.identity;
+  const others = createCallClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });
+  closing.defer(() => others.close());
+  const metadata = createMetadataRouter({
+    ...{ shardCount, clock, random },
+    calls: callOwnNode({ nodeId, handler: metadataNode, others }),
+  });
+  joined.coordinator.registry.watch(
+    (shard, registered) => metadata.onRegistered(shard, registered),
+    joined.stopping,
+  );
+  const { chunks } = await openChunks(surroundings, joined);
+  startShardWork(surroundings, { metadata, chunks, node: metadataNode });
+  const placer = createShardPlacer({
+    ...{ shardCount, clock, log },
+    replicaCount: joined.identity.replicaCount,
+    registry: joined.coordinator.registry,
+    jobLocks: joined.coordinator.jobLocks,
+    members: () => joined.members(),
+  });
+  void placer.run(joined.stopping);
+  const { chunkCopies } = joined.identity;
+  const { placementMap, jobLocks } = joined.coordinator;
+  const members = () => joined.members();
+  void runDiskPlacer({ chunkCopies, placementMap, jobLocks, clock, log, members }, joined.stopping);
+}

@@ -1,0 +1,61 @@
+// The data folder of a metadata or storage node: who it is, locked against a second process. Wiring only.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openDataDir } from '../../src/adapters/data-dir-lock.ts';
+import { writeDurableFile } from '../../src/adapters/durable-file.ts';
+import { toHex, utf8 } from '../../src/lib/bytes.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { RandomPort } from '../../src/ports/clock.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
+import type { MemberRole } from '../../src/ports/members.ts';
+import type { NodeId, ReplicaId } from '../../src/ports/replication.ts';
+import type { Surroundings } from '../surroundings.ts';
+
+const NODE_FILE = 'node.json';
+const ID_BYTES = 16;
+/** Above all shards' rows. */
+const DATABASE_ID_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('database')]);
+
+interface NodeFile {
+  nodeId: NodeId;
+  role: MemberRole;
+}
+
+/** Made at the first start. Throws {@link Refusal} when the folder is another role's. */
+export async function openNodeFolder(
+  { config, random, closing }: Surroundings,
+  role: MemberRole,
+): Promise<{ folder: string; nodeId: NodeId }> {
+  const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
+  closing.defer(() => dataDir.close());
+  const folder = dataDir.path;
+  const path = join(folder, NODE_FILE);
+  const stored = await readNode(path);
+  if (stored === undefined) {
+    if (!dataDir.isNew)
+      throw new Refusal(`${folder} is not the folder of a cluster's node: it has no ${NODE_FILE}`);
+    const nodeId = toHex(random.bytes(ID_BYTES));
+    await writeDurableFile(path, `${JSON.stringify({ nodeId, role })}\n`);
+    return { folder, nodeId };
+  }
+  if (stored.role !== role) throw new Refusal(`${folder} is the folder of a ${stored.role} node`);
+  return { folder, nodeId: stored.nodeId };
+}
+
+async function readNode(path: string): Promise<NodeFile | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as NodeFile;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Refusal(`${path} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** R1: made with the database and lying in it, so that another database is another replica. */
+export async function databaseId(kv: KvPort, random: RandomPort): Promise<ReplicaId> {
+  const [stored] = await kv.getMany('rows', [DATABASE_ID_KEY]);
+  if (stored !== undefined) return toHex(stored);
+  const value = random.bytes(ID_BYTES);
+  await kv.commit([{ column: 'rows', key: DATABASE_ID_KEY, value: Uint8Array.from(value) }]);
+  return toHex(value);
+}

@@ -1,0 +1,58 @@
+// Chunks over all disks of the cluster, as gateways and metadata nodes see them: the placement map as it becomes known,
+// connections to storage nodes, copies. Wiring only.
+import { readFile } from 'node:fs/promises';
+import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
+import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
+import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
+import { placementOf } from '../../src/cluster/place-disks.ts';
+import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
+import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
+import type { Config } from '../../src/config/schema.ts';
+import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { type JoinedCluster, securityOf } from './join.ts';
+
+export async function openChunks(
+  { config, clock, log, closing }: Surroundings,
+  joined: JoinedCluster,
+  onReleased?: (buffer: ArrayBuffer) => void,
+): Promise<{ chunks: ChunkPort; placement: KnownPlacement }> {
+  const placement = watchPlacement(joined);
+  const client = createChunkClient({
+    clusterId: joined.identity.clusterId,
+    credentials: await chunkCredentials(config),
+    clock,
+    onMapVersion: (version) => placement.hear(version),
+  });
+  closing.defer(() => client.close());
+  const near = config.node.zone === undefined ? {} : { zone: config.node.zone };
+  const chunks = createReplicatedChunks({
+    ...{ placement, directory: client, clock, log, near },
+    ...(onReleased && { onReleased }),
+  });
+  closing.defer(() => chunks.close());
+  return { chunks, placement };
+}
+
+/** The newest map that is known here; one without disks until the first has been made. */
+export function watchPlacement(joined: JoinedCluster): KnownPlacement {
+  const { placementMap } = joined.coordinator;
+  const placement = createKnownPlacement(NO_PLACEMENT, () => {
+    // Told by a node, before the watch has told: looked up at once.
+    placementMap.read().then(
+      (stored) => stored && placement.learn(placementOf(stored.document)),
+      () => {},
+    );
+  });
+  placementMap.watch(({ document }) => placement.learn(placementOf(document)), joined.stopping);
+  return placement;
+}
+
+export async function chunkCredentials(config: Config): Promise<PeerCredentials> {
+  const security = securityOf(config);
+  if (security.mode === 'secret') return { kind: 'secret', secret: security.secret };
+  const [ca, cert, key] = await Promise.all(
+    [security.ca, security.cert, security.key].map((path) => readFile(path, 'utf8')),
+  );
+  return { kind: 'tls', ca: ca ?? '', cert: cert ?? '', key: key ?? '' };
+}

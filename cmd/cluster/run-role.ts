@@ -1,0 +1,71 @@
+// Runs one role of a cluster from its start to its end: surroundings, signals, exit code.
+import { createJsonLog } from '../../src/adapters/json-log.ts';
+import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import { rememberErrors } from '../../src/adapters/recent-errors.ts';
+import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import type { Config } from '../../src/config/schema.ts';
+import type { MemberRole } from '../../src/ports/members.ts';
+import { onSignals } from '../signals.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { readVersion } from '../version.ts';
+
+export interface RunningRole {
+  /** Where it is reached. */
+  readonly address: string;
+  readonly nodeId: string;
+  readonly clusterId: string;
+  /** Resolves with the error when a store has failed for good (R20): the process is to end. */
+  readonly failed: Promise<Error>;
+  /** Reads certificates again. */
+  reload?(): Promise<void>;
+}
+
+const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Resolves with the exit code: 0 when it was asked to stop, 1 when a store has failed. Rejects when it cannot start. */
+export async function runRole(config: Config, role: MemberRole): Promise<number> {
+  process.umask(0o077);
+  const json = createJsonLog({ level: config.log.level });
+  const log = rememberErrors(json, systemClock);
+  const stopWish = Promise.withResolvers<'signal'>();
+  let running: RunningRole | undefined;
+  const release = onSignals({
+    drain: () => stopWish.resolve('signal'),
+    stopNow(signal) {
+      log.warn({ signal }, 'stopped-at-once');
+      json.flush();
+      process.exit(SIGNAL_EXIT_CODES[signal]);
+    },
+    reload() {
+      running?.reload?.().then(
+        () => log.info({}, 'certificate-reloaded'),
+        (error) => log.error({ err: error }, 'certificate-refused'),
+      );
+    },
+  });
+  try {
+    await using closing = new AsyncDisposableStack();
+    const telemetry = createPromTelemetry({ log });
+    const surroundings = { config, log, telemetry, clock: systemClock, random: systemRandom, closing };
+    // A signal ends the wait for the rest of the cluster, too.
+    const started = await Promise.race([start(role, surroundings), stopWish.promise]);
+    if (started === 'signal') return 0;
+    running = started;
+    const { address, nodeId, clusterId } = started;
+    log.info({ version: readVersion(), role, address, nodeId, clusterId }, 'started');
+    const end = await Promise.race([stopWish.promise, started.failed]);
+    if (end instanceof Error) log.error({ err: end }, 'store-failed');
+    log.info({}, 'draining');
+    return end instanceof Error ? 1 : 0;
+  } finally {
+    release();
+    log.info({}, 'stopped');
+    json.flush();
+  }
+}
+
+async function start(role: MemberRole, surroundings: Surroundings): Promise<RunningRole> {
+  if (role === 'metadata') return (await import('./metadata.ts')).startMetadata(surroundings);
+  if (role === 'storage') return (await import('./storage.ts')).startStorage(surroundings);
+  return (await import('./gateway.ts')).startGateway(surroundings);
+}

@@ -1,0 +1,51 @@
+// The background work of the shards that a metadata node leads (R21): where they are led, and only while they are.
+// Wiring only.
+import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
+import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { TimeJumps } from '../../src/ports/time-jumps.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import { createEngineWorkers } from '../../src/shard/engine-workers.ts';
+import type { MetadataNode } from '../../src/shard/metadata-node.ts';
+import type { Surroundings } from '../surroundings.ts';
+
+/** Shard time follows a majority of clocks, so there are no jumps that wait for anybody's word (R19). */
+export const NO_TIME_JUMPS: TimeJumps = {
+  mayRemoveByAge: () => true,
+  unacceptedMs: () => 0,
+  async accept() {},
+};
+
+export function startShardWork(
+  { config, clock, log, telemetry, closing }: Surroundings,
+  parts: { metadata: MetadataPort; chunks: ChunkPort; node: MetadataNode },
+): void {
+  const { metadata, chunks, node } = parts;
+  const led = () => node.status().filter(({ role }) => role === 'primary');
+  const shards = () => led().map(({ shard }) => shard);
+  const served = () => shards().flatMap((shard) => node.replica(shard)?.shard ?? []);
+  const fenceOf = (shard: number): Fence => {
+    const status = led().find((one) => one.shard === shard);
+    return { shard, incarnation: status?.incarnation ?? 0, epoch: status?.epoch ?? 0 };
+  };
+  const workers: Worker[] = [
+    createPartRelease({ metadata, shards }),
+    createBlobCondemner({ metadata, shards }),
+    createBlobRelease({ metadata, chunks, shards, fenceOf, readingGraceMs: config.storage.readingGraceMs }),
+    createClaimResolver({ metadata, shards }),
+    createOutboxDelivery({ metadata, shards, log }),
+    createUploadExpiry({ metadata, shards, timeJumps: NO_TIME_JUMPS, uploadKeptMs: config.uploads.expiryMs }),
+    createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
+    ...createEngineWorkers(served),
+  ];
+  const runner = createWorkerRunner({ workers, clock, log, telemetry });
+  runner.start();
+  closing.defer(() => runner.stop());
+}

@@ -1,0 +1,185 @@
+// holdfast cluster status: members, shards and alarms, from the registry and from what metadata nodes say themselves.
+import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
+import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
+import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { formatTable } from '../../src/cli/format.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Member } from '../../src/ports/members.ts';
+import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
+import type { ReplicaStatus, ShardCallPort } from '../../src/ports/shard-calls.ts';
+import type { ShardRecord } from '../../src/ports/shard-registry.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
+import { connect, securityOf } from './join.ts';
+
+const ID_BYTES = 16;
+const ANSWER_MAX_MS = 3000;
+/** Entries behind that are worth a word. */
+const LAG_SHOWN_MIN = 1000;
+
+export interface VoterStatus {
+  nodeId: NodeId;
+  /** `unheard`: its node does not answer. */
+  state: ReplicaStatus['state'] | 'unheard';
+  appliedSeq?: number;
+  /** Entries that the primary says it lacks. */
+  lag?: number;
+}
+
+export interface ShardStatus {
+  shard: number;
+  incarnation: number;
+  epoch: number;
+  /** As the registry says; `isOpen`: it says itself that it serves. */
+  primary: NodeId | undefined;
+  isOpen: boolean;
+  voters: VoterStatus[];
+  learners: NodeId[];
+}
+
+export interface ClusterStatus {
+  clusterId: string;
+  members: Member[];
+  shards: ShardStatus[];
+  alarms: string[];
+}
+
+/** Throws {@link Refusal} when there is no cluster, or the coordinator does not answer. */
+export async function readClusterStatus({
+  config,
+  log,
+}: {
+  config: Config;
+  log: Logger;
+}): Promise<ClusterStatus> {
+  const coordinator = connect({ config, clock: systemClock, log }, 'status');
+  try {
+    const identity = await coordinator.identity.read().catch((error: unknown) => {
+      throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+    });
+    if (identity === undefined) throw new Refusal('there is no cluster');
+    const members = await coordinator.members.current();
+    const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
+    const records = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
+    const said = await askNodes(config, log, { clusterId: identity.clusterId, members });
+    const shards = records.flatMap((found, shard) =>
+      found === undefined ? [] : [describe(shard, found.record, said)],
+    );
+    return {
+      clusterId: identity.clusterId,
+      members,
+      shards,
+      alarms: alarmsOf(shards, said, identity.shardCount),
+    };
+  } finally {
+    coordinator.close();
+  }
+}
+
+type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
+
+/** What each metadata node that answers says of its replicas. */
+async function askNodes(
+  config: Config,
+  log: Logger,
+  { clusterId, members }: { clusterId: string; members: readonly Member[] },
+): Promise<Said> {
+  const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log });
+  const calls = createCallClient({
+    self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
+    ...{ credentials, clock: systemClock, random: systemRandom, log },
+    telemetry: { count() {}, observe() {}, gauge() {} },
+    addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
+  });
+  try {
+    const nodes = members.filter(({ role }) => role === 'metadata');
+    const answers = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId)));
+    return new Map(answers.flatMap((answer) => (answer === undefined ? [] : [answer])));
+  } finally {
+    calls.close();
+    credentials.close();
+  }
+}
+
+async function askNode(calls: ShardCallPort, nodeId: NodeId): Promise<[NodeId, ReplicaStatus[]] | undefined> {
+  const call = {
+    kind: 'status',
+    envelope: { shard: 0 },
+    name: 'tick',
+    body: null,
+    budgetMs: ANSWER_MAX_MS,
+  } as const;
+  try {
+    const reply = await calls.call(nodeId, call, AbortSignal.timeout(ANSWER_MAX_MS));
+    return reply.kind === 'done' ? [nodeId, reply.value as ReplicaStatus[]] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
+  const { incarnation, epoch, primary, voters, learners } = record;
+  const of = ({ nodeId }: ReplicaRef) => said.get(nodeId)?.find((status) => status.shard === shard);
+  const leading = primary === null ? undefined : of(primary);
+  return {
+    ...{ shard, incarnation, epoch },
+    primary: primary?.nodeId,
+    isOpen: leading?.role === 'primary',
+    voters: voters.map((ref) => {
+      const status = of(ref);
+      const lag = leading?.lags.find(({ replicaId }) => replicaId === ref.replicaId)?.lag;
+      return {
+        nodeId: ref.nodeId,
+        state: status?.state ?? 'unheard',
+        ...(status && { appliedSeq: status.appliedSeq }),
+        ...(lag !== undefined && { lag }),
+      };
+    }),
+    learners: learners.map(({ nodeId }) => nodeId),
+  };
+}
+
+function alarmsOf(shards: readonly ShardStatus[], said: Said, shardCount: number): string[] {
+  const alarms: string[] = [];
+  if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
+  for (const { shard, isOpen, voters } of shards) {
+    if (!isOpen) alarms.push(`shard ${shard} is not open`);
+    for (const { nodeId, state, lag = 0 } of voters) {
+      if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
+      else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${short(nodeId)} lacks ${lag} entries`);
+    }
+  }
+  for (const [nodeId, statuses] of said)
+    if (statuses.some(({ isTimeBelieved }) => !isTimeBelieved))
+      alarms.push(`the clock of ${short(nodeId)} differs from a majority`);
+  return alarms;
+}
+
+const short = (nodeId: NodeId) => nodeId.slice(0, 8);
+
+export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {
+  print(`Cluster ${status.clusterId}`);
+  print('');
+  const members = status.members.map(({ nodeId, role, address, zone, version }) => [
+    ...[short(nodeId), role, address, zone === nodeId ? '' : zone, version],
+  ]);
+  print(formatTable([['NODE', 'ROLE', 'ADDRESS', 'ZONE', 'VERSION'], ...members]));
+  print('');
+  const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters }) => [
+    String(shard),
+    String(epoch),
+    primary === undefined ? '' : short(primary),
+    isOpen ? 'open' : 'not open',
+    voters.map(describeVoter).join(', '),
+  ]);
+  print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS'], ...shards]));
+  print('');
+  if (status.alarms.length === 0) print('No alarms.');
+  for (const alarm of status.alarms) print(`ALARM ${alarm}`);
+}
+
+function describeVoter({ nodeId, state, lag }: VoterStatus): string {
+  const words = [short(nodeId), ...(state === 'live' ? [] : [state]), ...(lag ? [`-${lag}`] : [])];
+  return words.join(' ');
+}

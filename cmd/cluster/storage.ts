@@ -1,0 +1,57 @@
+// The role storage: the chunks of the disk under its data folder, served to the cluster. Wiring only.
+import { join } from 'node:path';
+import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
+import { readDiskSpace } from '../../src/adapters/disk-space.ts';
+import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
+import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
+import { createStorageNode } from '../../src/storage/storage-node.ts';
+import { CHUNK_COLUMNS } from '../open-databases.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { joinCluster } from './join.ts';
+import { openNodeFolder } from './node-folder.ts';
+import { chunkCredentials } from './open-chunks.ts';
+import type { RunningRole } from './run-role.ts';
+
+export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
+  const { config, log, telemetry, clock, random, closing } = surroundings;
+  const { folder, nodeId } = await openNodeFolder(surroundings, 'storage');
+  const joined = await joinCluster(surroundings, { nodeId, role: 'storage' });
+  const { clusterId } = joined.identity;
+  const credentials = await chunkCredentials(config);
+  const node = createStorageNode({
+    ...{ clusterId, nodeId, clock, random, log, zone: joined.zone },
+    disks: [{ name: folder, open: () => openDisk(surroundings, folder) }],
+    server: createChunkServer({ listen: config.node.listen, clusterId, credentials, clock, log }),
+    members: {
+      async announce({ address, disks }) {
+        joined.announce(
+          address,
+          disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes })),
+        );
+      },
+      leave: () => joined.leave(),
+    },
+    reclaim: { afterBytes: config.storage.reclaimAfterBytes, delayMs: config.storage.reclaimDelayMs },
+  });
+  closing.defer(() => node.stop());
+  await node.start();
+  const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
+  runner.start();
+  closing.defer(() => runner.stop());
+  return { address: node.address, nodeId, clusterId, failed: node.failed };
+}
+
+async function openDisk({ clock, telemetry }: Surroundings, folder: string) {
+  const kv = await openRocksdbKv({
+    folder: join(folder, 'chunks'),
+    columns: CHUNK_COLUMNS,
+    onGroup(group) {
+      const labels = { store: 'chunks' };
+      telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
+      telemetry.observe('holdfast_kv_commit_duration_seconds', group.durationMs / 1000, labels);
+      telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
+    },
+  });
+  return { kv, reserve: createDiskReserve({ readSpace: () => readDiskSpace(folder), clock }) };
+}

@@ -1,0 +1,320 @@
+// One request to a storage node, from its head to its answer: who asks, by which map, of which disk, what. It ends in an
+// answer or a refusal of wire.ts, and never in an exception.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { crc32 } from 'node:zlib';
+import type { ByteGate } from '../../lib/byte-gate.ts';
+import { EMPTY_BYTES } from '../../lib/bytes.ts';
+import { freeMemory } from '../../lib/free-memory.ts';
+import { packPlain } from '../../lib/record-codec.ts';
+import { OldFence, OtherBytes } from '../../model/chunk-refusals.ts';
+import { AppError } from '../../model/errors.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { ServedDisks } from '../../ports/chunk-server.ts';
+import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { isSameProof, type Prover } from './peer-proof.ts';
+import {
+  type BatchBody,
+  type BatchName,
+  CHUNK_BODY_BYTES_MAX,
+  formatChecksum,
+  HEADER,
+  parseChecksum,
+  parseFence,
+  parsePath,
+  parseWhole,
+  REFUSALS,
+  type RefusalCode,
+  type Target,
+  unpackBatch,
+} from './wire.ts';
+
+export interface ExchangeParts {
+  disks: ServedDisks;
+  clusterId: string;
+  /** Absent where certificates say who asks. */
+  prover: Prover | undefined;
+  clock: ClockPort;
+  log: Logger;
+  onStranger(fields: object): void;
+  takeMemory(sizeBytes: number): ArrayBuffer;
+  /** Connections end with their answers. */
+  isStopping(): boolean;
+  /** Bytes of bodies on their way to a disk. */
+  received: ByteGate;
+  /** Chunks on their way from a disk. */
+  reads: ByteGate;
+}
+
+interface Answer {
+  status: number;
+  bytes?: Uint8Array;
+  /** Of HEAD, which has no bytes. */
+  sizeBytes?: number;
+  checksum?: number;
+}
+
+/** Ends the request; the rest of its body is read and dropped, so that the connection can go on. */
+class Refused extends Error {
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, cause?: unknown) {
+    super(code, { cause });
+    this.code = code;
+  }
+}
+
+export class ChunkExchange {
+  readonly #parts: ExchangeParts;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #sizeBytes: number;
+  #proof = '';
+
+  constructor(parts: ExchangeParts, request: IncomingMessage, response: ServerResponse) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#response = response;
+    this.#sizeBytes = parseWhole(request.headers['content-length']) ?? 0;
+  }
+
+  /** Resolves when the answer has been given, or its connection is gone. */
+  async run(): Promise<void> {
+    try {
+      this.#authenticate();
+      const target = parsePath(this.#request.url ?? '');
+      if (target === undefined) throw new Refused('malformed');
+      const version = this.#mapVersion();
+      if (version > this.#parts.disks.mapVersion()) await this.#parts.disks.adopt(version);
+      const chunks = this.#parts.disks.chunksOf(target.diskId);
+      if (chunks === undefined) throw new Refused('no-disk');
+      await this.#serve(chunks, target, version);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** Certificates have been checked before any request; the cluster's name tells two clusters of one authority apart. */
+  #authenticate(): void {
+    const { prover, clusterId, clock } = this.#parts;
+    const isOurs = this.#header(HEADER.cluster) === clusterId;
+    if (prover === undefined) {
+      if (!isOurs) throw new Refused('other-cluster');
+      return;
+    }
+    const timeMs = this.#header(HEADER.timeMs);
+    const proof = prover.request({
+      clusterId,
+      method: this.#request.method ?? '',
+      path: this.#request.url ?? '',
+      sizeBytes: this.#sizeBytes,
+      checksum: this.#header(HEADER.checksum),
+      map: this.#header(HEADER.map),
+      fence: this.#header(HEADER.fence),
+      timeMs,
+    });
+    const ageMs = Math.abs(clock.wallMs() - (parseWhole(timeMs) ?? 0));
+    if (!isOurs || ageMs > LIMITS.peerProofAgeMaxMs || !isSameProof(this.#header(HEADER.proof), proof))
+      throw new Refused('stranger');
+    this.#proof = proof;
+  }
+
+  #header(name: string): string {
+    const value = this.#request.headers[name];
+    return typeof value === 'string' ? value : '';
+  }
+
+  #mapVersion(): number {
+    const text = this.#header(HEADER.map);
+    const version = text === '' ? 0 : parseWhole(text);
+    if (version === undefined) throw new Refused('malformed');
+    return version;
+  }
+
+  async #serve(chunks: ChunkPort, target: Target, version: number): Promise<void> {
+    const { method } = this.#request;
+    if (target.kind !== 'chunk') {
+      if (method !== 'POST') throw new Refused('malformed');
+      return this.#batch(chunks, target.kind);
+    }
+    switch (method) {
+      case 'PUT':
+        return this.#put(chunks, target.id, version);
+      case 'GET':
+        return this.#get(chunks, target.id);
+      case 'HEAD':
+        return this.#head(chunks, target.id);
+      case 'DELETE':
+        return this.#delete(chunks, target.id);
+      default:
+        throw new Refused('malformed');
+    }
+  }
+
+  async #put(chunks: ChunkPort, id: ChunkId, version: number): Promise<void> {
+    if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
+    await this.#withBody(CHUNK_BODY_BYTES_MAX, async (bytes, checksum) => {
+      // It may have been heard while the body came.
+      if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
+      await chunks.put(id, bytes, checksum);
+      this.#answer({ status: 201 });
+    });
+  }
+
+  async #get(chunks: ChunkPort, id: ChunkId): Promise<void> {
+    const { reads } = this.#parts;
+    await reads.enter(1);
+    try {
+      if (this.#response.destroyed) return;
+      const read = await chunks.get(id);
+      if (read.kind !== 'found') throw new Refused(read.kind);
+      const { bytes } = read;
+      this.#answer({ status: 200, bytes, checksum: read.checksum ?? crc32(bytes) });
+      await this.#sent();
+    } finally {
+      reads.leave(1);
+    }
+  }
+
+  async #head(chunks: ChunkPort, id: ChunkId): Promise<void> {
+    const [stored] = await chunks.have([id]);
+    if (stored == null) throw new Refused('missing');
+    const { sizeBytes, checksum, receivedAtMs } = stored;
+    this.#response.setHeader(HEADER.receivedAtMs, receivedAtMs);
+    this.#answer({ status: 200, sizeBytes, checksum });
+  }
+
+  async #delete(chunks: ChunkPort, id: ChunkId): Promise<void> {
+    const fence = parseFence(this.#header(HEADER.fence));
+    if (fence === undefined) throw new Refused('malformed');
+    await chunks.drop([id], fence);
+    this.#answer({ status: 204 });
+  }
+
+  async #batch(chunks: ChunkPort, name: BatchName): Promise<void> {
+    await this.#withBody(LIMITS.chunkBatchBytesMax, async (bytes) => {
+      const body = unpackBatch(bytes);
+      if (body === undefined) throw new Refused('malformed');
+      const packed = packPlain(await runBatch(chunks, name, body));
+      this.#answer({ status: 200, bytes: packed, checksum: crc32(packed) });
+    });
+  }
+
+  /** Waits for room, takes the whole body and checks it; the room is free again when `use` is done. */
+  async #withBody(
+    bytesMax: number,
+    use: (bytes: Uint8Array, checksum: number) => Promise<void>,
+  ): Promise<void> {
+    const { received, takeMemory } = this.#parts;
+    const sizeBytes = this.#sizeBytes;
+    if (this.#request.headers['transfer-encoding'] !== undefined) throw new Refused('malformed');
+    if (sizeBytes > bytesMax) throw new Refused('too-large');
+    const expected = parseChecksum(this.#header(HEADER.checksum));
+    if (expected === undefined) throw new Refused('malformed');
+    await received.enter(sizeBytes);
+    try {
+      const bytes = sizeBytes === 0 ? EMPTY_BYTES : new Uint8Array(takeMemory(sizeBytes), 0, sizeBytes);
+      await receiveBody(this.#request, bytes);
+      if (crc32(bytes) !== expected) throw new Refused('checksum');
+      await use(bytes, expected);
+    } finally {
+      received.leave(sizeBytes);
+    }
+  }
+
+  #answer({ status, bytes, sizeBytes = bytes?.length ?? 0, checksum }: Answer, error = ''): void {
+    const { prover, disks } = this.#parts;
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    const facts = {
+      ...{ status, sizeBytes, error },
+      checksum: checksum === undefined ? '' : formatChecksum(checksum),
+      map: String(disks.mapVersion()),
+    };
+    response.statusCode = status;
+    if (this.#parts.isStopping()) response.shouldKeepAlive = false;
+    response.setHeader(HEADER.map, facts.map);
+    if (status !== 204) response.setHeader('content-length', sizeBytes);
+    if (facts.checksum !== '') response.setHeader(HEADER.checksum, facts.checksum);
+    if (error !== '') response.setHeader(HEADER.error, error);
+    if (prover !== undefined)
+      response.setHeader(HEADER.proof, prover.answer({ ...facts, proof: this.#proof }));
+    // Whoever does not take the answer loses the connection.
+    response.socket?.setTimeout(LIMITS.chunkRequestMaxMs);
+    response.end(bytes, bytes && (() => freeMemory(bytes)));
+  }
+
+  #sent(): Promise<void> {
+    const response = this.#response;
+    if (response.closed || response.destroyed) return Promise.resolve();
+    return new Promise((resolve) => response.once('close', resolve));
+  }
+
+  #refuse(error: unknown): void {
+    const code = codeOf(error);
+    const { log, onStranger } = this.#parts;
+    const { socket, url, method } = this.#request;
+    if (code === 'failed' || code === 'other-bytes' || code === 'checksum')
+      log.error({ err: error, method, path: url }, 'chunk-request-failed');
+    if (code === 'stranger' || code === 'other-cluster') {
+      onStranger({ remote: socket.remoteAddress });
+      this.#turnAway(REFUSALS[code]);
+      return;
+    }
+    // What is too much to be dropped costs its connection.
+    if (code === 'too-large' || code === 'malformed') this.#response.shouldKeepAlive = false;
+    this.#answer({ status: REFUSALS[code] }, code);
+  }
+
+  #turnAway(status: number): void {
+    const response = this.#response;
+    response.shouldKeepAlive = false;
+    response.statusCode = status;
+    response.end(() => this.#request.socket.destroySoon());
+  }
+}
+
+function runBatch(chunks: ChunkPort, name: BatchName, body: BatchBody): Promise<unknown> {
+  const { ids, fence, after, limit } = body;
+  switch (name) {
+    case 'have':
+      return chunks.have(ids);
+    case 'drop':
+      if (fence === undefined) throw new Refused('malformed');
+      return chunks.drop(ids, fence).then(() => null);
+    case 'list':
+      return chunks.list({ limit, ...(after && { after }) });
+    case 'usage':
+      return chunks.usage();
+    case 'recount':
+      return chunks.recount();
+  }
+}
+
+/** Fills `bytes`, exactly. */
+function receiveBody(request: IncomingMessage, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let atBytes = 0;
+    const broken = () => reject(new Refused('malformed', new Error('the body ended early')));
+    if (request.destroyed) return broken();
+    request.on('data', (piece: Buffer) => {
+      // Never more: the parser ends a body at its announced length.
+      bytes.set(piece, atBytes);
+      atBytes += piece.length;
+      freeMemory(piece);
+    });
+    request.on('end', () => (atBytes === bytes.length ? resolve() : broken()));
+    request.on('error', broken);
+    request.on('close', broken);
+  });
+}
+
+function codeOf(error: unknown): RefusalCode {
+  if (error instanceof Refused) return error.code;
+  if (error instanceof OldFence) return 'old-fence';
+  if (error instanceof OtherBytes) return 'other-bytes';
+  if (!(error instanceof AppError)) return 'failed';
+  if (error.code === 'InsufficientStorage') return 'full';
+  return error.code === 'SlowDown' ? 'busy' : 'failed';
+}

@@ -1,0 +1,116 @@
+// Serves the chunks of one node's disks to members of its cluster (architecture 5): node:http, bodies with their length and
+// checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by two gates: bytes being
+// received or stored, and chunks being read and sent. Which chunks live is not its business.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createByteGate } from '../../lib/byte-gate.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../ports/chunk-server.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { ChunkExchange, type ExchangeParts } from './exchange.ts';
+import { createProver, type PeerCredentials, refuseSecretBeyondLoopback } from './peer-proof.ts';
+
+export interface ChunkServerOptions {
+  /** Port 0: any that is free. */
+  listen: { host: string; port: number };
+  clusterId: string;
+  credentials: PeerCredentials;
+  clock: ClockPort;
+  log: Logger;
+  /** Memory for a body of so many bytes; it goes to the disk with it, and comes back however the disk gives it back. */
+  takeMemory?: (sizeBytes: number) => ArrayBuffer;
+}
+
+/** Of clients: who closes an idle connection last does not break the request that was just sent over it. */
+const IDLE_MARGIN_MS = 5000;
+const STRANGERS_LOGGED_EVERY_MS = 10_000;
+
+export function createChunkServer(options: ChunkServerOptions): ChunkServerPort {
+  refuseSecretBeyondLoopback(options.listen.host, options.credentials);
+  return { serve: (disks) => listen(options, disks) };
+}
+
+async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<RunningChunkServer> {
+  const { credentials, clock, log, listen: where } = options;
+  const exchanges = new Set<Promise<void>>();
+  let isStopping = false;
+  const onStranger = limitStrangers(clock, log);
+  const parts: ExchangeParts = {
+    ...{ disks, clock, log, onStranger },
+    clusterId: options.clusterId,
+    isStopping: () => isStopping,
+    prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
+    takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
+    received: createByteGate(LIMITS.chunkPutsBytesMax),
+    reads: createByteGate(LIMITS.chunkReadsInFlightMax),
+  };
+  const server = createHttpServer(credentials);
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const exchange = new ChunkExchange(parts, request, response).run();
+    exchanges.add(exchange);
+    exchange.finally(() => exchanges.delete(exchange));
+  });
+  server.on('tlsClientError', (err: Error, socket: { remoteAddress?: string }) =>
+    onStranger({ remote: socket.remoteAddress, err }),
+  );
+  server.listen(where.port, where.host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: `${where.host.includes(':') ? `[${where.host}]` : where.host}:${port}`,
+    async stop() {
+      isStopping = true;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeIdleConnections();
+      const hasEnded = new AbortController();
+      clock.sleep(LIMITS.drainMaxMs, hasEnded.signal).then(() => server.closeAllConnections());
+      await closed;
+      hasEnded.abort();
+      // The connection is gone, but a disk may still be at work for it.
+      await Promise.allSettled(exchanges);
+    },
+  };
+}
+
+function createHttpServer(credentials: PeerCredentials): Server {
+  const options = {
+    maxHeaderSize: LIMITS.peerHeaderBytesMax,
+    headersTimeout: LIMITS.chunkRequestMaxMs,
+    requestTimeout: LIMITS.chunkRequestMaxMs,
+    keepAliveTimeout: LIMITS.chunkIdleMaxMs + IDLE_MARGIN_MS,
+    connectionsCheckingInterval: 1000,
+    noDelay: true,
+  };
+  const server =
+    credentials.kind === 'secret'
+      ? createServer(options)
+      : (createTlsServer({
+          ...options,
+          ca: credentials.ca,
+          cert: credentials.cert,
+          key: credentials.key,
+          requestCert: true,
+          rejectUnauthorized: true,
+          minVersion: 'TLSv1.3',
+          handshakeTimeout: LIMITS.chunkConnectMaxMs,
+        }) as unknown as Server);
+  server.maxConnections = LIMITS.chunkServerConnectionsMax;
+  return server;
+}
+
+/** One line for many: a stranger must not fill the log. */
+function limitStrangers(clock: ClockPort, log: Logger): (fields: object) => void {
+  let refusedCount = 0;
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  return (fields) => {
+    refusedCount++;
+    if (clock.monotonicMs() - loggedAtMs < STRANGERS_LOGGED_EVERY_MS) return;
+    log.warn({ ...fields, refusedCount }, 'stranger-refused');
+    loggedAtMs = clock.monotonicMs();
+    refusedCount = 0;
+  };
+}

@@ -1,0 +1,167 @@
+// The protocol between client.ts and server.ts, in one place: paths, headers, codes of refusals, bodies of batches.
+//   PUT, GET, HEAD, DELETE  /disks/DISK/chunks/BLOB.INDEX
+//   POST                    /disks/DISK/{have,drop,list,usage,recount}, plain data both ways
+// Each request names its cluster; a body has its length and CRC32. Nothing is sent in pieces of unknown number.
+import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
+import { sealedBytes } from '../../lib/seal.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { BlobId } from '../../model/names.ts';
+import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { DiskId } from '../../ports/placement.ts';
+
+export const HEADER = {
+  cluster: 'holdfast-cluster',
+  /** The sender's placement version; in answers the node's. */
+  map: 'holdfast-map',
+  checksum: 'holdfast-crc32',
+  fence: 'holdfast-fence',
+  /** Of a HEAD's chunk. */
+  receivedAtMs: 'holdfast-received',
+  timeMs: 'holdfast-time',
+  proof: 'holdfast-proof',
+  error: 'holdfast-error',
+} as const;
+
+/** Why there is no 2xx, and the status that goes with it. */
+export const REFUSALS = {
+  stranger: 401,
+  'other-cluster': 403,
+  malformed: 400,
+  'too-large': 413,
+  'no-disk': 421,
+  'stale-map': 409,
+  'old-fence': 409,
+  'other-bytes': 409,
+  checksum: 422,
+  missing: 404,
+  damaged: 410,
+  full: 507,
+  busy: 503,
+  failed: 500,
+} as const;
+export type RefusalCode = keyof typeof REFUSALS;
+
+export function isRefusalCode(text: string): text is RefusalCode {
+  return Object.hasOwn(REFUSALS, text);
+}
+
+/** The largest chunk as it is stored. */
+export const CHUNK_BODY_BYTES_MAX = sealedBytes({
+  sizeBytes: LIMITS.chunkBytesMax,
+  pieceBytes: LIMITS.sealPieceBytes,
+});
+
+export const BATCHES = ['have', 'drop', 'list', 'usage', 'recount'] as const;
+export type BatchName = (typeof BATCHES)[number];
+
+export type Target = { diskId: DiskId } & ({ kind: 'chunk'; id: ChunkId } | { kind: BatchName });
+
+const PATH = /^\/disks\/([0-9a-f]{32})\/(?:chunks\/([0-9a-f]{32})\.(\d{1,10})|([a-z]+))$/;
+
+export function chunkPath(diskId: DiskId, { blobId, index }: ChunkId): string {
+  return `/disks/${diskId}/chunks/${blobId}.${index}`;
+}
+
+export function batchPath(diskId: DiskId, name: BatchName): string {
+  return `/disks/${diskId}/${name}`;
+}
+
+export function parsePath(path: string): Target | undefined {
+  const [, diskId, blobId, index, name] = PATH.exec(path) ?? [];
+  if (diskId === undefined) return undefined;
+  if (blobId !== undefined) {
+    const id = { blobId: blobId as BlobId, index: Number(index) };
+    return isIndex(id.index) ? { diskId, kind: 'chunk', id } : undefined;
+  }
+  const kind = BATCHES.find((known) => known === name);
+  return kind && { diskId, kind };
+}
+
+export function formatChecksum(crc32: number): string {
+  return crc32.toString(16).padStart(8, '0');
+}
+
+export function parseChecksum(text: unknown): number | undefined {
+  return typeof text === 'string' && /^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : undefined;
+}
+
+export function parseWhole(text: unknown): number | undefined {
+  if (typeof text !== 'string' || !/^\d{1,16}$/.test(text)) return undefined;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+export function formatFence({ shard, incarnation, epoch }: Fence): string {
+  return `${shard}.${incarnation}.${epoch}`;
+}
+
+export function parseFence(text: unknown): Fence | undefined {
+  const parts = typeof text === 'string' ? text.split('.').map(parseWhole) : [];
+  const [shard, incarnation, epoch] = parts;
+  if (parts.length !== 3 || shard === undefined || incarnation === undefined || epoch === undefined)
+    return undefined;
+  return shard < LIMITS.shardCountMax ? { shard, incarnation, epoch } : undefined;
+}
+
+/** What a batch is asked with; each kind uses what it needs. */
+export interface BatchBody {
+  ids: readonly ChunkId[];
+  fence?: Fence | undefined;
+  after?: ChunkId | undefined;
+  limit: number;
+}
+
+interface PackedBatch {
+  ids?: readonly (readonly [string, number])[];
+  fence?: string;
+  after?: readonly [string, number];
+  limit?: number;
+}
+
+export function packBatch(body: Partial<BatchBody>): Uint8Array {
+  const pair = ({ blobId, index }: ChunkId) => [blobId, index] as const;
+  const packed: PackedBatch = {
+    ...(body.ids && { ids: body.ids.map(pair) }),
+    ...(body.fence && { fence: formatFence(body.fence) }),
+    ...(body.after && { after: pair(body.after) }),
+    ...(body.limit !== undefined && { limit: body.limit }),
+  };
+  return packPlain(packed);
+}
+
+/** undefined: not such a body, or more than one may hold. */
+export function unpackBatch(bytes: Uint8Array): BatchBody | undefined {
+  const packed = unpackObject(bytes);
+  if (packed === undefined) return undefined;
+  const { ids = [], fence, after, limit = 0 } = packed;
+  if (!Array.isArray(ids) || ids.length > LIMITS.chunkBatchIdsMax) return undefined;
+  const chunkIds = ids.map(toChunkId).filter((id) => id !== undefined);
+  if (chunkIds.length !== ids.length) return undefined;
+  if (!Number.isInteger(limit) || limit < 0 || limit > LIMITS.chunkBatchIdsMax) return undefined;
+  const parsed = { ids: chunkIds, limit, fence: parseFence(fence), after: toChunkId(after) };
+  const isWhole =
+    (fence === undefined || parsed.fence !== undefined) &&
+    (after === undefined || parsed.after !== undefined);
+  return isWhole ? parsed : undefined;
+}
+
+function unpackObject(bytes: Uint8Array): PackedBatch | undefined {
+  try {
+    const plain = unpackPlain(bytes);
+    return typeof plain === 'object' && plain !== null ? plain : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function toChunkId(pair: unknown): ChunkId | undefined {
+  if (!Array.isArray(pair)) return undefined;
+  const [blobId, index] = pair as unknown[];
+  if (typeof blobId !== 'string' || !/^[0-9a-f]{32}$/.test(blobId)) return undefined;
+  return typeof index === 'number' && isIndex(index) ? { blobId: blobId as BlobId, index } : undefined;
+}
+
+/** As the keys of a disk hold it, in four bytes. */
+function isIndex(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
+}

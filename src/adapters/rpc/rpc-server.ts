@@ -1,0 +1,138 @@
+// The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
+// headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
+import type { Http2Server } from 'node:http2';
+import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
+import { must } from '../../lib/assert.ts';
+import { BoundedMap } from '../../lib/bounded-map.ts';
+import { Refusal } from '../../lib/refusal.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { ClockPort, RandomPort } from '../../ports/clock.ts';
+import type { NodeId } from '../../ports/replication.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { type Admission, createAdmission, type Member } from './admission.ts';
+import type { CallServer } from './call-server.ts';
+import type { RpcCredentials } from './credentials.ts';
+import type { PeerServer } from './peer-server.ts';
+import { CALLS, CONNECTION_OPTIONS, METADATA_SERVICE, REPLICATE, WINDOW_BYTES } from './wire.ts';
+
+export interface RpcServerDeps {
+  self: Member;
+  /** Port 0 takes a free one. */
+  listen: { host: string; port: number };
+  credentials: RpcCredentials;
+  calls: CallServer;
+  peers: PeerServer;
+  clock: ClockPort;
+  random: RandomPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+}
+
+export interface RpcServer {
+  readonly port: number;
+  /** Takes no more calls, lets those under way be answered for a while, and ends all connections. */
+  close(): Promise<void>;
+}
+
+/** Rejects with a {@link Refusal} when the address may not be listened on, or cannot be. */
+export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
+  const { listen, credentials, calls, peers, clock } = deps;
+  credentials.checkHost(listen.host);
+  const server = new Server({
+    ...CONNECTION_OPTIONS,
+    'grpc.max_concurrent_streams': LIMITS.rpcStreamsPerConnectionMax,
+    'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
+  });
+  const admit = createDoor(deps, createAdmission(deps));
+  server.addService(METADATA_SERVICE, {
+    [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
+    [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
+      peers.serve(stream, from),
+    ),
+  });
+  const port = await bind(server, listen, credentials);
+  widenWindows(server);
+  return {
+    port,
+    async close() {
+      const over = new AbortController();
+      await Promise.race([calls.drain(), clock.sleep(LIMITS.rpcDrainMaxMs, over.signal)]);
+      over.abort();
+      calls.close();
+      peers.close();
+      // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
+      server.drain(addressText(listen.host, port), CUT_AFTER_MS);
+      server.forceShutdown();
+    },
+  };
+}
+
+/**
+ * The library has this option for clients alone. Without it a frame of 256 KiB waits four times for its sender to hear
+ * that there is room, and messages of 1 MiB travel at half the rate.
+ */
+function widenWindows(server: Server): void {
+  const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
+  for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
+    listening.on('session', (session) => {
+      session.setLocalWindowSize(WINDOW_BYTES);
+      session.settings({ initialWindowSize: WINDOW_BYTES });
+    });
+  }
+}
+
+/** Of a connection whose streams have been told to end. */
+const CUT_AFTER_MS = 100;
+
+function addressText(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function bind(
+  server: Server,
+  { host, port }: RpcServerDeps['listen'],
+  credentials: RpcCredentials,
+): Promise<number> {
+  const address = addressText(host, port);
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, credentials.forServer(), (error, bound) => {
+      if (error === null) resolve(bound);
+      else reject(new Refusal(`cannot listen on ${address}: ${error.message}`));
+    });
+  });
+}
+
+/** Refusals of one kind from one address are written to the log this often. */
+const REFUSAL_LOG_EVERY_MS = 60_000;
+const REFUSALS_KEPT = 256;
+
+function createDoor({ clock, log, telemetry }: RpcServerDeps, admission: Admission) {
+  const toldAtMs = new BoundedMap<string, number>(REFUSALS_KEPT);
+
+  function noteRefusal(peer: string, path: string, reason: string): void {
+    telemetry.count('holdfast_rpc_refused_total');
+    const key = `${peer.slice(0, peer.lastIndexOf(':'))} ${reason}`;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
+    toldAtMs.set(key, nowMs);
+    log.warn({ address: peer, path, reason }, 'rpc-refused');
+  }
+
+  return <Request, Response>(
+    path: string,
+    serve: (stream: ServerDuplexStream<Request, Response>, caller: NodeId) => void,
+  ) => {
+    return (stream: ServerDuplexStream<Request, Response>): void => {
+      const decision = admission.decide(path, stream.metadata);
+      if (decision.kind === 'admitted') {
+        stream.sendMetadata(decision.headers);
+        serve(stream, decision.caller);
+        return;
+      }
+      const { code, reason, trailers } = decision;
+      if (!decision.isChallenge) noteRefusal(stream.getPeer(), path, reason);
+      const refusal: StatusObject = { code, details: reason, metadata: trailers };
+      stream.emit('error', refusal);
+    };
+  };
+}

@@ -1,0 +1,66 @@
+// Whom to ask for a chunk, and in which order. Pure but for what is known of disks' health.
+import { must } from '../lib/assert.ts';
+import type { ChunkId } from '../ports/chunks.ts';
+import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
+import type { DiskHealth } from './disk-health.ts';
+import { disksById, hashOf, ownersOf } from './placement.ts';
+
+/** Where this process is: the nearer of two copies is read. */
+export interface Whereabouts {
+  nodeId?: string;
+  zone?: string;
+}
+
+export function placedOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
+  const disks = disksById(map);
+  return ownersOf(map, id).map((diskId) => must(disks.get(diskId), 'an owner is a disk of its map'));
+}
+
+/** Owners, near ones first, and behind them those that are not well; chunks begin with different ones. */
+export function readingOrder(
+  map: PlacementMap,
+  id: ChunkId,
+  { near, health }: { near: Whereabouts; health: DiskHealth },
+): PlacedDisk[] {
+  const hash = hashOf(id);
+  const distance = ({ nodeId, zone }: PlacedDisk) =>
+    nodeId === near.nodeId ? 0 : zone === near.zone ? 1 : 2;
+  const ranked = placedOwners(map, id).map((disk, at, { length }) => ({
+    disk,
+    rank: [health.isWell(disk.id, 'read') ? 0 : 1, distance(disk), (at + hash) % length],
+  }));
+  return ranked.sort((a, b) => compareRanks(a.rank, b.rank)).map(({ disk }) => disk);
+}
+
+/** Everyone else, in one order for each chunk, so that what one write put there the next read finds soon. */
+export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
+  const owners = ownersOf(map, id);
+  const { length } = map.disks;
+  const first = hashOf(id) % length;
+  const inTurn = Array.from({ length }, (_, at) => must(map.disks[(first + at) % length], 'a disk'));
+  return inTurn.filter(({ id: diskId }) => !owners.includes(diskId));
+}
+
+/** The disk that goes best beside others: of a zone that has no copy, else of such a node. */
+export function standIn(
+  candidates: readonly PlacedDisk[],
+  beside: readonly PlacedDisk[],
+): PlacedDisk | undefined {
+  const ranked = candidates.map((disk, at) => ({
+    disk,
+    rank: [
+      beside.some(({ zone }) => zone === disk.zone) ? 1 : 0,
+      beside.some(({ nodeId }) => nodeId === disk.nodeId) ? 1 : 0,
+      at,
+    ],
+  }));
+  return ranked.sort((a, b) => compareRanks(a.rank, b.rank))[0]?.disk;
+}
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  for (const [at, rank] of a.entries()) {
+    const difference = rank - (b[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { LIMITS } from '../model/limits.ts';
+import { createDiskHealth } from './disk-health.ts';
+
+function openHealth() {
+  const clock = createManualClock(0);
+  const health = createDiskHealth(clock);
+  const state = () => [health.isWell('d', 'read'), health.isWell('d', 'write')];
+  return { clock, health, state };
+}
+
+test('a disk that failed rests, and is then tried by one request, whose outcome decides', () => {
+  const { clock, health, state } = openHealth();
+  expect(state()).toEqual([true, true]);
+  health.failed('d');
+  clock.advance(LIMITS.diskSuspectMs - 1);
+  expect(state()).toEqual([false, false]);
+  clock.advance(1);
+  expect(state()).toEqual([true, true]);
+  health.asked('d', 'write');
+  expect(state()).toEqual([true, false]);
+  health.answered('d', 'write');
+  health.asked('d', 'write');
+  expect(state()).toEqual([true, true]);
+});
+
+test('a full disk takes no writes for a while, and is read as ever', () => {
+  const { clock, health, state } = openHealth();
+  health.isFull('d');
+  expect(state()).toEqual([true, false]);
+  health.answered('d', 'read');
+  expect(state()).toEqual([true, false]);
+  clock.advance(LIMITS.diskSuspectMs);
+  expect(state()).toEqual([true, true]);
+});
+
+test('slow answers count one after the other, each use for itself', () => {
+  const { health, state } = openHealth();
+  for (let count = 1; count < LIMITS.diskSlowAnswersMax; count++) health.wasSlow('d', 'read');
+  health.answered('d', 'read');
+  for (let count = 1; count < LIMITS.diskSlowAnswersMax; count++) health.wasSlow('d', 'read');
+  health.asked('d', 'read');
+  expect(state()).toEqual([true, true]);
+  health.wasSlow('d', 'read');
+  expect(state()).toEqual([false, true]);
+});

@@ -1,0 +1,59 @@
+// Which disks are worth asking, by what they last did: what failed, is full or was slow again and again is left alone for
+// a while, then tried by one request, whose outcome decides. A guess of this process, never a ground to give up on data.
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { DiskId } from '../ports/placement.ts';
+
+export type DiskUse = 'read' | 'write';
+
+export interface DiskHealth {
+  /** False: ask others first. */
+  isWell(disk: DiskId, use: DiskUse): boolean;
+  /** To be told of each request: of a disk that has rested, the first one tries, and others wait for what it finds. */
+  asked(disk: DiskId, use: DiskUse): void;
+  answered(disk: DiskId, use: DiskUse): void;
+  /** It did not answer, or not what it should. */
+  failed(disk: DiskId): void;
+  /** It takes no more; its chunks can be read. */
+  isFull(disk: DiskId): void;
+  /** Others answered before it did, though it was asked earlier. */
+  wasSlow(disk: DiskId, use: DiskUse): void;
+}
+
+interface Ailment {
+  /** 0: it has not failed yet. */
+  restUntilMs: number;
+  slowCount: number;
+}
+
+export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHealth {
+  const ailments = { read: new Map<DiskId, Ailment>(), write: new Map<DiskId, Ailment>() };
+
+  function rest(disk: DiskId, use: DiskUse): void {
+    const restUntilMs = clock.monotonicMs() + LIMITS.diskSuspectMs;
+    ailments[use].set(disk, { restUntilMs, slowCount: 0 });
+  }
+
+  return {
+    isWell(disk, use) {
+      const ailment = ailments[use].get(disk);
+      return ailment === undefined || ailment.restUntilMs <= clock.monotonicMs();
+    },
+    asked(disk, use) {
+      const ailment = ailments[use].get(disk);
+      if (ailment !== undefined && ailment.restUntilMs > 0) rest(disk, use);
+    },
+    answered: (disk, use) => void ailments[use].delete(disk),
+    failed(disk) {
+      rest(disk, 'read');
+      rest(disk, 'write');
+    },
+    isFull: (disk) => rest(disk, 'write'),
+    wasSlow(disk, use) {
+      const ailment = ailments[use].get(disk) ?? { restUntilMs: 0, slowCount: 0 };
+      ailments[use].set(disk, ailment);
+      ailment.slowCount++;
+      if (ailment.slowCount >= LIMITS.diskSlowAnswersMax) rest(disk, use);
+    },
+  };
+}

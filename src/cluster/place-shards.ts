@@ -1,0 +1,101 @@
+// The one in the cluster who writes down which metadata node should hold which shard (R14, R44): makes the records of a
+// new cluster, and wishes into those that are there. It moves nothing itself; primaries do. A second one that still
+// thinks it has the lock does no harm: records change by compare-and-swap, and both wish the same.
+import { isDeepStrictEqual } from 'node:util';
+import type { ClockPort } from '../ports/clock.ts';
+import type { JobLocksPort } from '../ports/job-locks.ts';
+import type { Member } from '../ports/members.ts';
+import type {
+  RegisteredShard,
+  ShardRecord,
+  ShardRegistryPort,
+  WantedShard,
+} from '../ports/shard-registry.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import { type PlannedNode, planShards } from './plan-shards.ts';
+
+const LOOK_EVERY_MS = 2000;
+/** A new cluster waits so long for more nodes than it has before it makes do with them. */
+const COMPANY_MS = 10_000;
+
+export interface ShardPlacerDeps {
+  shardCount: number;
+  replicaCount: number;
+  registry: ShardRegistryPort;
+  jobLocks: JobLocksPort;
+  clock: ClockPort;
+  log: Logger;
+  members(): readonly Member[];
+}
+
+export interface ShardPlacer {
+  /** Until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
+  const { clock, jobLocks, log } = deps;
+  const startedMs = clock.monotonicMs();
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          const lock = await jobLocks.acquire('place-shards', signal);
+          const either = AbortSignal.any([signal, lock.lost]);
+          while (!either.aborted) {
+            await place(deps, clock.monotonicMs() - startedMs > COMPANY_MS).catch((error: unknown) => {
+              log.warn({ err: error }, 'shards-not-placed');
+            });
+            await clock.sleep(LOOK_EVERY_MS, either);
+          }
+          await lock.release();
+        } catch (error) {
+          if (!signal.aborted) log.warn({ err: error }, 'shards-not-placed');
+        }
+      }
+    },
+  };
+}
+
+async function place(deps: ShardPlacerDeps, makesDo: boolean): Promise<void> {
+  const { registry, replicaCount, shardCount } = deps;
+  const nodes = nodesOf(deps.members());
+  if (nodes.length === 0 || (nodes.length < replicaCount && !makesDo)) return;
+  const registered: (RegisteredShard | undefined)[] = [];
+  for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
+  const present = registered.map((found) => found && presentOf(found.record));
+  const wishes = planShards(present, nodes, replicaCount);
+  for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
+}
+
+/** What it is on the way to counts as being there, so that a plan is not changed half-way. */
+function presentOf({ voters, wanted, primary }: ShardRecord) {
+  return { voters: wanted?.voters ?? voters, primary: wanted?.primary ?? primary?.replicaId };
+}
+
+async function wish(
+  { registry, log }: ShardPlacerDeps,
+  shard: number,
+  registered: RegisteredShard | undefined,
+  wanted: WantedShard,
+): Promise<void> {
+  if (registered === undefined) {
+    const { voters } = wanted;
+    const first = { incarnation: 1, epoch: 0, primary: null, prevVoters: null, learners: [], nonce: '' };
+    await registry.swap(shard, { expected: 0, record: { ...first, voters, wanted } });
+    return;
+  }
+  const { record, revision } = registered;
+  if (isDeepStrictEqual(record.wanted, wanted)) return;
+  log.info({ shard, wanted }, 'shard-wanted');
+  await registry.swap(shard, { expected: revision, record: { ...record, wanted } });
+}
+
+/** Metadata nodes name their database as their one disk. */
+function nodesOf(members: readonly Member[]): PlannedNode[] {
+  return members.flatMap(({ role, nodeId, zone, disks: [database] }) =>
+    role === 'metadata' && database !== undefined
+      ? [{ ref: { nodeId, replicaId: database.diskId }, zone }]
+      : [],
+  );
+}

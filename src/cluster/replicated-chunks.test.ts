@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Mood } from '../../tests/support/fake-disks.ts';
+import { placedDisks } from '../../tests/support/placed-disks.ts';
+import { chunkId, openReplicatedWorld, watch } from '../../tests/support/replicated-world.ts';
+import { OldFence } from '../model/chunk-refusals.ts';
+import { LIMITS } from '../model/limits.ts';
+import { mergeChunkPages } from './merge-disks.ts';
+import { makePlacement, NO_PLACEMENT } from './placement.ts';
+
+const fence = { shard: 3, incarnation: 1, epoch: 9 };
+const chunk = () => new Uint8Array(1000).fill(7);
+const fourZones = placedDisks({ zones: 4 });
+
+describe('whatever the disks do', () => {
+  const moods = fc.array(fc.constantFrom<Mood>('well', 'dead', 'silent', 'full', 'busy'), {
+    minLength: 1,
+    maxLength: 6,
+  });
+  const place = fc.integer({ min: 1, max: 3 });
+
+  test('an acknowledged chunk is on two disks, in two zones where two are up, and is read from any of them', async () => {
+    await fc.assert(
+      fc.asyncProperty(moods, place, fc.nat(), async (given, zones, number) => {
+        const disks = placedDisks({ zones: given.length, capacityOf: () => 1e12 }).map((disk, at) => ({
+          ...disk,
+          zone: `zone-${at % zones}`,
+        }));
+        const world = openReplicatedWorld({ disks });
+        for (const [at, mood] of given.entries()) {
+          const disk = world.disks[at];
+          if (disk !== undefined) disk.mood = mood;
+        }
+        const id = chunkId(number % 1000);
+        const put = watch(world.chunks.put(id, chunk()));
+        for (let ms = 0; put.state === 'pending' && ms < 40_000; ms += 250) await world.stateAfter(250);
+        const wells = disks.filter((_, at) => given[at] === 'well');
+        const needed = Math.min(LIMITS.copiesSyncedMin, disks.length);
+        const holding = disks.filter((disk) => world.fakes.of(disk).stored.size > 0);
+        if (wells.length < needed) {
+          const fullCount = given.filter((mood) => mood === 'full').length;
+          const isFull = disks.length - fullCount < needed;
+          expect(put.state).toBe('failed');
+          if (isFull) expect(put.error).toMatchObject({ code: 'InsufficientStorage' });
+          else expect(['ServiceUnavailable', 'SlowDown']).toContain((put.error as { code: string }).code);
+          return;
+        }
+        expect(put.state).toBe('done');
+        expect(holding.length).toBeGreaterThanOrEqual(needed);
+        if (new Set(wells.map(({ zone }) => zone)).size > 1)
+          expect(new Set(holding.map(({ zone }) => zone)).size).toBeGreaterThan(1);
+        // All but one holder are lost.
+        for (const disk of holding.slice(1)) world.fakes.of(disk).mood = 'dead';
+        const read = watch(world.chunks.get(id));
+        for (let ms = 0; read.state === 'pending' && ms < 20_000; ms += 150) await world.stateAfter(150);
+        expect(read).toMatchObject({ state: 'done', value: { kind: 'found' } });
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('drop', () => {
+  test('goes to every disk, for any may have stood in', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    await world.chunks.drop([world.id], fence);
+    expect(world.disks.map(({ stored }) => stored.size)).toEqual([0, 0, 0, 0]);
+    expect(world.disks.map(({ fences }) => fences)).toEqual(Array.from({ length: 4 }, () => [fence]));
+  });
+
+  test('leaves what is out of reach to the sweep, and says so', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    const [dead] = world.owners;
+    if (dead !== undefined) dead.mood = 'dead';
+    await world.chunks.drop([world.id], fence);
+    expect(world.disks.filter(({ stored }) => stored.size > 0)).toEqual([dead]);
+    expect(world.events).toEqual(['drop-not-everywhere']);
+  });
+
+  test('of an epoch that is over is refused, also when only one disk knows', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [, knowing] = world.disks;
+    if (knowing !== undefined) knowing.drop = () => Promise.reject(new OldFence());
+    await expect(world.chunks.drop([world.id], fence)).rejects.toBeInstanceOf(OldFence);
+  });
+
+  test('that nobody hears has not happened', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.disks) disk.mood = 'dead';
+    await expect(world.chunks.drop([world.id], fence)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  });
+});
+
+describe('what all disks say', () => {
+  test('pages are merged in the order of ids, each chunk once, as old as its youngest copy', () => {
+    const at = (number: number, receivedAtMs: number) => ({
+      id: chunkId(number),
+      sizeBytes: 1,
+      receivedAtMs,
+    });
+    const pages = [
+      [at(1, 10), at(3, 10)],
+      [at(1, 30), at(2, 10)],
+      [at(2, 20), at(4, 10)],
+    ];
+    expect(mergeChunkPages(pages, 10)).toEqual([at(1, 30), at(2, 20), at(3, 10), at(4, 10)]);
+    expect(mergeChunkPages(pages, 2)).toEqual([at(1, 30), at(2, 20)]);
+    expect(mergeChunkPages([[]], 2)).toEqual([]);
+  });
+
+  test('a list is given while each chunk has a copy on a disk that answers', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [first, second] = world.disks;
+    if (first !== undefined) first.mood = 'dead';
+    expect(await world.chunks.list({ limit: 10 })).toEqual([]);
+    if (second !== undefined) second.mood = 'dead';
+    await expect(world.chunks.list({ limit: 10 })).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  });
+
+  test('usage is the sum of those that answer', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    expect(await world.chunks.usage()).toMatchObject({
+      chunkCount: 3,
+      diskFreeBytes: 40,
+      diskTotalBytes: 400,
+    });
+    const [other] = world.others;
+    if (other !== undefined) other.mood = 'dead';
+    expect(await world.chunks.usage()).toMatchObject({ chunkCount: 3, diskTotalBytes: 300 });
+    expect((await world.chunks.recount()).counted.chunkCount).toBe(3);
+    for (const disk of world.disks) disk.mood = 'dead';
+    await expect(world.chunks.usage()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+    await expect(world.chunks.recount()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  });
+
+  test('what one has is had; what none has is unknown while one is silent', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    const [other] = world.others;
+    if (other !== undefined) other.mood = 'dead';
+    expect(await world.chunks.have([world.id])).toMatchObject([{ sizeBytes: 1000 }]);
+    await expect(world.chunks.have([world.id, chunkId(99)])).rejects.toMatchObject({
+      code: 'ServiceUnavailable',
+    });
+    if (other !== undefined) other.mood = 'well';
+    expect(await world.chunks.have([chunkId(99), world.id])).toMatchObject([null, { sizeBytes: 1000 }]);
+  });
+});
+
+test('before the first map nothing is acknowledged, and nothing is missing', async () => {
+  const world = openReplicatedWorld({ disks: fourZones, map: NO_PLACEMENT });
+  const { chunks, id } = world;
+  for (const attempt of [
+    () => chunks.put(id, chunk()),
+    () => chunks.get(id),
+    () => chunks.drop([id], fence),
+    () => chunks.list({ limit: 1 }),
+    () => chunks.usage(),
+    () => chunks.have([id]),
+  ]) {
+    await expect(attempt()).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  }
+  world.placement.learn(makePlacement({ disks: fourZones, copies: 3 }));
+  await chunks.put(id, chunk());
+  expect(await chunks.get(id)).toMatchObject({ kind: 'found' });
+});
+
+test('two puts of one chunk at once are one, if they are the same', async () => {
+  const world = openReplicatedWorld({ disks: fourZones });
+  const [first, other] = [world.chunks.put(world.id, chunk()), world.chunks.put(world.id, chunk())];
+  await expect(world.chunks.put(world.id, new Uint8Array(1000))).rejects.toThrow('other bytes');
+  await Promise.all([first, other]);
+  expect(world.owners.map(({ asked }) => asked)).toEqual([['put'], ['put'], ['put']]);
+});

@@ -1,0 +1,201 @@
+// Chunks over the disks of a cluster, as one chunk port (R34, R35, R37 in their simple form): each chunk is on its owners,
+// or near enough; whoever wants it asks until it is found. Debts, repair and misplaced copies are not its business.
+import { crc32 } from 'node:zlib';
+import { OldFence, OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { DiskChunks, DiskDirectory } from '../ports/disk-chunks.ts';
+import type { DiskId, PlacedDisk, PlacementMap, PlacementPort } from '../ports/placement.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { Whereabouts } from './candidates.ts';
+import { createDiskHealth } from './disk-health.ts';
+import { createLateCopies } from './late-copies.ts';
+import { mergeChunkPages, sumRecounts, sumUsages } from './merge-disks.ts';
+import { type ReadParts, readCopies } from './read-copies.ts';
+import { CopyWrite, type WriteParts } from './write-copies.ts';
+
+export interface ReplicatedChunksDeps {
+  placement: PlacementPort;
+  directory: DiskDirectory;
+  clock: ClockPort;
+  log: Logger;
+  /** Where this process is. */
+  near?: Whereabouts;
+  /** Takes back the memory of a chunk that is written, when no request uses it any more. */
+  onReleased?: (buffer: ArrayBuffer) => void;
+}
+
+export interface ReplicatedChunks extends ChunkPort {
+  /** Gives up copies that are still being written behind answered puts. */
+  close(): Promise<void>;
+}
+
+/** A map that changes faster than a chunk is written does so without end. */
+const MAPS_PER_CALL_MAX = 4;
+
+export function createReplicatedChunks(deps: ReplicatedChunksDeps): ReplicatedChunks {
+  return new ChunksOverDisks(deps);
+}
+
+interface PutUnderWay {
+  sizeBytes: number;
+  checksum: number;
+  done: Promise<void>;
+}
+
+class ChunksOverDisks implements ReplicatedChunks {
+  readonly #deps: ReplicatedChunksDeps;
+  readonly #parts: WriteParts & ReadParts;
+  /** So that two puts of one chunk at once do not race on each disk. */
+  readonly #puts = new Map<string, PutUnderWay>();
+
+  constructor(deps: ReplicatedChunksDeps) {
+    const { directory, clock, log, near = {} } = deps;
+    this.#deps = deps;
+    this.#parts = {
+      ...{ directory, clock, log, near },
+      health: createDiskHealth(clock),
+      late: createLateCopies(),
+    };
+  }
+
+  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<void> {
+    const name = `${id.blobId}.${id.index}`;
+    const sizeBytes = bytes.length;
+    const underWay = this.#puts.get(name);
+    if (underWay !== undefined) {
+      const isSame = underWay.sizeBytes === sizeBytes && underWay.checksum === checksum;
+      return isSame ? underWay.done : Promise.reject(new OtherBytes(name));
+    }
+    const done = this.#put(id, bytes, checksum).finally(() => this.#puts.delete(name));
+    this.#puts.set(name, { sizeBytes, checksum, done });
+    return done;
+  }
+
+  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<void> {
+    const writes: CopyWrite[] = [];
+    const synced = new Set<DiskId>();
+    try {
+      await this.#withNewestMap(async (map) => {
+        const write = new CopyWrite(this.#parts, { id, bytes, checksum, map, synced });
+        writes.push(write);
+        try {
+          await write.done;
+        } finally {
+          for (const disk of write.syncedDisks()) synced.add(disk);
+        }
+      });
+    } finally {
+      void this.#release(bytes, writes);
+    }
+  }
+
+  /** Not freed otherwise: what was refused early may still be on its way through a socket. */
+  async #release({ buffer, byteLength }: Uint8Array, writes: readonly CopyWrite[]): Promise<void> {
+    await Promise.all(writes.map((write) => write.ended()));
+    if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) this.#deps.onReleased?.(buffer);
+  }
+
+  /** Again with a newer map when a node has one (R34). */
+  async #withNewestMap<Result>(act: (map: PlacementMap) => Promise<Result>): Promise<Result> {
+    const { placement } = this.#deps;
+    let map = placement.current();
+    for (let count = 1; ; count++) {
+      try {
+        return await act(map);
+      } catch (error) {
+        if (!(error instanceof StaleMap) || count === MAPS_PER_CALL_MAX) throw error;
+        placement.hear(error.version);
+        map = await this.#mapOf(error.version);
+      }
+    }
+  }
+
+  async #mapOf(version: number): Promise<PlacementMap> {
+    const { placement, clock } = this.#deps;
+    const hasCome = new AbortController();
+    const isLate = new AbortController();
+    clock.sleep(LIMITS.placementWaitMaxMs, hasCome.signal).then(() => isLate.abort());
+    try {
+      return await placement.atLeast(version, isLate.signal);
+    } finally {
+      hasCome.abort();
+    }
+  }
+
+  get(id: ChunkId, { isProven } = { isProven: false }): Promise<ChunkRead> {
+    const { placement } = this.#deps;
+    return this.#withNewestMap(async (map) => {
+      const read = await readCopies(this.#parts, { id, isProven, map });
+      // A newer map may have disks that have not been asked.
+      const newest = placement.heardVersion();
+      if (read.kind !== 'found' && newest > map.version) throw new StaleMap(newest);
+      return read;
+    });
+  }
+
+  async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
+    const { answers, failures } = await this.#askAll((chunks) => chunks.have(ids));
+    const found = ids.map((_, at) => answers.map((answer) => answer[at] ?? null).find(Boolean) ?? null);
+    const isUnknown = answers.length === 0 || failures.length > 0;
+    if (isUnknown && found.includes(null)) throw silence(failures);
+    return found;
+  }
+
+  /** To every disk, for any may have stood in. What was out of reach is found by the sweep (R31, R32). */
+  async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
+    const { answers, failures } = await this.#askAll((chunks) => chunks.drop(ids, fence));
+    const refused = failures.find((error) => error instanceof OldFence);
+    if (refused !== undefined) throw refused;
+    if (answers.length === 0) throw silence(failures);
+    if (failures.length === 0) return;
+    const fields = { chunkCount: ids.length, silentCount: failures.length, err: failures[0] };
+    this.#deps.log.warn(fields, 'drop-not-everywhere');
+  }
+
+  /** Rejects when so many disks are silent that a chunk may be on none of the others. */
+  async list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
+    const { answers, failures } = await this.#askAll((chunks) => chunks.list(options));
+    const { copies } = this.#deps.placement.current();
+    if (answers.length === 0 || failures.length >= Math.min(LIMITS.copiesSyncedMin, copies))
+      throw silence(failures);
+    return mergeChunkPages(answers, options.limit);
+  }
+
+  /** Of the disks that answer; each copy counts. */
+  async usage(): ReturnType<ChunkPort['usage']> {
+    const { answers, failures } = await this.#askAll((chunks) => chunks.usage());
+    if (answers.length === 0) throw silence(failures);
+    return sumUsages(answers);
+  }
+
+  /** As `usage`. */
+  async recount(): ReturnType<ChunkPort['recount']> {
+    const { answers, failures } = await this.#askAll((chunks) => chunks.recount());
+    if (answers.length === 0) throw silence(failures);
+    return sumRecounts(answers);
+  }
+
+  close(): Promise<void> {
+    return this.#parts.late.close();
+  }
+
+  async #askAll<Answer>(
+    ask: (chunks: DiskChunks) => Promise<Answer>,
+  ): Promise<{ answers: Answer[]; failures: unknown[] }> {
+    const { placement, directory } = this.#deps;
+    const askOne = async (disk: PlacedDisk) => ask(directory.chunksOf(disk));
+    const settled = await Promise.allSettled(placement.current().disks.map(askOne));
+    return {
+      answers: settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
+      failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),
+    };
+  }
+}
+
+function silence(failures: readonly unknown[]): AppError {
+  const cause = new AggregateError(failures, `${failures.length} disks do not answer`);
+  return new AppError('ServiceUnavailable', { cause });
+}

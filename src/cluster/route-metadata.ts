@@ -1,0 +1,170 @@
+// The metadata port of a gateway in a cluster (R18, R47, R48): finds the primary of a shard, and asks again under the
+// same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
+// the primary says so, and evaluates nothing.
+import { toHex } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
+import type { NodeId } from '../ports/replication.ts';
+import type { ShardCall, ShardCallPort, ShardReply } from '../ports/shard-calls.ts';
+import type { RegisteredShard } from '../ports/shard-registry.ts';
+
+const REQUEST_ID_BYTES = 16;
+/** How long one node may keep an answer to itself before another is asked as well. */
+const ATTEMPT_MS = 1500;
+const PAUSE_MS_MIN = 20;
+const PAUSE_MS_MAX = 300;
+
+export interface MetadataRouter extends MetadataPort {
+  /** What the registry says, as it changes: hints. */
+  onRegistered(shard: number, registered: RegisteredShard): void;
+}
+
+export interface RouterDeps {
+  shardCount: number;
+  calls: ShardCallPort;
+  clock: ClockPort;
+  random: RandomPort;
+}
+
+export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
+  const routes = new Map<number, Route>();
+  const routeOf = (shard: number) => {
+    let route = routes.get(shard);
+    if (route === undefined) {
+      route = { primary: undefined, nodes: [], next: 0, revision: 0 };
+      routes.set(shard, route);
+    }
+    return route;
+  };
+  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), call).run();
+  return {
+    shardCount: deps.shardCount,
+    execute(envelope, name, body) {
+      const requestId = envelope.requestId ?? toHex(deps.random.bytes(REQUEST_ID_BYTES));
+      return ask({ kind: 'execute', envelope: { ...envelope, requestId }, name, body }) as Promise<never>;
+    },
+    query: (envelope, name, body) => ask({ kind: 'query', envelope, name, body }) as Promise<never>,
+    onRegistered(shard, { record, revision }) {
+      const route = routeOf(shard);
+      if (revision <= route.revision) return;
+      route.revision = revision;
+      route.nodes = record.voters.map(({ nodeId }) => nodeId);
+      route.primary = record.primary?.nodeId;
+    },
+  };
+}
+
+/** What is believed of a shard. */
+interface Route {
+  primary: NodeId | undefined;
+  nodes: NodeId[];
+  /** Who is asked when nobody is known to lead. */
+  next: number;
+  revision: number;
+}
+
+type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
+
+/** Of one command or query. */
+class Attempts {
+  readonly #deps: RouterDeps;
+  readonly #route: Route;
+  readonly #question: Question;
+  readonly #startedMs: number;
+  readonly #settled = Promise.withResolvers<Reply<unknown>>();
+  readonly #over = new AbortController();
+  /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
+  #sentMs: number | undefined;
+
+  constructor(deps: RouterDeps, route: Route, question: Question) {
+    this.#deps = deps;
+    this.#route = route;
+    this.#question = question;
+    this.#startedMs = deps.clock.monotonicMs();
+  }
+
+  async run(): Promise<Reply<unknown>> {
+    void this.#repeat();
+    try {
+      return await this.#settled.promise;
+    } finally {
+      // What is still under way is not waited for.
+      this.#over.abort();
+    }
+  }
+
+  async #repeat(): Promise<void> {
+    const { clock } = this.#deps;
+    const { signal } = this.#over;
+    while (!signal.aborted && clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs) {
+      const node = this.#choose();
+      if (node === undefined || (await this.#ask(node)) === 'later')
+        await clock.sleep(this.#pauseMs(), signal);
+    }
+    if (!signal.aborted) await this.#giveUp();
+  }
+
+  #choose(): NodeId | undefined {
+    const { primary, nodes } = this.#route;
+    return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
+  }
+
+  /** `now`: another node is to be asked at once. */
+  async #ask(node: NodeId): Promise<'now' | 'later'> {
+    const { calls, clock } = this.#deps;
+    const call = { ...this.#question, budgetMs: LIMITS.metadataBudgetMs };
+    this.#sentMs = clock.monotonicMs();
+    const isAnswered = new AbortController();
+    let next: 'now' | 'later' = 'now';
+    void calls
+      .call(node, call, this.#over.signal)
+      .then((reply) => {
+        next = this.#onReply(node, reply);
+      })
+      .catch(() => {
+        this.#doubt(node);
+        next = 'later';
+      })
+      .finally(() => isAnswered.abort());
+    await clock.sleep(ATTEMPT_MS, isAnswered.signal);
+    // Silent: it may be standing still. Its answer, if it comes, is as good as another's.
+    if (!isAnswered.signal.aborted) this.#doubt(node);
+    return next;
+  }
+
+  #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
+    if (reply.kind === 'not-primary') {
+      const isNews = reply.primary !== undefined && reply.primary !== node;
+      this.#route.primary = isNews ? reply.primary : undefined;
+      return isNews ? 'now' : 'later';
+    }
+    if (reply.kind === 'too-old') return 'later';
+    if (reply.kind === 'unknown') {
+      this.#doubt(node);
+      return 'later';
+    }
+    this.#route.primary = node;
+    this.#settled.resolve(reply);
+    return 'now';
+  }
+
+  /** It may lead no longer: others are asked next. */
+  #doubt(node: NodeId): void {
+    if (this.#route.primary === node) this.#route.primary = undefined;
+  }
+
+  /** R48: nothing is said before nobody can evaluate it any more. */
+  async #giveUp(): Promise<void> {
+    const { clock } = this.#deps;
+    const safeMs = (this.#sentMs ?? 0) + LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs;
+    const leftMs = safeMs - clock.monotonicMs();
+    if (this.#sentMs !== undefined && leftMs > 0) await clock.sleep(leftMs, this.#over.signal);
+    this.#settled.resolve({ kind: 'unknown' });
+  }
+
+  #pauseMs(): number {
+    const [byte = 0] = this.#deps.random.bytes(1);
+    return PAUSE_MS_MIN + (byte / 255) * (PAUSE_MS_MAX - PAUSE_MS_MIN);
+  }
+}

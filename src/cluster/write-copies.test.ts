@@ -1,0 +1,253 @@
+import { describe, expect, test } from 'vitest';
+import { placedDisks } from '../../tests/support/placed-disks.ts';
+import {
+  chunkId,
+  chunkOwnedBy,
+  openReplicatedWorld,
+  type ReplicatedWorld,
+  watch,
+} from '../../tests/support/replicated-world.ts';
+import { OtherBytes } from '../model/chunk-refusals.ts';
+import { LIMITS } from '../model/limits.ts';
+import { changePlacement, ownersOf } from './placement.ts';
+
+const PATIENCE_MS = LIMITS.lastCopyPatienceMs;
+const fourZones = placedDisks({ zones: 4 });
+const chunk = () => new Uint8Array(1000).fill(7);
+const holders = ({ disks }: ReplicatedWorld) => disks.filter(({ stored }) => stored.size > 0);
+
+describe('copies', () => {
+  test('go to the owners at once, and to nobody else', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
+    expect(world.others.flatMap(({ asked }) => asked)).toEqual([]);
+  });
+
+  test('two are enough after a little patience for the third, which comes later', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [slow] = world.owners;
+    if (slow !== undefined) slow.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfter(PATIENCE_MS - 1);
+    expect(put.state).toBe('pending');
+    await world.stateAfter(1);
+    expect(put.state).toBe('done');
+    expect(world.released).toHaveLength(0);
+    slow?.speak();
+    await world.stateAfter(0);
+    expect(holders(world)).toHaveLength(3);
+    expect(world.released).toHaveLength(1);
+  });
+
+  test('one is not enough, however long it takes', async () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
+    for (const disk of world.owners.slice(1)) disk.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfter(LIMITS.copyLateMs * 3);
+    expect(put.state).toBe('pending');
+    world.owners[1]?.speak();
+    await world.stateAfter(PATIENCE_MS);
+    expect(put.state).toBe('done');
+  });
+
+  test('one is enough where there is but one disk', async () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 1 }) });
+    await world.chunks.put(world.id, chunk());
+    expect(holders(world)).toHaveLength(1);
+  });
+
+  test('two of one zone are not enough while another zone may have one', async () => {
+    const disks = placedDisks({ zones: 2, nodesPerZone: 2 });
+    const world = openReplicatedWorld({ disks });
+    const inFirst = disks.slice(0, 2).map(({ id }) => id);
+    const id = chunkOwnedBy(world.placement.current(), (owners) =>
+      inFirst.every((one) => owners.includes(one)),
+    );
+    const beyond = disks.slice(2).map(world.fakes.of);
+    for (const disk of beyond) disk.mood = 'silent';
+    const put = watch(world.chunks.put(id, chunk()));
+    await world.stateAfter(PATIENCE_MS * 2);
+    expect(put.state).toBe('pending');
+    // The owner there is late, then so is its neighbour.
+    await world.stateAfter(LIMITS.copyLateMs);
+    expect(put.state).toBe('pending');
+    await world.stateAfter(LIMITS.copyLateMs);
+    await world.stateAfter(LIMITS.copyLateMs);
+    expect(put.state).toBe('done');
+  });
+
+  test('two of one zone are enough when the other zones are dead', async () => {
+    const disks = placedDisks({ zones: 2, nodesPerZone: 2 });
+    const world = openReplicatedWorld({ disks });
+    for (const disk of disks.slice(2)) world.fakes.of(disk).mood = 'dead';
+    await world.chunks.put(world.id, chunk());
+    expect(holders(world)).toHaveLength(2);
+  });
+});
+
+describe('a stand-in', () => {
+  test('takes the copy of a dead owner, in a zone that has none', async () => {
+    const disks = placedDisks({ zones: 4, nodesPerZone: 2 });
+    const world = openReplicatedWorld({ disks });
+    const [dead] = world.owners;
+    if (dead !== undefined) dead.mood = 'dead';
+    await world.chunks.put(world.id, chunk());
+    const zones = disks.filter((disk) => world.fakes.of(disk).stored.size > 0).map(({ zone }) => zone);
+    expect(new Set(zones).size).toBe(3);
+  });
+
+  test('takes the copy of a late owner, when two are not there without it', async () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 5 }) });
+    const [, second, third] = world.owners;
+    for (const disk of [second, third]) if (disk !== undefined) disk.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfter(LIMITS.copyLateMs - 1);
+    expect(holders(world)).toHaveLength(1);
+    await world.stateAfter(1);
+    await world.stateAfter(PATIENCE_MS);
+    expect(put.state).toBe('done');
+    expect(world.others.map(({ stored }) => stored.size)).toEqual([1, 1]);
+  });
+
+  test('spares a disk that has failed until it has rested, and then one request tries it', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [dead] = world.owners;
+    if (dead === undefined) throw new Error('there are owners');
+    dead.mood = 'dead';
+    await world.chunks.put(world.id, chunk());
+    for (const number of [11, 12, 13, 14, 15, 16]) await world.chunks.put(chunkId(number), chunk());
+    expect(dead.asked).toEqual(['put']);
+    world.clock.advance(LIMITS.diskSuspectMs);
+    dead.mood = 'silent';
+    const ids = [21, 22, 23, 24, 25, 26, 27, 28].map(chunkId);
+    const puts = ids.map((id) => watch(world.chunks.put(id, chunk())));
+    await world.stateAfter(PATIENCE_MS);
+    expect(dead.asked).toEqual(['put', 'put']);
+    expect(puts.every(({ state }) => state === 'done')).toBe(true);
+    dead.speak();
+    await world.stateAfter(0);
+    await world.chunks.put(world.id, chunk());
+    expect(dead.asked).toEqual(['put', 'put', 'put']);
+  });
+
+  test('that is not well is better than too few copies', async () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 2 }) });
+    const [first] = world.owners;
+    if (first !== undefined) first.mood = 'dead';
+    await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+    if (first !== undefined) first.mood = 'well';
+    await world.chunks.put(world.id, chunk());
+    expect(holders(world)).toHaveLength(2);
+  });
+});
+
+describe('a write fails', () => {
+  test('for want of room only when no two disks have it', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.owners.slice(0, 2)) disk.mood = 'full';
+    await world.chunks.put(world.id, chunk());
+    expect(holders(world)).toHaveLength(2);
+    for (const disk of world.disks.slice(1)) disk.mood = 'full';
+    await expect(world.chunks.put(chunkId(2), chunk())).rejects.toMatchObject({
+      code: 'InsufficientStorage',
+    });
+  });
+
+  test('at no full disk twice: it is spared for a while, and read as ever', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [full] = world.owners;
+    if (full === undefined) throw new Error('there are owners');
+    await world.chunks.put(world.id, chunk());
+    full.mood = 'full';
+    for (const number of [11, 12, 13, 14, 15, 16, 17, 18]) await world.chunks.put(chunkId(number), chunk());
+    expect(full.asked.slice(1)).toEqual(['put']);
+    for (const disk of world.owners.slice(1)) disk.stored.clear();
+    full.mood = 'well';
+    expect(await world.chunks.get(world.id)).toMatchObject({ kind: 'found' });
+    await world.chunks.put(chunkId(11), chunk());
+    expect(full.asked.filter((what) => what === 'put')).toHaveLength(2);
+  });
+
+  test('as unavailable when two that have room are dead', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [first, second, third, fourth] = world.disks;
+    for (const disk of [first, second]) if (disk !== undefined) disk.mood = 'full';
+    for (const disk of [third, fourth]) if (disk !== undefined) disk.mood = 'dead';
+    await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  });
+
+  test('as SlowDown when those that are well have too much to do', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.disks) disk.mood = 'busy';
+    await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'SlowDown' });
+    for (const disk of world.disks) disk.mood = 'well';
+    await world.chunks.put(world.id, chunk());
+    expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
+  });
+
+  test('at the end of its time, and lets go of everything', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.disks) disk.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk()));
+    for (let ms = 0; ms < LIMITS.copiesAttemptMaxMs + LIMITS.copyLateMs; ms += 500)
+      await world.stateAfter(500);
+    expect(put).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });
+    expect(world.disks.map(({ abortedCount }) => abortedCount)).toEqual([1, 1, 1, 1]);
+    expect(world.released).toHaveLength(1);
+  });
+
+  test('at once when other bytes are there under its id (R24)', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [owner] = world.owners;
+    if (owner !== undefined) owner.put = () => Promise.reject(new OtherBytes('x'));
+    await expect(world.chunks.put(world.id, chunk())).rejects.toBeInstanceOf(OtherBytes);
+  });
+});
+
+describe('a newer map', () => {
+  test('that a node has heard of is waited for, and what is synced by then counts (R34)', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const [first, ...rest] = world.owners;
+    for (const disk of rest) disk.mood = { staleBefore: 2 };
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfter(0);
+    expect([put.state, world.placement.heardVersion()]).toEqual(['pending', 2]);
+    const before = world.placement.current();
+    const disks = [...fourZones, ...placedDisks({ zones: 5 }).slice(4)];
+    const after = changePlacement(before, { disks });
+    world.placement.learn(after);
+    await world.stateAfter(PATIENCE_MS);
+    expect(put.state).toBe('done');
+    expect(first?.asked).toEqual(['put']);
+    for (const id of ownersOf(after, world.id)) expect(world.fakes.of({ id }).stored.size).toBe(1);
+  });
+
+  test('that does not come is ServiceUnavailable', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    for (const disk of world.disks) disk.mood = { staleBefore: 9 };
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfter(LIMITS.placementWaitMaxMs);
+    expect(put).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });
+  });
+});
+
+describe('late copies', () => {
+  test('are given up, oldest first, when they hold too much memory', async () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
+    const [slow] = world.disks;
+    if (slow === undefined) throw new Error('there are disks');
+    slow.mood = 'silent';
+    const sizeBytes = 4 * 1024 * 1024;
+    const keptCount = LIMITS.lateCopiesBytesMax / sizeBytes;
+    for (let number = 0; number <= keptCount; number++) {
+      const put = watch(world.chunks.put(chunkId(number), new Uint8Array(sizeBytes)));
+      await world.stateAfter(PATIENCE_MS);
+      expect(put.state).toBe('done');
+    }
+    expect(slow.abortedCount).toBe(1);
+    expect(world.released).toHaveLength(1);
+    await world.chunks.close();
+    expect(slow.abortedCount).toBe(keptCount + 1);
+  });
+});

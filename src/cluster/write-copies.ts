@@ -1,0 +1,261 @@
+// Writes the copies of one chunk (R35): to its owners at once; who is not well, fails or is late has a stand-in. Enough is
+// two synced in two zones, or what comes nearest to it with the disks that are up; the rest has a little patience, and then goes on
+// behind the answer (late-copies.ts). What fails leaves copies that the sweep finds (R32).
+
+import { OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ChunkId } from '../ports/chunks.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { DiskDirectory } from '../ports/disk-chunks.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
+import { othersOf, placedOwners, standIn } from './candidates.ts';
+import type { DiskHealth } from './disk-health.ts';
+import type { LateCopies } from './late-copies.ts';
+
+export interface WriteParts {
+  directory: DiskDirectory;
+  health: DiskHealth;
+  late: LateCopies;
+  clock: ClockPort;
+}
+
+export interface ChunkToWrite {
+  id: ChunkId;
+  bytes: Uint8Array;
+  checksum: number;
+  map: PlacementMap;
+  /** Disks that have it already. */
+  synced: ReadonlySet<DiskId>;
+}
+
+/** Begins at once. */
+export class CopyWrite {
+  /**
+   * Resolves when enough copies are synced. Rejects with StaleMap, OtherBytes, or AppError: InsufficientStorage when too
+   * few disks have room, SlowDown or ServiceUnavailable when too few answer.
+   */
+  readonly done: Promise<void>;
+  readonly #parts: WriteParts;
+  readonly #chunk: ChunkToWrite;
+  /** Owners first. */
+  readonly #disks: readonly PlacedDisk[];
+  readonly #copiesNeeded: number;
+  readonly #untried: Set<PlacedDisk>;
+  readonly #pending = new Map<PlacedDisk, { sinceMs: number; isLate: boolean }>();
+  readonly #synced = new Set<PlacedDisk>();
+  readonly #failures: unknown[] = [];
+  readonly #attempts: Promise<void>[] = [];
+  readonly #outcome = Promise.withResolvers<void>();
+  /** Ends the attempts. */
+  readonly #giveUp = new AbortController();
+  /** Ends the waits. */
+  readonly #settled = new AbortController();
+  #isPatient = false;
+
+  constructor(parts: WriteParts, chunk: ChunkToWrite) {
+    const { map, id, synced } = chunk;
+    this.#parts = parts;
+    this.#chunk = chunk;
+    this.done = this.#outcome.promise;
+    const owners = placedOwners(map, id);
+    this.#disks = [...owners, ...othersOf(map, id)];
+    this.#untried = new Set(this.#disks.filter((disk) => !synced.has(disk.id)));
+    for (const disk of this.#disks) if (synced.has(disk.id)) this.#synced.add(disk);
+    // One even where there is no disk at all: nothing is acknowledged that is nowhere.
+    this.#copiesNeeded = Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length));
+    for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
+    while (this.#underWay() < owners.length && this.#sendStandIn()) {}
+    this.#look();
+    void this.#watch();
+  }
+
+  /** Disks that have the chunk for certain. */
+  syncedDisks(): DiskId[] {
+    return [...this.#synced].map(({ id }) => id);
+  }
+
+  /** Resolves when nobody uses the bytes any more. */
+  async ended(): Promise<void> {
+    await this.done.catch(() => {});
+    await Promise.all(this.#attempts);
+  }
+
+  #underWay(): number {
+    return this.#synced.size + this.#pending.size;
+  }
+
+  #isWell({ id }: PlacedDisk): boolean {
+    return this.#parts.health.isWell(id, 'write');
+  }
+
+  #send(disk: PlacedDisk): void {
+    const { directory, health, clock } = this.#parts;
+    const { id, bytes, checksum, map } = this.#chunk;
+    this.#untried.delete(disk);
+    this.#pending.set(disk, { sinceMs: clock.monotonicMs(), isLate: false });
+    health.asked(disk.id, 'write');
+    const how = { checksum, mapVersion: map.version, signal: this.#giveUp.signal };
+    const put = async () => directory.chunksOf(disk).put(id, bytes, how);
+    const attempt = put().then(
+      () => this.#hasSynced(disk),
+      (error: unknown) => this.#hasFailed(disk, error),
+    );
+    this.#attempts.push(attempt);
+  }
+
+  /** False when there is none. Disks that are not well stand in only where too few would be written otherwise. */
+  #sendStandIn(): boolean {
+    const beside = [...this.#synced, ...this.#pending.keys()];
+    const untried = this.#disks.filter((disk) => this.#untried.has(disk));
+    const well = untried.filter((disk) => this.#isWell(disk));
+    const hopeful = [...this.#pending.values()].filter(({ isLate }) => !isLate).length;
+    const isNeeded = this.#synced.size + hopeful < this.#copiesNeeded;
+    const disk = standIn(well, beside) ?? (isNeeded ? standIn(untried, beside) : undefined);
+    if (disk === undefined) return false;
+    this.#send(disk);
+    return true;
+  }
+
+  #hasSynced(disk: PlacedDisk): void {
+    this.#pending.delete(disk);
+    this.#synced.add(disk);
+    this.#parts.health.answered(disk.id, 'write');
+    this.#look();
+  }
+
+  #hasFailed(disk: PlacedDisk, error: unknown): void {
+    this.#pending.delete(disk);
+    if (this.#giveUp.signal.aborted) return;
+    this.#noteFailure(disk, error);
+    if (this.#settled.signal.aborted) return;
+    if (error instanceof StaleMap || error instanceof OtherBytes) {
+      this.#reject(error);
+      return;
+    }
+    this.#failures.push(error);
+    if (this.#underWay() < this.#chunk.map.copies) this.#sendStandIn();
+    this.#look();
+  }
+
+  #noteFailure({ id }: PlacedDisk, error: unknown): void {
+    const { health } = this.#parts;
+    if (error instanceof StaleMap || error instanceof OtherBytes) health.answered(id, 'write');
+    else if (isCode(error, 'InsufficientStorage')) health.isFull(id);
+    else if (!isCode(error, 'SlowDown')) health.failed(id);
+  }
+
+  /** What has happened may be enough, or the end; or it takes one more. */
+  #look(): void {
+    if (this.#settled.signal.aborted) return;
+    if (this.#isEnough()) {
+      // Nobody waits for disks that are late already.
+      if ([...this.#pending.values()].every(({ isLate }) => isLate)) this.#resolve();
+      else void this.#wait();
+      return;
+    }
+    const isHopeful = () => [...this.#pending].some(([disk, { isLate }]) => !isLate && this.#helps(disk));
+    while (!isHopeful() && this.#sendStandIn()) {}
+    if (this.#pending.size === 0) this.#end();
+  }
+
+  /** Nothing more will come: then two copies in one place are better than none. */
+  #end(): void {
+    if (this.#synced.size >= this.#copiesNeeded) this.#resolve();
+    else this.#reject(this.#failure());
+  }
+
+  /** In two zones, as long as a disk that is up could make it two; then on two nodes likewise. */
+  #isEnough(): boolean {
+    if (this.#synced.size < this.#copiesNeeded) return false;
+    if (this.#copiesNeeded < 2) return true;
+    return !this.#canSpread('zone') && (this.#zoneCount() > 1 || !this.#canSpread('nodeId'));
+  }
+
+  /** Whether all copies so far are of one zone, or node, while a disk of another may still take one. */
+  #canSpread(key: 'zone' | 'nodeId'): boolean {
+    const places = new Set([...this.#synced].map((disk) => disk[key]));
+    if (places.size > 1) return false;
+    return this.#disks.some((disk) => !places.has(disk[key]) && this.#mayStillTake(disk));
+  }
+
+  #mayStillTake(disk: PlacedDisk): boolean {
+    const pending = this.#pending.get(disk);
+    if (pending !== undefined) return !pending.isLate;
+    return this.#untried.has(disk) && this.#isWell(disk);
+  }
+
+  #zoneCount(): number {
+    return new Set([...this.#synced].map(({ zone }) => zone)).size;
+  }
+
+  /** Whether one more copy there brings the write nearer to its end. */
+  #helps(disk: PlacedDisk): boolean {
+    if (this.#synced.size < this.#copiesNeeded) return true;
+    const key = this.#canSpread('zone') ? 'zone' : 'nodeId';
+    return ![...this.#synced].some((other) => other[key] === disk[key]);
+  }
+
+  /** R35: a little patience for the last copy. */
+  async #wait(): Promise<void> {
+    if (this.#isPatient) return;
+    this.#isPatient = true;
+    await this.#parts.clock.sleep(LIMITS.lastCopyPatienceMs, this.#settled.signal);
+    this.#resolve();
+  }
+
+  /** Late disks get stand-ins; in the end the write is given up. */
+  async #watch(): Promise<void> {
+    const { clock, health } = this.#parts;
+    const endMs = clock.monotonicMs() + LIMITS.copiesAttemptMaxMs;
+    while (!this.#settled.signal.aborted) {
+      await clock.sleep(LIMITS.copyLateMs, this.#settled.signal);
+      if (this.#settled.signal.aborted) return;
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= endMs) {
+        this.#end();
+        return;
+      }
+      for (const [disk, attempt] of this.#pending) {
+        if (attempt.isLate || nowMs - attempt.sinceMs < LIMITS.copyLateMs) continue;
+        attempt.isLate = true;
+        health.wasSlow(disk.id, 'write');
+        this.#sendStandIn();
+      }
+      this.#look();
+    }
+  }
+
+  #failure(): AppError {
+    const fullCount = this.#failures.filter((error) => isCode(error, 'InsufficientStorage')).length;
+    const cause = new AggregateError(this.#failures, `${this.#synced.size} of ${this.#copiesNeeded} copies`);
+    if (fullCount > 0 && this.#disks.length - fullCount < this.#copiesNeeded)
+      return new AppError('InsufficientStorage', { cause });
+    const isBusy = this.#failures.some((error) => isCode(error, 'SlowDown'));
+    return new AppError(isBusy ? 'SlowDown' : 'ServiceUnavailable', { cause });
+  }
+
+  #resolve(): void {
+    if (this.#settled.signal.aborted) return;
+    this.#settled.abort();
+    if (this.#pending.size > 0) {
+      this.#parts.late.add({
+        sizeBytes: this.#chunk.bytes.length,
+        ended: Promise.all(this.#attempts),
+        giveUp: () => this.#giveUp.abort(),
+      });
+    }
+    this.#outcome.resolve();
+  }
+
+  #reject(error: unknown): void {
+    if (this.#settled.signal.aborted) return;
+    this.#settled.abort();
+    this.#giveUp.abort();
+    this.#outcome.reject(error);
+  }
+}
+
+function isCode(error: unknown, code: AppError['code']): boolean {
+  return error instanceof AppError && error.code === code;
+}

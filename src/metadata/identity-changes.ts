@@ -1,0 +1,41 @@
+// The changes of identities, as rows that the commands write which make them (R46): numbered without gaps, the last
+// ones kept. Creations are not among them: what was not there is in no cache.
+import { toHex } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { AccountId } from '../model/names.ts';
+import { identityChangeCodec } from '../model/records/rows.ts';
+import type { IdentityPosition } from '../ports/identity-feed.ts';
+import type { RangeAddress, Row, RowPut, View } from '../ports/state-machine.ts';
+import { readU48 } from './key-parts.ts';
+import { identityChangeRange, identityChangeRow, put, remove } from './keyspace.ts';
+
+const MARK_BYTES = 8;
+
+export const LAST_IDENTITY_CHANGE: RangeAddress = { ...identityChangeRange(0), limit: 1, reverse: true };
+
+/** Before the first change. */
+const BEGINNING: IdentityPosition = { seq: 0, mark: '' };
+
+/** What `noteChange` will look at. */
+export function lookAtChanges(view: View): void {
+  view.range(LAST_IDENTITY_CHANGE);
+}
+
+/** One change more. Its command holds LOCK.identities. */
+export function noteChange(
+  view: View,
+  { accountId, random }: { accountId: AccountId; random(sizeBytes: number): Uint8Array },
+): { seq: number; puts: RowPut[] } {
+  const seq = positionOf(view.range(LAST_IDENTITY_CHANGE)[0]).seq + 1;
+  const change = { accountId, mark: toHex(random(MARK_BYTES)) };
+  const puts = [put(identityChangeRow(seq), identityChangeCodec.encode(change))];
+  const oldest = seq - LIMITS.identityChangesKept;
+  if (oldest > 0) puts.push(remove(identityChangeRow(oldest)));
+  return { seq, puts };
+}
+
+/** Of a change; undefined: before all of them. */
+export function positionOf(row: Row | undefined): IdentityPosition {
+  if (row === undefined) return BEGINNING;
+  return { seq: readU48(row.key), mark: identityChangeCodec.decode(row.value).mark };
+}

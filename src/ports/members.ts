@@ -1,0 +1,35 @@
+// Who is there: hints for connecting, placing and showing, never a ground for a decision (R11).
+// Contract (tests/contract/members.test.ts): a member that stops, or cannot reach the coordinator, goes from the list
+// when its lease has ended; one that is heard of again comes back. With the coordinator away the last list stays.
+import type { NodeId } from './replication.ts';
+
+export type MemberRole = 'metadata' | 'storage' | 'gateway';
+
+export interface MemberDisk {
+  diskId: string;
+  capacityBytes: number;
+}
+
+export interface Member {
+  nodeId: NodeId;
+  role: MemberRole;
+  /** Where other nodes reach it: `host:port`. */
+  address: string;
+  zone: string;
+  /** Of the program. */
+  version: string;
+  /** Of a storage node: where chunks may lie. */
+  disks: MemberDisk[];
+}
+
+export interface MembersPort {
+  /**
+   * Keeps `member` in the list until `signal` aborts, over losses of its lease and of the coordinator. Resolves when it
+   * has been taken out again, or could not be and goes by itself. Never rejects.
+   */
+  announce(member: Member, signal: AbortSignal): Promise<void>;
+  /** Linearizable, by node id. Rejects when the coordinator is away. */
+  current(): Promise<Member[]>;
+  /** The whole list at first and after each change, in the order of node ids. Ends with `signal`. */
+  watch(onMembers: (members: Member[]) => void, signal: AbortSignal): void;
+}

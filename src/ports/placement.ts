@@ -1,0 +1,37 @@
+// Which disks own which chunks (protocol 1.2, R34): a map over all disks, as plain data, and how parts of a process learn
+// of newer ones. How maps are made is src/cluster/placement.ts.
+import type { NodeId } from './replication.ts';
+
+/** Random, made with the disk's database, 32 hex digits: an emptied disk is a new one (R40). */
+export type DiskId = string;
+
+export interface PlacedDisk {
+  id: DiskId;
+  nodeId: NodeId;
+  /** What fails together: a rack, a room. */
+  zone: string;
+  capacityBytes: number;
+  /** Where its node serves chunks: `host:port`. */
+  address: string;
+}
+
+export interface PlacementMap {
+  /** Each change is one more; nodes refuse writes by an older one than they have heard of (R34). */
+  version: number;
+  /** Owners of a partition, as far as there are disks. */
+  copies: number;
+  disks: readonly PlacedDisk[];
+  /** By partition, LIMITS.partitionCount of them; no disk twice in one. */
+  owners: readonly (readonly DiskId[])[];
+}
+
+export interface PlacementPort {
+  /** The newest map that is known here. */
+  current(): PlacementMap;
+  /** The highest version that anyone has told of. */
+  heardVersion(): number;
+  /** A node or a peer knows of `version`. */
+  hear(version: number): void;
+  /** Resolves with the first map of at least `version`; rejects with AppError ServiceUnavailable when `signal` aborts. */
+  atLeast(version: number, signal: AbortSignal): Promise<PlacementMap>;
+}

@@ -1,0 +1,76 @@
+// Brings a shard to the voters and the primary that its record wants (R14), one step at a time and never while a voter
+// lags: first learners, then the change of voters under a new epoch with majorities of both sets, then the hand-over.
+// It runs on the open primary alone; what is wanted is decided elsewhere (src/cluster).
+import { toHex } from '../lib/bytes.ts';
+import type { RandomPort } from '../ports/clock.ts';
+import type { ReplicaId, ReplicaRef } from '../ports/replication.ts';
+import type { ShardRecord } from '../ports/shard-registry.ts';
+
+/** A learner this close behind may become a voter. */
+const LEARNER_LAG_MAX = 1000;
+const NONCE_BYTES = 16;
+
+export type NextStep =
+  | { kind: 'none' }
+  /** Under the same epoch. */
+  | { kind: 'rewrite'; record: ShardRecord }
+  /** Under the next one. */
+  | { kind: 'change-voters'; record: ShardRecord }
+  | { kind: 'hand-over'; heir: ReplicaId };
+
+export interface Lags {
+  /** Entries that it lacks; undefined: it is not heard. */
+  lagOf(replicaId: ReplicaId): number | undefined;
+  /** It is whole, and may count. */
+  countsOf(replicaId: ReplicaId): boolean;
+}
+
+/** Pure: what the primary `self` should do next. */
+export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): NextStep {
+  // A change that was begun is ended first: until then both sets count.
+  if (record.prevVoters !== null) return { kind: 'rewrite', record: { ...record, prevVoters: null } };
+  const { wanted, voters, learners } = record;
+  if (wanted === undefined) return { kind: 'none' };
+  const isCaughtUp = ({ replicaId }: ReplicaRef) =>
+    replicaId === self.replicaId ||
+    (lags.countsOf(replicaId) && (lags.lagOf(replicaId) ?? Number.POSITIVE_INFINITY) <= LEARNER_LAG_MAX);
+  const missing = wanted.voters.filter((ref) => !has(voters, ref));
+  const leaving = voters.filter((ref) => !has(wanted.voters, ref));
+  if (missing.length > 0 || leaving.length > 0) {
+    const unknown = missing.filter((ref) => !has(learners, ref));
+    if (unknown.length > 0)
+      return { kind: 'rewrite', record: { ...record, learners: [...learners, ...unknown] } };
+    if (!wanted.voters.every(isCaughtUp)) return { kind: 'none' };
+    if (!has(wanted.voters, self)) return handOver(wanted.voters.filter((ref) => has(voters, ref)));
+    return {
+      kind: 'change-voters',
+      record: {
+        ...record,
+        epoch: record.epoch + 1,
+        primary: self,
+        voters: wanted.voters,
+        prevVoters: voters,
+        learners: learners.filter((ref) => !has(wanted.voters, ref)),
+      },
+    };
+  }
+  const strays = learners.filter((ref) => !has(wanted.voters, ref));
+  if (strays.length > 0) return { kind: 'rewrite', record: { ...record, learners: [] } };
+  const heir = voters.find(({ replicaId }) => replicaId === wanted.primary);
+  if (heir === undefined || heir.replicaId === self.replicaId || !voters.every(isCaughtUp))
+    return { kind: 'none' };
+  return { kind: 'hand-over', heir: heir.replicaId };
+}
+
+function handOver([heir]: ReplicaRef[]): NextStep {
+  return heir === undefined ? { kind: 'none' } : { kind: 'hand-over', heir: heir.replicaId };
+}
+
+function has(refs: readonly ReplicaRef[], { replicaId }: ReplicaRef): boolean {
+  return refs.some((ref) => ref.replicaId === replicaId);
+}
+
+/** With a nonce of its own: so that a swap whose answer is lost is known (R2). */
+export function withNonce(record: ShardRecord, random: RandomPort): ShardRecord {
+  return { ...record, nonce: toHex(random.bytes(NONCE_BYTES)) };
+}

@@ -1,0 +1,230 @@
+// What a replica does for others: takes a primary's entries (R4), applies what is committed (R6), promises silence (R9),
+// answers fences (R12 b), and takes snapshots (R16). Whatever it does first is on its disk before it says so. What it
+// does for itself, as candidate and primary, is replica.ts.
+import type { ClockPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type {
+  AppendMessage,
+  FenceMessage,
+  FetchMessage,
+  LogPosition,
+  PreFenceMessage,
+  ReplicaRef,
+  SnapshotBeginMessage,
+  SnapshotPageMessage,
+} from '../ports/replication.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import type { Applier } from './applier.ts';
+import { isEntrySound } from './entry-codec.ts';
+import type { LogStore } from './log-store.ts';
+import { placeAppend } from './place-append.ts';
+import type { Say } from './primary-term.ts';
+import type { Promises } from './promises.ts';
+import type { ReplicaEvent } from './replica-events.ts';
+import { SnapshotTarget } from './snapshots.ts';
+import { APPEND_BYTES_MAX } from './timing.ts';
+
+export interface FollowerParts {
+  shard: number;
+  kv: KvPort;
+  witness: WitnessPort;
+  clock: ClockPort;
+  logger: Logger;
+  log: LogStore;
+  applier: Applier;
+  promises: Promises;
+  say(epoch: number): Say;
+  /** A higher epoch was heard of, or a primary: what this replica does for itself is over (R13). */
+  onOtherLeads(epoch: number, primary: ReplicaRef | undefined): void;
+  isLeading(): boolean;
+  onEvent(event: ReplicaEvent): void;
+}
+
+export class Follower {
+  readonly #parts: FollowerParts;
+  readonly #snapshot: SnapshotTarget;
+  /** The last entry that agrees with the primary's, of the epoch promised (A4). */
+  #matched = { epoch: 0, seq: 0 };
+  /** Raised when the log begins anew: what was written before is not answered for. */
+  #generation = 0;
+  /** Of one that does not count: the entry with which it does again. */
+  #liveFromSeq: number | undefined;
+  /** Decisions about the log, one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(parts: FollowerParts) {
+    const { shard, kv, witness, clock, log, applier, promises } = parts;
+    this.#parts = parts;
+    this.#snapshot = new SnapshotTarget({
+      ...{ shard, kv, witness, clock, log, applier },
+      say: (to, body) => parts.say(promises.epoch)(to, body),
+      setState: (state) => promises.setState(state),
+    });
+  }
+
+  /** Runs it behind what is being decided; a failed store ends the process (R20). */
+  inTurn(work: () => Promise<void>): void {
+    this.#turn = this.#turn.then(work).catch((error: unknown) => this.#failed(error));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#turn;
+  }
+
+  onAppend(from: ReplicaRef, message: AppendMessage): void {
+    this.inTurn(() => this.#append(from, message));
+  }
+
+  onFence(from: ReplicaRef, message: FenceMessage): void {
+    this.inTurn(() => this.#fence(from, message));
+  }
+
+  onSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): void {
+    this.inTurn(() => this.#takeSnapshot(from, message));
+  }
+
+  /** R11. */
+  onPreFence(from: ReplicaRef, { epoch }: PreFenceMessage): void {
+    const { promises, say, isLeading } = this.#parts;
+    if (promises.isSilentTo(from.replicaId)) return;
+    const agrees = epoch > promises.epoch && promises.counts && !isLeading();
+    say(epoch)(from, { kind: 'pre-fenced', agrees });
+  }
+
+  /** R12 c: what the asker lacks, or where the two logs may agree. */
+  async onFetch(from: ReplicaRef, { epoch, after }: FetchMessage): Promise<void> {
+    const { log, promises, say } = this.#parts;
+    if (epoch !== promises.epoch) return;
+    if (log.epochAt(after.seq) === after.epoch) {
+      const isAll = after.seq === log.last.seq;
+      const entries = isAll ? [] : await log.read(after.seq + 1, log.last.seq, APPEND_BYTES_MAX);
+      say(epoch)(from, { kind: 'fetched', prev: after, entries, last: log.last });
+      return;
+    }
+    const seq = after.seq > log.last.seq ? log.last.seq : log.epochStart(after.seq) - 1;
+    const prev = { seq, epoch: log.epochAt(seq) ?? 0 };
+    say(epoch)(from, { kind: 'fetched', prev, entries: [], last: log.last });
+  }
+
+  /** Entries of a better log, for a candidate (R12 c). False when they contradict what is committed. */
+  async adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean> {
+    const { applier, log } = this.#parts;
+    if (after.seq < applier.targetSeq || !entries.every(isEntrySound)) return false;
+    await this.#beforeCut(after);
+    await log.append(after, entries);
+    return true;
+  }
+
+  async #append(from: ReplicaRef, message: AppendMessage): Promise<void> {
+    const { applier, log, promises, onOtherLeads } = this.#parts;
+    if (message.epoch < promises.epoch) return this.#nack(from, message, log.last.seq + 1);
+    // R9: from its arrival on, whatever becomes of it.
+    promises.keepSilence(message.from);
+    onOtherLeads(message.epoch, from);
+    if (message.epoch > promises.epoch) await promises.raise(message.epoch);
+    if (this.#snapshot.isReceiving) return this.#snapshot.askAgain(from);
+    // R17: it has acknowledged what it has not.
+    if (message.matchedSeq > log.last.seq && promises.counts) await this.#quarantine();
+    const placed = placeAppend(log, applier.targetSeq, message);
+    if (placed.kind === 'disagrees') return this.#nack(from, message, placed.hintSeq);
+    if (placed.kind === 'damage') {
+      await this.#quarantine();
+      return this.#nack(from, message, applier.applied.seq + 1);
+    }
+    const { after, entries, matchSeq } = placed;
+    if (entries.length > 0) await this.#beforeCut(after);
+    // R12 b: while that was waited for, this replica may have taken an epoch itself.
+    if (message.epoch !== promises.epoch) return;
+    const writing = entries.length === 0 ? log.synced() : log.append(after, entries);
+    const generation = this.#generation;
+    // Not awaited: the next append is written while this one is being synced.
+    writing.then(
+      () => generation === this.#generation && this.#acknowledge(from, message, matchSeq),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  async #beforeCut(after: LogPosition): Promise<void> {
+    const { log, promises, onEvent } = this.#parts;
+    if (after.seq >= log.last.seq) return;
+    onEvent('log-cut');
+    await promises.lowerWitness(after.seq);
+  }
+
+  async #quarantine(): Promise<void> {
+    this.#parts.onEvent('quarantined');
+    await this.#parts.promises.setState('quarantined');
+  }
+
+  #acknowledge(from: ReplicaRef, message: AppendMessage, matchSeq: number): void {
+    const { applier, clock, promises, say } = this.#parts;
+    const { epoch, commitSeq, echoMs } = message;
+    // R3: an epoch that is over is not answered.
+    if (epoch !== promises.epoch || this.#isStopped) return;
+    const earlierSeq = this.#matched.epoch === epoch ? this.#matched.seq : 0;
+    this.#matched = { epoch, seq: Math.max(earlierSeq, matchSeq) };
+    promises.witness(this.#matched.seq);
+    applier.advance(Math.min(commitSeq, this.#matched.seq));
+    if (promises.record.state !== 'live') this.#recover(commitSeq);
+    say(epoch)(from, {
+      kind: 'ack',
+      matchSeq: this.#matched.seq,
+      echoMs,
+      wallMs: clock.wallMs(),
+      counts: promises.counts,
+    });
+  }
+
+  /** R16, R17: an open primary has matched it to what is committed, so what was lost is back. */
+  #recover(commitSeq: number): void {
+    const { applier, promises } = this.#parts;
+    if (commitSeq === 0) return;
+    this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
+    if (applier.applied.seq < this.#liveFromSeq) return;
+    this.#liveFromSeq = undefined;
+    this.inTurn(() => promises.setState('live'));
+  }
+
+  #nack(from: ReplicaRef, { epoch, echoMs }: AppendMessage, hintSeq: number): void {
+    const { clock, promises, say } = this.#parts;
+    const { epoch: promised } = promises;
+    say(epoch)(from, { kind: 'nack', promised, hintSeq, echoMs, wallMs: clock.wallMs() });
+  }
+
+  async #fence(from: ReplicaRef, { epoch }: FenceMessage): Promise<void> {
+    const { clock, log, promises, say, onOtherLeads } = this.#parts;
+    if (epoch < promises.epoch) {
+      say(epoch)(from, { kind: 'refused', promised: promises.epoch });
+      return;
+    }
+    if (promises.isSilentTo(from.replicaId)) return;
+    // R9: a primary answers a foreign fence only after it has stepped down.
+    onOtherLeads(epoch, undefined);
+    await promises.raise(epoch);
+    if (epoch !== promises.epoch) return;
+    const { base, last } = log;
+    say(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts: promises.counts });
+  }
+
+  async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
+    const { promises, onOtherLeads, onEvent } = this.#parts;
+    if (message.epoch < promises.epoch) return;
+    onOtherLeads(message.epoch, from);
+    if (message.epoch > promises.epoch) await promises.raise(message.epoch);
+    if (message.kind === 'snapshot-begin') {
+      this.#generation++;
+      this.#matched = { epoch: 0, seq: 0 };
+      this.#liveFromSeq = undefined;
+    }
+    const wasReceiving = this.#snapshot.isReceiving;
+    await this.#snapshot.onMessage(from, message);
+    if (wasReceiving && !this.#snapshot.isReceiving) onEvent('snapshot-taken');
+  }
+
+  #failed(error: unknown): void {
+    this.#parts.logger.error({ shard: this.#parts.shard, err: error }, 'replica-failed');
+  }
+}

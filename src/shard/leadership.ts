@@ -1,0 +1,232 @@
+// What a replica does while it leads: opens the shard behind a Begin entry (R12 d), evaluates commands and queries,
+// brings the state of those behind up to date, and keeps the log from growing. Ends once and for good (R13).
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { Envelope, Reply } from '../ports/metadata.ts';
+import type {
+  AckMessage,
+  NackMessage,
+  ReplicaId,
+  ReplicaMessage,
+  ReplicaRef,
+  SnapshotNextMessage,
+} from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import type { StateMachine } from '../ports/state-machine.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { Applier } from './applier.ts';
+import { BucketRows } from './bucket-rows.ts';
+import { Counters } from './counters.ts';
+import type { Entry } from './entry-codec.ts';
+import type { LogStore } from './log-store.ts';
+import { Overlay, type OverlayBudget } from './overlay.ts';
+import { PrimaryTerm, type Say } from './primary-term.ts';
+import { allVoters } from './quorum.ts';
+import type { ReplicaEvent } from './replica-events.ts';
+import { ReplicatedLog } from './replicated-log.ts';
+import { ReplicatedTime } from './replicated-time.ts';
+import { Shard } from './shard.ts';
+import { SnapshotSource } from './snapshots.ts';
+import { createStateReader } from './state-reader.ts';
+import { othersOf, setsOf } from './takeover.ts';
+import { HEARTBEAT_MS, SILENCE_MS, UNHEARD_MAX_MS } from './timing.ts';
+
+export interface LeadershipParts {
+  shard: number;
+  shardCount: number;
+  self: ReplicaRef;
+  record: ShardRecord;
+  kv: KvPort;
+  machine: StateMachine;
+  clock: ClockPort;
+  random: RandomPort;
+  budget: OverlayBudget;
+  logger: Logger;
+  log: LogStore;
+  applier: Applier;
+  say: Say;
+  stepDown(why: string): void;
+  onEvent?(event: ReplicaEvent): void;
+}
+
+export class Leadership {
+  readonly #parts: LeadershipParts;
+  readonly #term: PrimaryTerm;
+  readonly #entries: ReplicatedLog;
+  readonly #time: ReplicatedTime;
+  readonly #overlay: Overlay;
+  readonly #bucketRows: BucketRows;
+  readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
+  #others: ReplicaRef[];
+  #shard: Shard | undefined;
+  #isOver = false;
+  /** Takes no more calls: another will. */
+  #isClosing = false;
+
+  constructor(parts: LeadershipParts) {
+    const { shard, kv, clock, record, log, applier, machine, self } = parts;
+    this.#parts = parts;
+    this.#others = withLearners(record, self);
+    this.#overlay = new Overlay(parts.budget);
+    this.#bucketRows = new BucketRows(shard, { kv, guard: machine.bucketGuard });
+    this.#term = new PrimaryTerm({
+      ...{ self: self.replicaId, epoch: record.epoch, log, clock, say: parts.say },
+      sets: setsOf(record),
+      others: this.#others,
+      onCommitted: (seq) => applier.advance(seq),
+      onLeftBehind: (ref) => this.#sendSnapshot(ref),
+      onUnheard: () => parts.stepDown('no majority is heard'),
+    });
+    const lastTimeMs = Math.max(applier.applied.timeMs, log.lastTimeMs);
+    const isWallBelieved = () => this.#term.isWallBelieved();
+    this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
+    this.#entries = new ReplicatedLog({
+      ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
+      overlay: this.#overlay,
+      term: this.#term,
+    });
+  }
+
+  /** R19: false is an alarm. */
+  get isTimeBelieved(): boolean {
+    return this.#time.isBelieved;
+  }
+
+  get epoch(): number {
+    return this.#parts.record.epoch;
+  }
+
+  get isOpen(): boolean {
+    return this.#shard !== undefined && !this.#isOver;
+  }
+
+  /** Undefined while it does not serve. */
+  get shard(): Shard | undefined {
+    return this.#isOver || this.#isClosing ? undefined : this.#shard;
+  }
+
+  get others(): readonly ReplicaRef[] {
+    return this.#others;
+  }
+
+  /** R12 d: with its Begin entry committed all before it are, and the state holds them. */
+  open(): void {
+    const rows: [] = [];
+    this.#entries.append({ rows, timeMs: this.#entries.nowMs(), done: () => this.#opened() });
+    this.#term.tick();
+  }
+
+  #opened(): void {
+    const { shard, shardCount, kv, machine, random, budget, logger, onEvent } = this.#parts;
+    if (this.#isOver) return;
+    this.#shard = new Shard({
+      ...{ shard, shardCount, kv, machine, random, budget },
+      overlay: this.#overlay,
+      log: this.#entries,
+      counters: new Counters(shard, { kv, overlay: this.#overlay }),
+      bucketRows: this.#bucketRows,
+      state: createStateReader(shard, kv),
+      timeJumpMs: 0,
+      onRequestFound: () => onEvent?.('request-found'),
+    });
+    logger.info({ shard, epoch: this.epoch }, 'shard-opened');
+    onEvent?.('opened');
+  }
+
+  execute(...call: Parameters<Shard['execute']>): Promise<Reply<unknown>> | undefined {
+    return this.#isClosing ? undefined : this.#shard?.execute(...call);
+  }
+
+  query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {
+    return this.#isClosing ? undefined : this.#shard?.query(envelope, name, query);
+  }
+
+  onApplied(entry: Entry): void {
+    // Before anybody is answered: queries look there.
+    this.#bucketRows.onCommitted(entry.rows);
+    this.#entries.onApplied(entry);
+  }
+
+  onAnswer(message: ReplicaMessage): void {
+    const answer = message as AckMessage | NackMessage | SnapshotNextMessage;
+    if (answer.kind === 'ack') this.#term.onAck(answer);
+    else if (answer.kind === 'nack') this.#term.onNack(answer);
+    else if (answer.kind === 'snapshot-next') void this.#snapshots.get(answer.from)?.onNext(answer);
+  }
+
+  tick(): void {
+    this.#term.tick();
+    if (this.#isOver) return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (const [replicaId, source] of this.#snapshots)
+      if (nowMs - source.heardMs > UNHEARD_MAX_MS) this.#snapshots.delete(replicaId);
+  }
+
+  /** Learners come and go without a new epoch. */
+  onRegistered({ record }: RegisteredShard): void {
+    if (record.epoch !== this.epoch) return;
+    this.#term.setVoters(setsOf(record));
+    const known = new Set(this.#others.map(({ replicaId }) => replicaId));
+    this.#others = withLearners(record, this.#parts.self);
+    for (const ref of this.#others) if (!known.has(ref.replicaId)) this.#term.follow(ref);
+  }
+
+  lagOf(replicaId: ReplicaId): number | undefined {
+    return this.#term.lagOf(replicaId);
+  }
+
+  countsOf(replicaId: ReplicaId): boolean {
+    return this.#term.countsOf(replicaId);
+  }
+
+  lags(): { replicaId: ReplicaId; lag: number | undefined }[] {
+    return this.#others.map(({ replicaId }) => ({ replicaId, lag: this.#term.lagOf(replicaId) }));
+  }
+
+  /** The entry that must stay in the log for those behind (R15). */
+  neededSeq(): number {
+    let seq = this.#term.leastMatchSeq();
+    for (const { startSeq } of this.#snapshots.values()) seq = Math.min(seq, startSeq);
+    return seq;
+  }
+
+  /** Takes no more commands; resolves when those admitted are answered and `heir` has all, or a lease has passed. */
+  async settle(heir: ReplicaId | undefined): Promise<boolean> {
+    const { clock } = this.#parts;
+    this.#isClosing = true;
+    if (this.#shard === undefined) return heir === undefined;
+    const untilMs = clock.monotonicMs() + SILENCE_MS;
+    const isClosed = new AbortController();
+    void this.#shard.close().then(() => isClosed.abort());
+    await clock.sleep(SILENCE_MS, isClosed.signal);
+    if (heir === undefined) return true;
+    while (!this.#isOver && this.#term.lagOf(heir) !== 0 && clock.monotonicMs() < untilMs)
+      await clock.sleep(HEARTBEAT_MS / 3);
+    return !this.#isOver;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#term.end();
+    this.#entries.end();
+    this.#shard?.fail();
+    this.#snapshots.clear();
+  }
+
+  #sendSnapshot(ref: ReplicaRef): void {
+    const { shard, kv, applier, clock, random, say, onEvent } = this.#parts;
+    const source = this.#snapshots.get(ref.replicaId);
+    if (source !== undefined) {
+      source.sayAgain();
+      return;
+    }
+    onEvent?.('snapshot-sent');
+    this.#snapshots.set(ref.replicaId, new SnapshotSource({ shard, kv, applier, clock, random, say }, ref));
+  }
+}
+
+function withLearners(record: ShardRecord, self: ReplicaRef): ReplicaRef[] {
+  const others = othersOf(record, self);
+  const voters = new Set(allVoters(setsOf(record)));
+  return [...others, ...record.learners.filter(({ replicaId }) => !voters.has(replicaId))];
+}

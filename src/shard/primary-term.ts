@@ -1,0 +1,357 @@
+// One epoch of a primary, as it looks from the log: brings its entries to the others, counts who has them (R5), knows
+// how long its lease runs (R10) and whether anybody hears it (R13). What entries mean, and what happens when they are
+// committed, is told by callbacks; how an epoch is won is takeover.ts.
+import { assert, must } from '../lib/assert.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { AckMessage, NackMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
+import type { LogStore } from './log-store.ts';
+import { allVoters, reachedByMajority, type VoterSets } from './quorum.ts';
+import {
+  APPEND_BYTES_MAX,
+  HEARTBEAT_MS,
+  LEASE_MARGIN_MS,
+  RESEND_MS,
+  SILENCE_MS,
+  UNANSWERED_BYTES_MAX,
+  UNHEARD_MAX_MS,
+  WALL_AGREES_MS,
+} from './timing.ts';
+
+/** What a message says besides who sends it to whom, in which epoch. */
+export type Say = (to: ReplicaRef, body: MessageBody) => void;
+type HeadField = 'shard' | 'incarnation' | 'epoch' | 'from' | 'to';
+export type MessageBody = ReplicaMessage extends infer M
+  ? M extends unknown
+    ? Omit<M, HeadField>
+    : never
+  : never;
+
+export interface PrimaryTermParts {
+  self: ReplicaId;
+  epoch: number;
+  sets: VoterSets;
+  /** All that are written to, without this one: voters of both sets, and learners. */
+  others: readonly ReplicaRef[];
+  log: LogStore;
+  clock: ClockPort;
+  say: Say;
+  /** All entries up to `seq` are committed. */
+  onCommitted(seq: number): void;
+  /** What it needs is no longer in the log (R15, R16). Called again until it is caught up. */
+  onLeftBehind(replica: ReplicaRef): void;
+  /** R13: nobody is heard any more. */
+  onUnheard(): void;
+}
+
+/** What the primary knows of another replica. */
+interface Progress {
+  readonly ref: ReplicaRef;
+  nextSeq: number;
+  matchSeq: number;
+  /** False until it has been heard in this epoch, and while it may not count (R5). */
+  counts: boolean;
+  /** The latest send time that it has answered; -Infinity until it has. */
+  answeredMs: number;
+  /** Its wall clock less ours, ms; undefined until it has been heard. */
+  wallGapMs: number | undefined;
+  /** Where its log agrees is not known yet: one message at a time. */
+  isProbing: boolean;
+  /** Sent and not acknowledged, in order. */
+  readonly unanswered: { seq: number; sizeBytes: number }[];
+  unansweredBytes: number;
+  /** Since when something sent is not answered. */
+  waitsSinceMs: number | undefined;
+  sentAtMs: number;
+  isReading: boolean;
+}
+
+interface Barrier {
+  sinceMs: number;
+  resolve(isReached: boolean): void;
+}
+
+export class PrimaryTerm {
+  readonly #parts: PrimaryTermParts;
+  #sets: VoterSets;
+  readonly #progress = new Map<ReplicaId, Progress>();
+  readonly #startedAtMs: number;
+  /** Wall clock at send times that may still come back in answers. */
+  readonly #wallAt: { monotonicMs: number; wallMs: number }[] = [];
+  readonly #barriers: Barrier[] = [];
+  #commitSeq = 0;
+  #isOver = false;
+
+  constructor(parts: PrimaryTermParts) {
+    this.#parts = parts;
+    this.#sets = parts.sets;
+    this.#startedAtMs = parts.clock.monotonicMs();
+    for (const ref of parts.others) this.#progress.set(ref.replicaId, this.#startOf(ref));
+  }
+
+  get epoch(): number {
+    return this.#parts.epoch;
+  }
+
+  get commitSeq(): number {
+    return this.#commitSeq;
+  }
+
+  /** Tells everybody that there is something new, or that we are here. */
+  flush(): void {
+    if (this.#isOver) return;
+    this.#count();
+    const nowMs = this.#now();
+    for (const progress of this.#progress.values()) this.#feed(progress, nowMs);
+  }
+
+  onAck(message: AckMessage): void {
+    const progress = this.#heard(message);
+    if (progress === undefined) return;
+    progress.counts = message.counts;
+    progress.isProbing = false;
+    // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
+    if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
+    this.#settle(progress);
+    if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
+    this.#passBarriers();
+    this.#count();
+    this.#feed(progress, this.#now());
+  }
+
+  onNack(message: NackMessage): void {
+    const progress = this.#heard(message);
+    if (progress === undefined) return;
+    progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
+    if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
+    this.#probe(progress);
+    this.#passBarriers();
+    this.#feed(progress, this.#now());
+  }
+
+  /** The change of voters is over: one set counts (R14). */
+  setVoters(sets: VoterSets): void {
+    this.#sets = sets;
+    this.#count();
+  }
+
+  /** A learner that has been made known, or one that got a snapshot up to `matchSeq`. */
+  follow(ref: ReplicaRef, matchSeq = 0): void {
+    const progress = this.#progress.get(ref.replicaId) ?? this.#startOf(ref);
+    if (matchSeq > 0) progress.nextSeq = matchSeq + 1;
+    this.#progress.set(ref.replicaId, progress);
+    this.#probe(progress);
+    this.#feed(progress, this.#now());
+  }
+
+  /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
+  lagOf(replicaId: ReplicaId): number | undefined {
+    const progress = this.#progress.get(replicaId);
+    if (progress === undefined || this.#now() - progress.answeredMs > UNHEARD_MAX_MS) return undefined;
+    return this.#parts.log.last.seq - progress.matchSeq;
+  }
+
+  countsOf(replicaId: ReplicaId): boolean {
+    return replicaId === this.#parts.self || this.#progress.get(replicaId)?.counts === true;
+  }
+
+  /** The least that a voter has, for trimming (R15): of those that were heard lately. */
+  leastMatchSeq(): number {
+    let least = this.#parts.log.last.seq;
+    for (const { matchSeq, answeredMs } of this.#progress.values())
+      if (this.#now() - answeredMs < UNHEARD_MAX_MS) least = Math.min(least, matchSeq);
+    return least;
+  }
+
+  tick(): void {
+    const nowMs = this.#now();
+    if (nowMs - Math.max(this.#heardByMajorityMs(nowMs), this.#startedAtMs) > UNHEARD_MAX_MS) {
+      this.#parts.onUnheard();
+      return;
+    }
+    for (const progress of this.#progress.values()) {
+      if (progress.waitsSinceMs !== undefined && nowMs - progress.waitsSinceMs > RESEND_MS) {
+        progress.nextSeq = progress.matchSeq + 1;
+        this.#probe(progress);
+      }
+      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#send(progress, [], nowMs);
+      this.#feed(progress, nowMs);
+    }
+  }
+
+  /** R10: undefined when what was read may be told now; else whether it may, once a majority has been heard again. */
+  confirmRead(): undefined | Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false);
+    const nowMs = this.#now();
+    if (this.#holdsLease(nowMs)) return undefined;
+    return new Promise((resolve) => {
+      this.#barriers.push({ sinceMs: nowMs, resolve });
+      for (const progress of this.#progress.values()) this.#send(progress, [], nowMs);
+    });
+  }
+
+  /** Whether wall clocks of a majority of voters agree with ours (R19). */
+  isWallBelieved(): boolean {
+    const agrees = (id: ReplicaId) => {
+      if (id === this.#parts.self) return 1;
+      const gapMs = this.#progress.get(id)?.wallGapMs;
+      return gapMs !== undefined && Math.abs(gapMs) <= WALL_AGREES_MS ? 1 : 0;
+    };
+    return reachedByMajority(this.#sets, agrees) === 1;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    for (const { resolve } of this.#barriers.splice(0)) resolve(false);
+  }
+
+  #now(): number {
+    return this.#parts.clock.monotonicMs();
+  }
+
+  #startOf(ref: ReplicaRef): Progress {
+    return {
+      ref,
+      nextSeq: this.#parts.log.last.seq + 1,
+      matchSeq: 0,
+      counts: false,
+      answeredMs: Number.NEGATIVE_INFINITY,
+      wallGapMs: undefined,
+      isProbing: true,
+      unanswered: [],
+      unansweredBytes: 0,
+      waitsSinceMs: undefined,
+      sentAtMs: Number.NEGATIVE_INFINITY,
+      isReading: false,
+    };
+  }
+
+  #heard(message: AckMessage | NackMessage): Progress | undefined {
+    const progress = this.#progress.get(message.from);
+    if (progress === undefined || this.#isOver) return undefined;
+    // Messages may be doubled and late: an answer never moves anything back.
+    progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
+    progress.wallGapMs = message.wallMs - this.#parts.clock.wallMs();
+    return progress;
+  }
+
+  /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
+  #count(): void {
+    const { self, log, epoch } = this.#parts;
+    const reached = reachedByMajority(this.#sets, (id) => {
+      if (id === self) return log.syncedSeq;
+      const progress = this.#progress.get(id);
+      return progress?.counts === true ? progress.matchSeq : 0;
+    });
+    if (reached <= this.#commitSeq || log.epochAt(reached) !== epoch) return;
+    this.#commitSeq = reached;
+    this.#parts.onCommitted(reached);
+  }
+
+  #probe(progress: Progress): void {
+    progress.isProbing = true;
+    progress.unanswered.length = 0;
+    progress.unansweredBytes = 0;
+    progress.waitsSinceMs = undefined;
+  }
+
+  #settle(progress: Progress): void {
+    const { unanswered } = progress;
+    let count = 0;
+    while (count < unanswered.length && must(unanswered[count], 'one').seq <= progress.matchSeq) {
+      progress.unansweredBytes -= must(unanswered[count], 'one').sizeBytes;
+      count++;
+    }
+    if (count > 0) unanswered.splice(0, count);
+    progress.waitsSinceMs = unanswered.length === 0 ? undefined : this.#now();
+  }
+
+  #feed(progress: Progress, nowMs: number): void {
+    const { log, onLeftBehind } = this.#parts;
+    if (this.#isOver || progress.isReading) return;
+    // The row before the first is needed to say where it belongs.
+    if (progress.nextSeq <= log.base.seq) {
+      onLeftBehind(progress.ref);
+      return;
+    }
+    if (progress.isProbing) {
+      if (progress.waitsSinceMs !== undefined) return;
+      progress.waitsSinceMs = nowMs;
+      this.#send(progress, [], nowMs);
+      return;
+    }
+    if (progress.nextSeq > log.last.seq || progress.unansweredBytes >= UNANSWERED_BYTES_MAX) return;
+    void this.#sendEntries(progress);
+  }
+
+  async #sendEntries(progress: Progress): Promise<void> {
+    const { log } = this.#parts;
+    const fromSeq = progress.nextSeq;
+    progress.isReading = true;
+    const entries = await log.read(fromSeq, log.last.seq, APPEND_BYTES_MAX).catch(() => []);
+    progress.isReading = false;
+    if (this.#isOver || progress.isProbing || progress.nextSeq !== fromSeq || entries.length === 0) return;
+    if (fromSeq <= log.base.seq) return;
+    const sizeBytes = entries.reduce((total, entry) => total + entry.length, 0);
+    const nowMs = this.#now();
+    this.#send(progress, entries, nowMs);
+    progress.nextSeq = fromSeq + entries.length;
+    progress.unanswered.push({ seq: progress.nextSeq - 1, sizeBytes });
+    progress.unansweredBytes += sizeBytes;
+    progress.waitsSinceMs ??= nowMs;
+    this.#feed(progress, nowMs);
+  }
+
+  #send(progress: Progress, entries: Uint8Array[], nowMs: number): void {
+    const { log, say } = this.#parts;
+    const seq = progress.nextSeq - 1;
+    const epoch = log.epochAt(seq);
+    progress.sentAtMs = nowMs;
+    this.#noteWall(nowMs);
+    say(progress.ref, {
+      kind: 'append',
+      // To one that is left behind: it says where it stands once it has a snapshot.
+      prev: epoch === undefined ? log.base : { seq, epoch },
+      entries,
+      commitSeq: this.#commitSeq,
+      echoMs: nowMs,
+      matchedSeq: progress.matchSeq,
+    });
+  }
+
+  #noteWall(monotonicMs: number): void {
+    if (this.#wallAt.at(-1)?.monotonicMs === monotonicMs) return;
+    this.#wallAt.push({ monotonicMs, wallMs: this.#parts.clock.wallMs() });
+    while ((this.#wallAt[0]?.monotonicMs ?? monotonicMs) < monotonicMs - UNHEARD_MAX_MS) this.#wallAt.shift();
+  }
+
+  /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
+  #heardByMajorityMs(nowMs: number): number {
+    const { self } = this.#parts;
+    return reachedByMajority(this.#sets, (id) => {
+      if (id === self) return nowMs;
+      const progress = this.#progress.get(id);
+      return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
+    });
+  }
+
+  #holdsLease(nowMs: number): boolean {
+    const heardMs = this.#heardByMajorityMs(nowMs);
+    if (nowMs >= heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
+    if (allVoters(this.#sets).length === 1) return true;
+    // A machine that was suspended may have a monotonic clock that stood still: then the wall clock shows it.
+    const noted = this.#wallAt.find(({ monotonicMs }) => monotonicMs >= heardMs);
+    return noted !== undefined && this.#parts.clock.wallMs() - noted.wallMs <= SILENCE_MS;
+  }
+
+  #passBarriers(): void {
+    if (this.#barriers.length === 0) return;
+    const heardMs = this.#heardByMajorityMs(this.#now());
+    // In the order in which they came, so of growing times.
+    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= heardMs)
+      must(this.#barriers.shift(), 'one').resolve(true);
+    assert(
+      this.#barriers.every(({ sinceMs }) => sinceMs > heardMs),
+      'barriers are in order',
+    );
+  }
+}

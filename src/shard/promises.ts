@@ -1,0 +1,110 @@
+// What a replica has promised, durably (R1, R3): no lower epoch, and whether it may count. And what it promises for a
+// while, in memory (R9): silence to everybody but one. Nothing that rests on a promise is said before it is on the disk.
+import type { ClockPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { ReplicaId } from '../ports/replication.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import { type ReplicaRecord, replicaCodec } from './entry-rows.ts';
+import type { LogStore } from './log-store.ts';
+import { ENGINE_TABLES, rowKey } from './row-keys.ts';
+import { SILENCE_MS } from './timing.ts';
+
+const NO_KEY = new Uint8Array(0);
+const NOBODY = '';
+
+export interface PromisesParts {
+  shard: number;
+  kv: KvPort;
+  clock: ClockPort;
+  witness: WitnessPort;
+  logger: Logger;
+  log: LogStore;
+}
+
+export class Promises {
+  readonly #parts: PromisesParts;
+  #record: ReplicaRecord;
+  #isLiveOnDisk: boolean;
+  /** It holds after a start, too: nobody knows what was promised before. */
+  #silence: { to: ReplicaId; untilMs: number };
+
+  /** `isNew`: it has never run before, and so has promised nothing to anybody. */
+  constructor(parts: PromisesParts, { record, isNew }: { record: ReplicaRecord; isNew: boolean }) {
+    this.#parts = parts;
+    this.#record = record;
+    this.#isLiveOnDisk = record.state === 'live';
+    this.#silence = { to: NOBODY, untilMs: parts.clock.monotonicMs() + (isNew ? 0 : SILENCE_MS) };
+  }
+
+  get record(): Readonly<ReplicaRecord> {
+    return this.#record;
+  }
+
+  /** No message of a lower epoch is taken. */
+  get epoch(): number {
+    return this.#record.promised;
+  }
+
+  /** Whether it counts for majorities: a crash now would not take back what that rests on. */
+  get counts(): boolean {
+    return this.#isLiveOnDisk && this.#record.state === 'live';
+  }
+
+  /** Resolves when no lower epoch will ever be taken, whatever happens. */
+  async raise(epoch: number, revision = 0): Promise<void> {
+    const { promised, revisionSeen } = this.#record;
+    this.#record = {
+      ...this.#record,
+      promised: Math.max(epoch, promised),
+      revisionSeen: Math.max(revision, revisionSeen),
+    };
+    await this.#save();
+    this.witness(this.#parts.log.syncedSeq);
+  }
+
+  async setState(state: ReplicaRecord['state']): Promise<void> {
+    if (this.#record.state === state) return;
+    this.#record = { ...this.#record, state };
+    this.#isLiveOnDisk = false;
+    this.#parts.logger.info({ shard: this.#parts.shard, state }, 'replica-state');
+    await this.#save();
+    if (this.#record.state === 'live') this.#isLiveOnDisk = true;
+  }
+
+  /** Before anything is told of the log: where it stood must be known beside the database (R17). */
+  witness(seq: number): void {
+    this.#parts.witness.write(this.#parts.shard, { epoch: this.#record.promised, seq });
+  }
+
+  /** Before what is behind `seq` is cut: else the shorter log would look like damage. */
+  lowerWitness(seq: number): Promise<void> {
+    return this.#parts.witness.lower(this.#parts.shard, { epoch: this.#record.promised, seq });
+  }
+
+  keepSilence(to: ReplicaId): void {
+    this.#silence = { to, untilMs: this.#parts.clock.monotonicMs() + SILENCE_MS };
+  }
+
+  /** R13: `from` does not need it any more. False when it was not promised to it. */
+  releaseSilence(from: ReplicaId): boolean {
+    if (this.#silence.to !== from) return false;
+    this.#silence = { to: NOBODY, untilMs: this.#parts.clock.monotonicMs() };
+    return true;
+  }
+
+  /** To anybody but whom it was promised to, as if there were nobody. */
+  isSilentTo(replicaId: ReplicaId): boolean {
+    return this.#silence.to !== replicaId && this.#parts.clock.monotonicMs() < this.#silence.untilMs;
+  }
+
+  /** Resolved by no promise to another any more: it may be a candidate, and count for itself. */
+  get silentUntilMs(): number {
+    return this.#silence.to === this.#record.replicaId ? Number.NEGATIVE_INFINITY : this.#silence.untilMs;
+  }
+
+  #save(): Promise<void> {
+    const key = rowKey(this.#parts.shard, ENGINE_TABLES.replica, NO_KEY);
+    return this.#parts.kv.commit([{ column: 'rows', key, value: replicaCodec.encode(this.#record) }]);
+  }
+}

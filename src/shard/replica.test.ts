@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest';
+import { openShardCluster, type ShardCluster } from '../../tests/support/shard-cluster.ts';
+
+const BUCKET = 'b';
+
+async function openThree(): Promise<ShardCluster> {
+  const cluster = await openShardCluster({ nodeCount: 3 });
+  for (const index of [0, 1, 2]) await cluster.start(index);
+  return cluster;
+}
+
+async function write(cluster: ShardCluster, key: string, text: string): Promise<void> {
+  for (;;) {
+    const primary = await cluster.primary();
+    const reply = await cluster.call(primary, 'execute', 'write-note', { bucketId: BUCKET, key, text });
+    // Another leads now, and nothing was evaluated here.
+    if (reply.kind === 'not-primary') continue;
+    expect(reply).toMatchObject({ kind: 'done', value: { kind: 'written' } });
+    return;
+  }
+}
+
+async function read(cluster: ShardCluster, key: string): Promise<unknown> {
+  const primary = await cluster.primary();
+  const reply = await cluster.call(primary, 'query', 'read-note', { bucketId: BUCKET, key });
+  expect(reply.kind).toBe('done');
+  return reply.kind === 'done' && (reply.value as { text: string | null }).text;
+}
+
+test('three voters elect one primary, which serves what a majority has', async () => {
+  const cluster = await openThree();
+  await write(cluster, 'k', 'one');
+  expect(await read(cluster, 'k')).toBe('one');
+  await cluster.run(1000);
+  const roles = cluster.nodes.map(({ node }) => node?.replica(0)?.status());
+  expect(roles.map((status) => status?.role).sort()).toEqual(['follower', 'follower', 'primary']);
+  expect(new Set(roles.map((status) => status?.appliedSeq)).size).toBe(1);
+});
+
+test('a primary that dies is followed by one that has all that was acknowledged', async () => {
+  const cluster = await openThree();
+  for (let i = 0; i < 20; i++) await write(cluster, `k${i}`, `text ${i}`);
+  const first = await cluster.primary();
+  cluster.kill(cluster.nodes.indexOf(first));
+  for (let i = 0; i < 20; i++) expect(await read(cluster, `k${i}`)).toBe(`text ${i}`);
+  await write(cluster, 'k', 'after');
+  await cluster.start(cluster.nodes.indexOf(first));
+  await cluster.run(3000);
+  const statuses = cluster.nodes.map(({ node }) => node?.replica(0)?.status());
+  expect(new Set(statuses.map((status) => status?.appliedSeq)).size).toBe(1);
+  expect(statuses.every((status) => status?.state === 'live')).toBe(true);
+});
+
+test('a primary that is cut off answers nobody, and what it appended alone is cut', async () => {
+  const cluster = await openThree();
+  await write(cluster, 'k', 'before');
+  const old = await cluster.primary();
+  const at = cluster.nodes.indexOf(old);
+  for (const other of [0, 1, 2]) if (other !== at) cluster.cut(at, other);
+  const lost = cluster.call(old, 'execute', 'write-note', { bucketId: BUCKET, key: 'k', text: 'lost' });
+  expect((await lost).kind).toBe('unknown');
+  const next = await cluster.until('another primary', () =>
+    cluster.nodes.find((node) => node !== old && node.node?.replica(0)?.status().role === 'primary'),
+  );
+  const reply = await cluster.call(next, 'query', 'read-note', { bucketId: BUCKET, key: 'k' });
+  expect(reply).toMatchObject({ kind: 'done', value: { text: 'before' } });
+  cluster.heal();
+  await cluster.run(4000);
+  expect(cluster.events).toContain('log-cut');
+  expect(await read(cluster, 'k')).toBe('before');
+});
+
+test('a read of a primary without a lease waits until a majority has been heard', async () => {
+  const cluster = await openThree();
+  await write(cluster, 'k', 'one');
+  const primary = await cluster.primary();
+  const at = cluster.nodes.indexOf(primary);
+  for (const other of [0, 1, 2]) if (other !== at) cluster.cut(at, other);
+  // The lease runs out while nobody is heard, and there is no other primary yet.
+  await cluster.run(2700);
+  const reading = cluster.call(primary, 'query', 'read-note', { bucketId: BUCKET, key: 'k' });
+  expect((await reading).kind).toBe('unknown');
+});
+
+test('a shard grows to another voter by a learner, and shrinks, while it is written to', async () => {
+  const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
+  for (const index of [0, 1, 2, 3]) await cluster.start(index);
+  for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
+  await cluster.want([1, 2, 3]);
+  for (let i = 10; i < 30; i++) {
+    await write(cluster, `k${i}`, `text ${i}`);
+    await cluster.run(200);
+  }
+  await cluster.until('the voters that are wanted', () => {
+    const record = cluster.registry.records.get(0)?.record;
+    const isThere =
+      record?.prevVoters === null && record.voters.every(({ nodeId }) => !nodeId.startsWith('node0'));
+    return isThere ? true : undefined;
+  });
+  for (let i = 0; i < 30; i++) expect(await read(cluster, `k${i}`)).toBe(`text ${i}`);
+  await cluster.run(2000);
+  const states = cluster.nodes.map(({ node }) => node?.replica(0)?.status().state);
+  expect(states).toEqual(['removed', 'live', 'live', 'live']);
+});
+
+test('one that lacks what the log no longer has is given a snapshot, and counts only when it is whole', async () => {
+  const cluster = await openThree();
+  const primary = await cluster.primary();
+  const away = (cluster.nodes.indexOf(primary) + 1) % 3;
+  cluster.kill(away);
+  for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
+  for (const { node } of cluster.nodes) await node?.replica(0)?.trim(Number.MAX_SAFE_INTEGER);
+  await cluster.start(away);
+  await write(cluster, 'k', 'during');
+  await cluster.until('a whole replica', () =>
+    cluster.events.includes('snapshot-taken') ? true : undefined,
+  );
+  await cluster.run(3000);
+  cluster.kill(cluster.nodes.indexOf(primary));
+  for (let i = 0; i < 10; i++) expect(await read(cluster, `k${i}`)).toBe(`text ${i}`);
+  expect(await read(cluster, 'k')).toBe('during');
+});
+
+test('a log that is shorter than the witness says does not count until it has been filled', async () => {
+  const cluster = await openThree();
+  for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
+  const primary = await cluster.primary();
+  const cutAt = (cluster.nodes.indexOf(primary) + 1) % 3;
+  cluster.kill(cutAt);
+  await cluster.cutLog(cutAt, 3);
+  // With the primary gone too only one is left that has everything, and nobody may lead.
+  cluster.kill(cluster.nodes.indexOf(primary));
+  await cluster.start(cutAt);
+  await cluster.run(8000);
+  expect(cluster.nodes.some(({ node }) => node?.replica(0)?.status().role === 'primary')).toBe(false);
+  await cluster.start(cluster.nodes.indexOf(primary));
+  for (let i = 0; i < 10; i++) expect(await read(cluster, `k${i}`)).toBe(`text ${i}`);
+  await cluster.until('it counts again', () =>
+    cluster.nodes[cutAt]?.node?.replica(0)?.status().state === 'live' ? true : undefined,
+  );
+});

@@ -1,0 +1,423 @@
+// One replica of one shard on a metadata node (protocol 1.5), and what it does for itself: takes over when nobody leads
+// (R11, R12), leads, steps down (R13), and brings the shard to the voters that are wanted (R14). What it does for others
+// is follower.ts, what it has promised promises.ts.
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { Envelope, Reply } from '../ports/metadata.ts';
+import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
+import type { ReplicaStatus } from '../ports/shard-calls.ts';
+import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { StateMachine } from '../ports/state-machine.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import { Applier } from './applier.ts';
+import { nextStep, withNonce } from './convergence.ts';
+import type { Applied, ReplicaRecord } from './entry-rows.ts';
+import { Follower } from './follower.ts';
+import { Leadership } from './leadership.ts';
+import type { LogStore } from './log-store.ts';
+import type { OverlayBudget } from './overlay.ts';
+import type { MessageBody, Say } from './primary-term.ts';
+import { Promises } from './promises.ts';
+import { isVoter } from './quorum.ts';
+import type { ReplicaEvent } from './replica-events.ts';
+import type { Shard } from './shard.ts';
+import { setsOf, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
+import {
+  CANDIDATE_JITTER_MS,
+  HEARTBEAT_MS,
+  LOG_KEPT_BYTES,
+  LOG_KEPT_FOR_OTHERS_BYTES,
+  ROUND_MS,
+} from './timing.ts';
+
+export interface ReplicaDeps {
+  shard: number;
+  shardCount: number;
+  nodeId: NodeId;
+  kv: KvPort;
+  witness: WitnessPort;
+  machine: StateMachine;
+  clock: ClockPort;
+  random: RandomPort;
+  registry: ShardRegistryPort;
+  budget: OverlayBudget;
+  logger: Logger;
+  send(to: NodeId, message: ReplicaMessage): void;
+  /** Protocol branches taken, for tests and metrics. */
+  onEvent?(event: ReplicaEvent): void;
+}
+
+export interface OpenedReplica {
+  record: ReplicaRecord;
+  /** Its record was made just now. */
+  isNew: boolean;
+  log: LogStore;
+  applied: Applied;
+}
+
+type Role =
+  | { kind: 'follower' }
+  | { kind: 'candidate'; takeover: Takeover }
+  | { kind: 'primary'; leadership: Leadership };
+
+const FOLLOWER: Role = { kind: 'follower' };
+
+export class Replica {
+  readonly #deps: ReplicaDeps;
+  readonly #log: LogStore;
+  readonly #applier: Applier;
+  readonly #promises: Promises;
+  readonly #follower: Follower;
+  #role: Role = FOLLOWER;
+  #registered: RegisteredShard | undefined;
+  #primary: ReplicaRef | undefined;
+  #nextTryMs = 0;
+  #nextStepMs = 0;
+  #isConverging = false;
+  #isTrimming = false;
+  #isStopped = false;
+
+  constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
+    const { shard, kv, witness, clock, logger } = deps;
+    this.#deps = deps;
+    this.#log = log;
+    this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, { record, isNew });
+    this.#applier = new Applier({
+      ...{ shard, kv, log, applied },
+      onApplied: (entry) => {
+        if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
+      },
+    });
+    this.#follower = new Follower({
+      ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
+      say: (epoch) => this.#say(epoch),
+      onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
+      isLeading: () => this.#role.kind === 'primary',
+      onEvent: (event) => deps.onEvent?.(event),
+    });
+  }
+
+  get self(): ReplicaRef {
+    return { replicaId: this.#promises.record.replicaId, nodeId: this.#deps.nodeId };
+  }
+
+  /** Where calls should go: the last primary known. */
+  get primary(): ReplicaRef | undefined {
+    return this.#primary;
+  }
+
+  status(): ReplicaStatus {
+    const { promised, incarnation, state } = this.#promises.record;
+    const role = this.#role;
+    const { seq, timeMs } = this.#applier.applied;
+    return {
+      shard: this.#deps.shard,
+      role: role.kind !== 'primary' ? role.kind : role.leadership.isOpen ? 'primary' : 'opening',
+      ...{ state, incarnation, epoch: promised },
+      lastSeq: this.#log.last.seq,
+      appliedSeq: seq,
+      appliedTimeMs: timeMs,
+      primary: this.#primary,
+      lags: role.kind === 'primary' ? role.leadership.lags() : [],
+      isTimeBelieved: role.kind !== 'primary' || role.leadership.isTimeBelieved,
+    };
+  }
+
+  // ---- calls ----
+
+  /** undefined: the shard is not open here, and nothing was evaluated. */
+  execute(...call: Parameters<Shard['execute']>): Promise<Reply<unknown>> | undefined {
+    return this.#role.kind === 'primary' ? this.#role.leadership.execute(...call) : undefined;
+  }
+
+  query(envelope: Envelope, name: string, query: unknown): Promise<Reply<unknown>> | undefined {
+    return this.#role.kind === 'primary' ? this.#role.leadership.query(envelope, name, query) : undefined;
+  }
+
+  /** Undefined while it does not serve here. */
+  get shard(): Shard | undefined {
+    return this.#role.kind === 'primary' ? this.#role.leadership.shard : undefined;
+  }
+
+  // ---- time ----
+
+  /** Some times within a heartbeat. */
+  tick(): void {
+    if (this.#isStopped) return;
+    if (this.#role.kind === 'primary') {
+      this.#role.leadership.tick();
+      void this.#converge();
+    } else if (this.#role.kind === 'follower' && this.#mayTry()) this.#try();
+    this.#trim();
+  }
+
+  /** R15: what is in the state may go, but for what others may still need. */
+  #trim(): void {
+    const log = this.#log;
+    const { seq: appliedSeq } = this.#applier.applied;
+    if (this.#isTrimming || log.trimmableSeq(LOG_KEPT_BYTES) <= log.base.seq) return;
+    const neededSeq = this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : appliedSeq;
+    const seq = Math.max(
+      Math.min(log.trimmableSeq(LOG_KEPT_BYTES), appliedSeq, neededSeq),
+      Math.min(log.trimmableSeq(LOG_KEPT_FOR_OTHERS_BYTES), appliedSeq),
+    );
+    if (seq > log.base.seq) void this.trim(seq);
+  }
+
+  /** Up to `seq` at most; what is not in the state stays. */
+  async trim(seq: number): Promise<void> {
+    const toSeq = Math.min(seq, this.#applier.applied.seq);
+    const epoch = this.#log.epochAt(toSeq);
+    if (epoch === undefined || this.#isTrimming || toSeq <= this.#log.base.seq) return;
+    this.#isTrimming = true;
+    try {
+      await this.#log.trim({ seq: toSeq, epoch });
+    } catch (error) {
+      this.#deps.logger.error({ shard: this.#deps.shard, err: error }, 'replica-failed');
+    } finally {
+      this.#isTrimming = false;
+    }
+  }
+
+  /** R11. */
+  #mayTry(): boolean {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const { replicaId } = this.#promises.record;
+    if (!this.#promises.counts || nowMs < this.#promises.silentUntilMs || nowMs < this.#nextTryMs)
+      return false;
+    return this.#registered?.record.voters.some((ref) => ref.replicaId === replicaId) === true;
+  }
+
+  #try(): void {
+    const takeover = this.#newTakeover();
+    this.#role = { kind: 'candidate', takeover };
+    void this.#run(takeover, () => takeover.run());
+  }
+
+  #newTakeover(): Takeover {
+    const { shard, clock, random, registry, logger } = this.#deps;
+    const promises = this.#promises;
+    return new Takeover({
+      ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
+      incarnation: promises.record.incarnation,
+      say: (epoch) => this.#say(epoch),
+      seen: () => ({ promised: promises.epoch, revision: promises.record.revisionSeen }),
+      promise: (epoch, revision) => promises.raise(epoch, revision),
+      silentUntilMs: () => promises.silentUntilMs,
+      adopt: (after, entries) => this.#follower.adopt(after, entries),
+      onRegistered: (registered) => this.onRegistered(registered),
+    });
+  }
+
+  async #run(takeover: Takeover, take: () => Promise<TakeoverEnd>): Promise<void> {
+    const { logger, shard, clock, onEvent } = this.#deps;
+    const end = await take().catch((error: unknown) => {
+      logger.error({ shard, err: error }, 'takeover-failed');
+      return { kind: 'given-up' as const, why: 'a failure' };
+    });
+    if (this.#role.kind !== 'candidate' || this.#role.takeover !== takeover) return;
+    if (end.kind === 'given-up' || this.#promises.epoch !== takeover.epoch || this.#isStopped) {
+      this.#role = FOLLOWER;
+      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + this.#jitterMs();
+      return;
+    }
+    onEvent?.('takeover');
+    this.#lead(end.registered);
+  }
+
+  #jitterMs(): number {
+    const [byte = 0] = this.#deps.random.bytes(1);
+    return (byte / 255) * CANDIDATE_JITTER_MS;
+  }
+
+  #lead({ record }: RegisteredShard): void {
+    this.#primary = this.self;
+    const leadership = new Leadership({
+      ...this.#deps,
+      ...{ self: this.self, record, log: this.#log, applier: this.#applier },
+      say: this.#say(record.epoch),
+      stepDown: (why) => this.#stepDown(why),
+    });
+    this.#role = { kind: 'primary', leadership };
+    leadership.open();
+  }
+
+  /** R14: one step towards what the record wants, when there is one. */
+  async #converge(): Promise<void> {
+    const { clock, logger, shard } = this.#deps;
+    const role = this.#role;
+    const registered = this.#registered;
+    if (this.#isConverging || clock.monotonicMs() < this.#nextStepMs || role.kind !== 'primary') return;
+    if (!role.leadership.isOpen || registered?.record.epoch !== role.leadership.epoch) return;
+    this.#isConverging = true;
+    try {
+      await this.#step(role, registered);
+    } catch (error) {
+      logger.warn({ shard, err: error }, 'registry-away');
+    } finally {
+      this.#nextStepMs = clock.monotonicMs() + HEARTBEAT_MS;
+      this.#isConverging = false;
+    }
+  }
+
+  async #step(role: Extract<Role, { kind: 'primary' }>, registered: RegisteredShard): Promise<void> {
+    const { registry, shard, random, onEvent } = this.#deps;
+    const step = nextStep(registered.record, this.self, role.leadership);
+    if (step.kind === 'none') return;
+    if (step.kind === 'hand-over') {
+      await this.handOver(step.heir);
+      return;
+    }
+    // What is admitted is answered first: a new epoch would leave it unknown.
+    if (step.kind === 'change-voters') await role.leadership.settle(undefined);
+    const record = withNonce(step.record, random);
+    const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
+    if (swapped === undefined) {
+      onEvent?.('swap-lost');
+      const present = await registry.read(shard);
+      if (present !== undefined) this.onRegistered(present);
+      if (step.kind === 'change-voters') this.#stepDown('voters were not changed');
+    } else if (step.kind === 'change-voters') this.#leadChanged(swapped, role);
+    else this.onRegistered(swapped);
+  }
+
+  /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
+  #leadChanged(registered: RegisteredShard, role: Extract<Role, { kind: 'primary' }>): void {
+    if (this.#role !== role) return;
+    this.#deps.onEvent?.('voters-changed');
+    role.leadership.end();
+    const takeover = this.#newTakeover();
+    this.#role = { kind: 'candidate', takeover };
+    this.onRegistered(registered);
+    void this.#run(takeover, () => takeover.finish(registered, this.self));
+  }
+
+  /** R13: answers nobody any more, and lets others go on at once. */
+  #stepDown(why: string, heir?: ReplicaId): void {
+    const role = this.#role;
+    this.#role = FOLLOWER;
+    // Whoever was released should be first.
+    this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + this.#jitterMs();
+    if (role.kind === 'candidate') role.takeover.abandon();
+    if (role.kind !== 'primary') return;
+    const { shard, logger, onEvent } = this.#deps;
+    logger.info({ shard, epoch: role.leadership.epoch, why }, 'stepped-down');
+    onEvent?.('stepped-down');
+    role.leadership.end();
+    const say = this.#say(role.leadership.epoch);
+    for (const ref of role.leadership.others)
+      say(ref, heir === undefined ? { kind: 'release' } : { kind: 'release', heir });
+  }
+
+  /** Planned: all that is appended commits first (R13). False when it does not lead any more. */
+  async handOver(heir: ReplicaId): Promise<boolean> {
+    const role = this.#role;
+    if (role.kind !== 'primary' || !(await role.leadership.settle(heir))) return false;
+    if (this.#role !== role) return false;
+    this.#stepDown('handed over', heir);
+    return true;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#role.kind === 'primary') await this.#role.leadership.settle(undefined);
+    this.#isStopped = true;
+    this.#stepDown('stopping');
+    await this.#follower.stop();
+  }
+
+  // ---- what is heard ----
+
+  /** A hint, or what was read: never a ground to act as primary. */
+  onRegistered(registered: RegisteredShard): void {
+    const known = this.#registered;
+    if (known !== undefined && known.revision >= registered.revision) return;
+    this.#registered = registered;
+    const { record } = registered;
+    const { state } = this.#promises.record;
+    if (record.primary !== null && record.epoch >= this.#promises.epoch) this.#primary = record.primary;
+    if (!this.#isListed(record)) {
+      // Its files are kept for a day (R14); listed again, it must catch up before it counts.
+      if (state !== 'removed') this.#remove();
+      return;
+    }
+    if (state === 'removed') this.#follower.inTurn(() => this.#promises.setState('installing'));
+    if (this.#role.kind === 'primary') this.#role.leadership.onRegistered(registered);
+  }
+
+  #remove(): void {
+    this.#deps.onEvent?.('removed');
+    this.#follower.inTurn(() => this.#promises.setState('removed'));
+    this.#stepDown('it is no voter any more');
+  }
+
+  #isListed(record: ShardRecord): boolean {
+    const { replicaId } = this.#promises.record;
+    return isVoter(setsOf(record), replicaId) || record.learners.some((ref) => ref.replicaId === replicaId);
+  }
+
+  onMessage(fromNode: NodeId, message: ReplicaMessage): void {
+    const { replicaId, incarnation, state } = this.#promises.record;
+    if (this.#isStopped || state === 'removed') return;
+    if (message.to !== replicaId || message.incarnation !== incarnation) return;
+    const from = { replicaId: message.from, nodeId: fromNode };
+    switch (message.kind) {
+      case 'append':
+        this.#follower.onAppend(from, message);
+        return;
+      case 'fence':
+        this.#follower.onFence(from, message);
+        return;
+      case 'pre-fence':
+        this.#follower.onPreFence(from, message);
+        return;
+      case 'fetch':
+        void this.#follower.onFetch(from, message);
+        return;
+      case 'snapshot-begin':
+      case 'snapshot-page':
+        this.#follower.onSnapshot(from, message);
+        return;
+      case 'release':
+        this.#onRelease(message);
+        return;
+      default:
+        this.#onAnswer(message);
+    }
+  }
+
+  #onAnswer(message: ReplicaMessage): void {
+    if ('promised' in message && message.promised > this.#promises.epoch) this.#stepDown('a higher epoch');
+    const role = this.#role;
+    if (role.kind === 'candidate') {
+      if (message.kind === 'pre-fenced') role.takeover.onPreFenced(message);
+      else if (message.kind === 'fenced') role.takeover.onFenced(message);
+      else if (message.kind === 'fetched') role.takeover.onFetched(message);
+    } else if (role.kind === 'primary' && message.epoch === role.leadership.epoch)
+      role.leadership.onAnswer(message);
+  }
+
+  #onOtherLeads(epoch: number, primary: ReplicaRef | undefined): void {
+    if (primary !== undefined) this.#primary = primary;
+    if (this.#role.kind === 'candidate') this.#stepDown('another leads');
+    else if (this.#role.kind === 'primary' && epoch > this.#role.leadership.epoch)
+      this.#stepDown('a higher epoch');
+  }
+
+  #onRelease({ from, heir, epoch }: ReleaseMessage): void {
+    if (epoch < this.#promises.epoch || !this.#promises.releaseSilence(from)) return;
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (heir === this.#promises.record.replicaId) this.#nextTryMs = nowMs;
+    else this.#nextTryMs = nowMs + (heir === undefined ? this.#jitterMs() : ROUND_MS);
+  }
+
+  #say(epoch: number): Say {
+    const { shard, send } = this.#deps;
+    const { incarnation, replicaId } = this.#promises.record;
+    return (to, body: MessageBody) =>
+      send(to.nodeId, {
+        ...body,
+        ...{ shard, incarnation, epoch, from: replicaId, to: to.replicaId },
+      } as ReplicaMessage);
+  }
+}

@@ -1,0 +1,217 @@
+// Snapshots (R16): a replica that lacks what the log no longer has is cleared and given all rows, page by page, and then
+// follows the log from where the first page was read. Pages are read one after the other while entries go on being
+// applied: entries are absolute, so applying them again over newer rows makes the state exact.
+import { toHex } from '../lib/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KvPort, KvPut } from '../ports/kv.ts';
+import type {
+  ReplicaRef,
+  SnapshotBeginMessage,
+  SnapshotNextMessage,
+  SnapshotPageMessage,
+} from '../ports/replication.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import type { Applier } from './applier.ts';
+import { encodeApplied, type ReplicaRecord } from './entry-rows.ts';
+import type { LogStore } from './log-store.ts';
+import type { Say } from './primary-term.ts';
+import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, shardBounds } from './row-keys.ts';
+import { RESEND_MS } from './timing.ts';
+
+const PAGE_ROWS = 1000;
+const PAGE_BYTES = 1024 * 1024;
+const ID_BYTES = 8;
+const NO_KEY = new Uint8Array(0);
+const COLUMNS = ['rows', 'bodies'] as const;
+
+/** Rows that say who a replica is and where it stands: each has its own. */
+function isOwnRow(key: Uint8Array): boolean {
+  const { self, replica, base, applied, timeJump } = ENGINE_TABLES;
+  return [self.id, replica.id, base.id, applied.id, timeJump.id].some((id) => key[2] === id);
+}
+
+/** One transfer, on the primary. The target asks for each page. */
+export class SnapshotSource {
+  readonly #parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; say: Say };
+  readonly #to: ReplicaRef;
+  readonly #begin: Omit<SnapshotBeginMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>;
+  #column = 0;
+  #after: Uint8Array | undefined;
+  #pageCount = 0;
+  /** The last page, until the next one is asked for: it may have been lost. */
+  #page: Promise<Omit<SnapshotPageMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>> | undefined;
+  #heardMs: number;
+
+  constructor(
+    parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; random: RandomPort; say: Say },
+    to: ReplicaRef,
+  ) {
+    this.#parts = parts;
+    this.#to = to;
+    const { seq, epoch, timeMs } = parts.applier.applied;
+    const snapshotId = toHex(parts.random.bytes(ID_BYTES));
+    this.#begin = { kind: 'snapshot-begin', snapshotId, start: { seq, epoch, timeMs } };
+    this.#heardMs = parts.clock.monotonicMs();
+    parts.say(to, this.#begin);
+  }
+
+  /** The log behind it must stay until the target follows. */
+  get startSeq(): number {
+    return this.#begin.start.seq;
+  }
+
+  /** Monotonic ms. */
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  /** The target may not have heard of it. */
+  sayAgain(): void {
+    if (this.#pageCount === 0) this.#parts.say(this.#to, this.#begin);
+  }
+
+  async onNext({ snapshotId, page }: SnapshotNextMessage): Promise<void> {
+    if (snapshotId !== this.#begin.snapshotId) return;
+    this.#heardMs = this.#parts.clock.monotonicMs();
+    if (page === this.#pageCount) {
+      this.#pageCount++;
+      this.#page = this.#read(page);
+    }
+    const read = await this.#page;
+    if (read?.page === page) this.#parts.say(this.#to, read);
+  }
+
+  async #read(
+    page: number,
+  ): Promise<Omit<SnapshotPageMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>> {
+    const { shard, kv, applier } = this.#parts;
+    const rows: SnapshotPageMessage['rows'] = [];
+    while (this.#column < COLUMNS.length && rows.length === 0) {
+      const column = COLUMNS[this.#column] ?? 'rows';
+      const { gte, lt } = shardBounds(shard);
+      const from = this.#after === undefined ? gte : Buffer.concat([this.#after, Uint8Array.of(0)]);
+      const read = await kv.range({ column, gte: from, lt, limit: PAGE_ROWS, bytesMax: PAGE_BYTES });
+      this.#after = read.at(-1)?.key;
+      if (read.length === 0) this.#column++;
+      rows.push(...read.filter(({ key }) => !isOwnRow(key)).map((row) => ({ column, ...row })));
+    }
+    const isLast = this.#column === COLUMNS.length;
+    const message = { kind: 'snapshot-page' as const, snapshotId: this.#begin.snapshotId, page, rows };
+    return isLast ? { ...message, endSeq: applier.applied.seq } : message;
+  }
+}
+
+export interface SnapshotTargetParts {
+  shard: number;
+  kv: KvPort;
+  log: LogStore;
+  applier: Applier;
+  witness: WitnessPort;
+  clock: ClockPort;
+  say: Say;
+  setState(state: ReplicaRecord['state']): Promise<void>;
+}
+
+/** The receiving end. */
+export class SnapshotTarget {
+  readonly #parts: SnapshotTargetParts;
+  #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number } | undefined;
+  #endSeq = 0;
+
+  constructor(parts: SnapshotTargetParts) {
+    this.#parts = parts;
+  }
+
+  get isReceiving(): boolean {
+    return this.#receiving !== undefined;
+  }
+
+  /** The replica is whole with this entry and not before. */
+  get endSeq(): number {
+    return this.#endSeq;
+  }
+
+  /** A page that was asked for may have been lost. */
+  askAgain(from: ReplicaRef): void {
+    const receiving = this.#receiving;
+    if (receiving === undefined || this.#parts.clock.monotonicMs() - receiving.askedMs < RESEND_MS) return;
+    this.#ask(from);
+  }
+
+  async onMessage(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
+    if (message.kind === 'snapshot-begin') {
+      if (this.#receiving?.begin.snapshotId !== message.snapshotId) await this.#start(message);
+      this.#ask(from);
+      return;
+    }
+    const receiving = this.#receiving;
+    if (receiving?.begin.snapshotId !== message.snapshotId || message.page !== receiving.page) return;
+    await this.#parts.kv.commit(message.rows, { sync: false });
+    receiving.page++;
+    if (message.endSeq === undefined) this.#ask(from);
+    else await this.#finish(receiving.begin, message.endSeq);
+  }
+
+  #ask(from: ReplicaRef): void {
+    const receiving = this.#receiving;
+    if (receiving === undefined) return;
+    receiving.askedMs = this.#parts.clock.monotonicMs();
+    const { snapshotId } = receiving.begin;
+    this.#parts.say(from, { kind: 'snapshot-next', snapshotId, page: receiving.page });
+  }
+
+  async #start(begin: SnapshotBeginMessage): Promise<void> {
+    const { applier, log, setState, shard, witness, kv } = this.#parts;
+    this.#receiving = { begin, page: 0, askedMs: 0 };
+    // The mark is durable before the first row goes: a crash in between begins anew.
+    await setState('installing');
+    await witness.lower(shard, undefined);
+    await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
+    log.reset({ seq: 0, epoch: 0 });
+    await clearShard(kv, shard);
+  }
+
+  async #finish({ start }: SnapshotBeginMessage, endSeq: number): Promise<void> {
+    const { applier, kv, log, shard } = this.#parts;
+    const base = { seq: start.seq, epoch: start.epoch };
+    const applied = {
+      column: 'rows',
+      key: rowKey(shard, ENGINE_TABLES.applied, NO_KEY),
+      value: encodeApplied(start),
+    };
+    await kv.commit([log.baseRow(base), applied]);
+    log.reset(base);
+    await applier.reset(start);
+    this.#endSeq = endSeq;
+    this.#receiving = undefined;
+  }
+}
+
+/** Deletes all rows of a shard but those that say who this replica is. */
+export async function clearShard(kv: KvPort, shard: number): Promise<void> {
+  for (const column of COLUMNS) await clearRange(kv, { column, ...shardBounds(shard) });
+  await clearRange(kv, {
+    column: LOG_COLUMN,
+    gte: logKey(shard, 0),
+    lt: logKey(shard, Number.MAX_SAFE_INTEGER),
+  });
+}
+
+async function clearRange(
+  kv: KvPort,
+  range: { column: string; gte: Uint8Array; lt: Uint8Array },
+): Promise<void> {
+  const { self, replica } = ENGINE_TABLES;
+  for (let gte = range.gte; ; ) {
+    const rows = await kv.range({ ...range, gte, limit: PAGE_ROWS, keysOnly: true });
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    const isKept = ({ key }: { key: Uint8Array }) =>
+      range.column === 'rows' && (key[2] === self.id || key[2] === replica.id);
+    const deletes = rows
+      .filter((row) => !isKept(row))
+      .map(({ key }): KvPut => ({ column: range.column, key, value: null }));
+    await kv.commit(deletes, { sync: false });
+    gte = Buffer.concat([last.key, Uint8Array.of(0)]);
+  }
+}

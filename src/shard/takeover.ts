@@ -1,0 +1,270 @@
+// How a replica becomes primary (R11, R12): asks whether it may, takes an epoch from the registry, fences the voters, and
+// makes its log the best of a majority. Ends with a log that holds every committed entry; opening it is replica.ts.
+import { must } from '../lib/assert.ts';
+import { toHex } from '../lib/bytes.ts';
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type {
+  FencedMessage,
+  FetchedMessage,
+  LogPosition,
+  PreFencedMessage,
+  ReplicaRef,
+} from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { LogStore } from './log-store.ts';
+import type { Say } from './primary-term.ts';
+import { hasMajority, type VoterSets } from './quorum.ts';
+import { HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
+
+const NONCE_BYTES = 16;
+/** Rounds of fences before it is given up: by then promises to anybody else have lapsed several times. */
+const FENCE_ROUNDS_MAX = Math.ceil((4 * SILENCE_MS) / HEARTBEAT_MS);
+
+export type TakeoverEnd =
+  | { kind: 'won'; registered: RegisteredShard }
+  /** Somebody else leads, or may; or too few were heard. */
+  | { kind: 'given-up'; why: string };
+
+export interface TakeoverParts {
+  shard: number;
+  self: ReplicaRef;
+  incarnation: number;
+  log: LogStore;
+  clock: ClockPort;
+  random: RandomPort;
+  registry: ShardRegistryPort;
+  logger: Logger;
+  /** Says it in this epoch. */
+  say(epoch: number): Say;
+  /** The highest epoch promised to anybody, and the highest revision that was acted on (R23). */
+  seen(): { promised: number; revision: number };
+  /** Takes no more appends of lower epochs; resolves when that is durable. */
+  promise(epoch: number, revision: number): Promise<void>;
+  /** Until when others have our silence, by our monotonic clock (R9). */
+  silentUntilMs(): number;
+  /** Writes entries of a better log behind `after` (R4). False when they disagree with what is committed (R17). */
+  adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean>;
+  /** Makes known who has been registered. */
+  onRegistered(registered: RegisteredShard): void;
+}
+
+export class Takeover {
+  readonly #parts: TakeoverParts;
+  readonly #agreed = new Set<string>();
+  readonly #fenced = new Map<string, FencedMessage>();
+  #fetched: FetchedMessage | undefined;
+  #epoch = 0;
+  #isOver = false;
+  /** Ends the wait under way. */
+  #wake = new AbortController();
+
+  constructor(parts: TakeoverParts) {
+    this.#parts = parts;
+  }
+
+  /** The epoch that was taken; 0 before. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** A higher epoch was seen, or a primary is there. */
+  abandon(): void {
+    this.#isOver = true;
+    this.#wake.abort();
+  }
+
+  onPreFenced({ from, agrees }: PreFencedMessage): void {
+    if (agrees) this.#agreed.add(from);
+    this.#wake.abort();
+  }
+
+  onFenced(message: FencedMessage): void {
+    if (message.epoch !== this.#epoch) return;
+    this.#fenced.set(message.from, message);
+    this.#wake.abort();
+  }
+
+  onFetched(message: FetchedMessage): void {
+    if (message.epoch !== this.#epoch) return;
+    this.#fetched = message;
+    this.#wake.abort();
+  }
+
+  async run(): Promise<TakeoverEnd> {
+    const { registry, shard, self } = this.#parts;
+    const registered = await registry.read(shard).catch(() => undefined);
+    if (registered === undefined) return givenUp('the registry is away');
+    this.#parts.onRegistered(registered);
+    const problem = this.#whyNot(registered);
+    if (problem !== undefined) return givenUp(problem);
+    const { record } = registered;
+    if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
+    const taken = await this.#take(registered);
+    if (taken === undefined) return givenUp('the epoch went to another');
+    this.#epoch = taken.record.epoch;
+    this.#parts.onRegistered(taken);
+    return this.finish(taken, self);
+  }
+
+  /** From an epoch that is ours on (R12 b, c). */
+  async finish(registered: RegisteredShard, self: ReplicaRef): Promise<TakeoverEnd> {
+    const { record, revision } = registered;
+    this.#epoch = record.epoch;
+    await this.#parts.promise(record.epoch, revision);
+    if (!(await this.#fence(record, self))) return givenUp('no majority is fenced');
+    if (!(await this.#adoptBest(record))) return givenUp('the best log could not be had');
+    return this.#isOver ? givenUp('a higher epoch was seen') : { kind: 'won', registered };
+  }
+
+  #whyNot({ record, registryRevision }: RegisteredShard): string | undefined {
+    const { self, incarnation, seen, logger, shard } = this.#parts;
+    const { promised, revision } = seen();
+    const { epoch } = record;
+    if (registryRevision < revision || record.incarnation < incarnation || epoch < promised) {
+      logger.error({ shard, epoch, promised, registryRevision, revision }, 'registry-was-set-back');
+      return 'the registry is behind what was seen of it';
+    }
+    if (record.incarnation > incarnation) return 'another history goes on';
+    return record.voters.some(({ replicaId }) => replicaId === self.replicaId)
+      ? undefined
+      : 'this is no voter';
+  }
+
+  /** R11: whether a majority would let us, before an epoch is spent on it. */
+  async #askFirst(record: ShardRecord): Promise<boolean> {
+    const { self, log } = this.#parts;
+    const sets = setsOf(record);
+    const epoch = record.epoch + 1;
+    this.#agreed.add(self.replicaId);
+    for (const ref of othersOf(record, self))
+      this.#parts.say(epoch)(ref, { kind: 'pre-fence', last: log.last });
+    const isAgreed = () => hasMajority(sets, (id) => this.#agreed.has(id));
+    await this.#until(isAgreed, ROUND_MS);
+    return !this.#isOver && isAgreed();
+  }
+
+  #take(registered: RegisteredShard): Promise<RegisteredShard | undefined> {
+    const { registry, shard, self, random } = this.#parts;
+    const nonce = toHex(random.bytes(NONCE_BYTES));
+    const record = { ...registered.record, epoch: registered.record.epoch + 1, primary: self, nonce };
+    return swapRecord(registry, shard, { expected: registered.revision, record });
+  }
+
+  /** R12 b: asks again and again; who has promised silence to another answers when that has lapsed. */
+  async #fence(record: ShardRecord, self: ReplicaRef): Promise<boolean> {
+    const { clock, silentUntilMs } = this.#parts;
+    const sets = setsOf(record);
+    const isFenced = () => {
+      // This one counts only when its own promise has lapsed.
+      const isFree = clock.monotonicMs() >= silentUntilMs();
+      return hasMajority(sets, (id) =>
+        id === self.replicaId ? isFree : this.#fenced.get(id)?.counts === true,
+      );
+    };
+    for (let round = 0; round < FENCE_ROUNDS_MAX && !this.#isOver; round++) {
+      for (const ref of othersOf(record, self))
+        if (!this.#fenced.has(ref.replicaId)) this.#parts.say(record.epoch)(ref, { kind: 'fence' });
+      await this.#until(isFenced, HEARTBEAT_MS);
+      if (isFenced()) return !this.#isOver;
+    }
+    return false;
+  }
+
+  /** R12 c. */
+  async #adoptBest(record: ShardRecord): Promise<boolean> {
+    const { log, self } = this.#parts;
+    let best: FencedMessage | undefined;
+    for (const fenced of this.#fenced.values())
+      if (fenced.counts && isBetter(fenced.last, best?.last ?? log.last)) best = fenced;
+    if (best === undefined) return true;
+    const { from, last, base } = best;
+    const ref = must(
+      othersOf(record, self).find(({ replicaId }) => replicaId === from),
+      'who is fenced is known',
+    );
+    // What it has trimmed cannot be had as entries: it leads, and sends a snapshot.
+    if (log.last.seq < base.seq) {
+      this.#parts.say(this.#epoch)(ref, { kind: 'release', heir: from });
+      return false;
+    }
+    return this.#fetchAll(ref, last);
+  }
+
+  async #fetchAll(ref: ReplicaRef, last: LogPosition): Promise<boolean> {
+    const { log, say, adopt } = this.#parts;
+    let after = log.last;
+    while (log.last.seq !== last.seq || log.last.epoch !== last.epoch) {
+      this.#fetched = undefined;
+      say(this.#epoch)(ref, { kind: 'fetch', after });
+      await this.#until(() => this.#fetched !== undefined, ROUND_MS);
+      const fetched = this.#fetched as FetchedMessage | undefined;
+      if (this.#isOver || fetched === undefined) return false;
+      const { prev, entries } = fetched;
+      const agrees = log.epochAt(prev.seq) === prev.epoch;
+      // What we have behind its end goes as well.
+      if (agrees && (entries.length > 0 || prev.seq === last.seq)) {
+        if (!(await adopt(prev, entries))) return false;
+        after = log.last;
+      } else after = agrees ? prev : earlier(log, prev.seq);
+      if (log.epochAt(after.seq) === undefined) return false;
+    }
+    return true;
+  }
+
+  /** Resolves when `isMet`, `ms` have passed, or it is over. */
+  async #until(isMet: () => boolean, ms: number): Promise<void> {
+    const { clock } = this.#parts;
+    const untilMs = clock.monotonicMs() + ms;
+    while (!this.#isOver && !isMet()) {
+      const leftMs = untilMs - clock.monotonicMs();
+      if (leftMs <= 0) return;
+      this.#wake = new AbortController();
+      await clock.sleep(leftMs, this.#wake.signal);
+    }
+  }
+}
+
+/** R2: any result but a plain success is looked up; it was ours only if the nonce is. undefined: it was not. */
+export async function swapRecord(
+  registry: ShardRegistryPort,
+  shard: number,
+  change: { expected: number; record: ShardRecord },
+): Promise<RegisteredShard | undefined> {
+  const { record } = change;
+  try {
+    const swapped = await registry.swap(shard, change);
+    if (swapped.kind === 'lost') return undefined;
+    return { record, revision: swapped.revision, registryRevision: swapped.revision };
+  } catch {
+    const present = await registry.read(shard).catch(() => undefined);
+    return present?.record.nonce === record.nonce ? present : undefined;
+  }
+}
+
+function givenUp(why: string): TakeoverEnd {
+  return { kind: 'given-up', why };
+}
+
+export function setsOf({ voters, prevVoters }: Pick<ShardRecord, 'voters' | 'prevVoters'>): VoterSets {
+  const ids = (refs: readonly ReplicaRef[]) => refs.map(({ replicaId }) => replicaId);
+  return prevVoters === null ? { voters: ids(voters) } : { voters: ids(voters), prevVoters: ids(prevVoters) };
+}
+
+/** Voters of both sets, without `self`. */
+export function othersOf({ voters, prevVoters }: ShardRecord, self: ReplicaRef): ReplicaRef[] {
+  const byId = new Map([...voters, ...(prevVoters ?? [])].map((ref) => [ref.replicaId, ref]));
+  byId.delete(self.replicaId);
+  return [...byId.values()];
+}
+
+function isBetter(a: LogPosition, b: LogPosition): boolean {
+  return a.epoch > b.epoch || (a.epoch === b.epoch && a.seq > b.seq);
+}
+
+/** Where both may agree when they do not at `seq`: before the epoch that stands there. */
+function earlier(log: LogStore, seq: number): LogPosition {
+  const at = Math.min(seq, log.last.seq);
+  const before = log.epochStart(at) - 1;
+  return { seq: before, epoch: log.epochAt(before) ?? 0 };
+}

@@ -1,0 +1,26 @@
+// The times of the cluster protocol (1.1). Clocks drift by less than 5 %.
+
+/** L: how long a voter keeps silent to others after an entry or heartbeat of a primary (R9). */
+export const SILENCE_MS = 3000;
+/** E: by so much a lease ends before the silence it rests on (R10). */
+export const LEASE_MARGIN_MS = 500;
+export const HEARTBEAT_MS = 300;
+/** A primary that heard no majority for so long steps down (R13). */
+export const UNHEARD_MAX_MS = 2 * SILENCE_MS;
+/** Without an answer for so long, entries are sent again from the last that was acknowledged. */
+export const RESEND_MS = 1000;
+/** How long one round of questions to the voters may take before it is given up. */
+export const ROUND_MS = 1500;
+/** Between two tries to become primary, and how far a candidate waits behind a lapsed promise at most. */
+export const CANDIDATE_JITTER_MS = 300;
+/** A wall clock within this of a majority of voters' is believed (R19). */
+export const WALL_AGREES_MS = 10_000;
+
+/** Unanswered bytes on the way to one follower (R20). */
+export const UNANSWERED_BYTES_MAX = 64 * 1024 * 1024;
+/** Entries of one message. */
+export const APPEND_BYTES_MAX = 1024 * 1024;
+
+/** R15: the end of the log that is kept in any case, and for a voter that lacks it. */
+export const LOG_KEPT_BYTES = 64 * 1024 * 1024;
+export const LOG_KEPT_FOR_OTHERS_BYTES = 1024 * 1024 * 1024;

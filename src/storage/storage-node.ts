@@ -1,0 +1,150 @@
+// A storage node as one thing that starts and stops: its disks, the server in front of them, its place among the members
+// of the cluster. It keeps what it is given and gives what it is asked for; what lives, and what goes, is the metadata's
+// to say (R38).
+import { must } from '../lib/assert.ts';
+import type { ChunkServerPort, RunningChunkServer } from '../ports/chunk-server.ts';
+import type { StorageMembersPort } from '../ports/storage-members.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { Worker } from '../ports/worker.ts';
+import { type NodeDisks, type NodeDisksDeps, openNodeDisks } from './node-disks.ts';
+import { createReclaim } from './reclaim.ts';
+
+export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
+  nodeId: string;
+  /** What fails together with it. */
+  zone: string;
+  server: ChunkServerPort;
+  members: StorageMembersPort;
+  /** When room of dropped chunks is given back (reclaim.ts). */
+  reclaim: { afterBytes: number; delayMs: number };
+}
+
+export interface StorageNode {
+  /** Resolves when chunks are served. Rejects with Refusal for disks that must not be served. */
+  start(): Promise<void>;
+  /** Lets requests under way end. Safe to repeat. */
+  stop(): Promise<void>;
+  /** `host:port` where chunks are served, once it has started. */
+  readonly address: string;
+  /** Background work of its disks, once it has started; run by the caller, and ended before `stop`. */
+  readonly workers: readonly Worker[];
+  /** Resolves with the error when its last disk has failed. */
+  readonly failed: Promise<Error>;
+}
+
+const ANNOUNCE_AGAIN_MS = 2000;
+const LEAVE_MAX_MS = 2000;
+
+export function createStorageNode(deps: StorageNodeDeps): StorageNode {
+  return new DisksOfNode(deps);
+}
+
+class DisksOfNode implements StorageNode {
+  readonly failed: Promise<Error>;
+  readonly #deps: StorageNodeDeps;
+  readonly #failure = Promise.withResolvers<Error>();
+  readonly #stopping = new AbortController();
+  #disks: NodeDisks | undefined;
+  #server: RunningChunkServer | undefined;
+  #workers: readonly Worker[] = [];
+  #lastFailure: Error | undefined;
+  #announcing: Promise<void> = Promise.resolve();
+  #stopped: Promise<void> | undefined;
+
+  constructor(deps: StorageNodeDeps) {
+    this.#deps = deps;
+    this.failed = this.#failure.promise;
+  }
+
+  get address(): string {
+    return must(this.#server, 'the node has started').address;
+  }
+
+  get workers(): readonly Worker[] {
+    return this.#workers;
+  }
+
+  async start(): Promise<void> {
+    const { server } = this.#deps;
+    const disks = await openNodeDisks({
+      ...this.#deps,
+      onFailed: (_disk, error) => {
+        this.#lastFailure = error;
+        if (this.#server !== undefined) this.#tellDisks();
+      },
+    });
+    this.#disks = disks;
+    try {
+      this.#server = await server.serve(disks);
+    } catch (error) {
+      await disks.close();
+      throw error;
+    }
+    const { reclaim, clock, log } = this.#deps;
+    this.#workers = disks.served().map(({ name, kv, chunks, reserve }) =>
+      createReclaim({
+        ...{ ...reclaim, kv, reserve, clock, name: 'reclaim-chunks' },
+        log: withDisk(log, name),
+        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
+      }),
+    );
+    this.#tellDisks();
+  }
+
+  #tellDisks(): void {
+    this.#announce();
+    if (this.#disks?.served().length === 0)
+      this.#failure.resolve(must(this.#lastFailure, 'a disk has failed'));
+  }
+
+  /** What is served now, until it is known: the members' list may be away, and the node serves without it. */
+  #announce(): void {
+    this.#announcing = this.#announcing.then(() => this.#announceUntilKnown());
+  }
+
+  async #announceUntilKnown(): Promise<void> {
+    const { members, nodeId, zone, clock, log } = this.#deps;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const served = must(this.#disks, 'the node has started').served();
+      const disks = served.map(({ identity, capacityBytes }) => ({ id: identity.diskId, capacityBytes }));
+      try {
+        await members.announce({ nodeId, zone, address: this.address, disks });
+        return;
+      } catch (error) {
+        log.warn({ err: error }, 'storage-node-not-announced');
+        await clock.sleep(ANNOUNCE_AGAIN_MS, signal);
+      }
+    }
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    const { clock } = this.#deps;
+    this.#stopping.abort();
+    // First of all nobody should be sent here any more; but a list that is away keeps no node from its end.
+    if (this.#server !== undefined) await Promise.race([this.#leave(), clock.sleep(LEAVE_MAX_MS)]);
+    await this.#server?.stop();
+    await this.#disks?.close();
+  }
+
+  async #leave(): Promise<void> {
+    const { members, log } = this.#deps;
+    await this.#announcing;
+    await members.leave().catch((error: unknown) => log.warn({ err: error }, 'storage-node-still-announced'));
+  }
+}
+
+/** Events have fixed names, so whose they are is a field. */
+function withDisk(log: Logger, disk: string): Logger {
+  return {
+    debug: (fields, event) => log.debug({ disk, ...fields }, event),
+    info: (fields, event) => log.info({ disk, ...fields }, event),
+    warn: (fields, event) => log.warn({ disk, ...fields }, event),
+    error: (fields, event) => log.error({ disk, ...fields }, event),
+  };
+}

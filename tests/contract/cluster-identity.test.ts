@@ -1,0 +1,60 @@
+// What every ClusterIdentityPort promises (src/ports/cluster-identity.ts).
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
+import { COORDINATORS, type Coordinators } from '../support/coordinators.ts';
+
+const identityOf = (clusterId: string): ClusterIdentity => ({
+  clusterId,
+  shardCount: 64,
+  replicaCount: 3,
+  chunkCopies: 3,
+  masterKeyId: 'key-1',
+  formatVersion: 1,
+});
+
+describe.each(COORDINATORS)('%s', (_name, openAll) => {
+  let coordinators: Coordinators;
+  let cluster: ReturnType<Coordinators['open']>;
+
+  beforeAll(async () => {
+    coordinators = await openAll();
+  });
+  afterAll(() => coordinators.stop());
+  beforeEach(() => {
+    cluster = coordinators.open();
+  });
+  afterEach(() => cluster.close());
+
+  test('what was written is read by all', async () => {
+    const { identity } = cluster.connect('one');
+    expect(await identity.read()).toBeUndefined();
+    await identity.init(identityOf('c1'));
+    expect(await cluster.connect('two').identity.read()).toEqual(identityOf('c1'));
+  });
+
+  test('a second cluster is refused, by the name of the first, which stays', async () => {
+    const { identity } = cluster.connect('one');
+    await identity.init(identityOf('c1'));
+    const second = identity.init({ ...identityOf('c2'), shardCount: 8 });
+    await expect(second).rejects.toThrow(Refusal);
+    await expect(second).rejects.toThrow('c1, with 64 shards');
+    expect(await identity.read()).toEqual(identityOf('c1'));
+  });
+
+  test('the same may be written again: the answer to the first try may have been lost', async () => {
+    const { identity } = cluster.connect('one');
+    await identity.init(identityOf('c1'));
+    await identity.init(identityOf('c1'));
+  });
+
+  test('of many at the same moment one wins', async () => {
+    const ids = Array.from({ length: 6 }, (_, index) => `c${index}`);
+    const outcomes = await Promise.allSettled(
+      ids.map((id) => cluster.connect(id).identity.init(identityOf(id))),
+    );
+    const won = ids.filter((_, index) => outcomes[index]?.status === 'fulfilled');
+    expect(won).toHaveLength(1);
+    expect((await cluster.connect('later').identity.read())?.clusterId).toBe(won[0]);
+  });
+});

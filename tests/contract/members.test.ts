@@ -1,0 +1,79 @@
+// What every MembersPort promises (src/ports/members.ts).
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Coordination } from '../../src/ports/coordination.ts';
+import type { Member } from '../../src/ports/members.ts';
+import { memberOf } from '../support/coordination-records.ts';
+import { COORDINATORS, type Coordinators, collect, SHORT_LEASE_MS } from '../support/coordinators.ts';
+
+const idsOf = (members: readonly Member[]) => members.map(({ nodeId }) => nodeId).join(' ');
+
+describe.each(COORDINATORS)('%s', (_name, openAll) => {
+  let coordinators: Coordinators;
+  let cluster: ReturnType<Coordinators['open']>;
+  let watcher: Coordination['members'];
+  let over: AbortController;
+
+  beforeAll(async () => {
+    coordinators = await openAll();
+  });
+  afterAll(() => coordinators.stop());
+  beforeEach(() => {
+    cluster = coordinators.open();
+    watcher = cluster.connect('watcher').members;
+    over = new AbortController();
+  });
+  afterEach(() => {
+    over.abort();
+    cluster.close();
+  });
+
+  const watched = () => {
+    const told = collect<Member[]>();
+    watcher.watch(told.tell, over.signal);
+    return told;
+  };
+  const announce = (nodeId: string) => {
+    const stop = new AbortController();
+    over.signal.addEventListener('abort', () => stop.abort());
+    const done = cluster.connect(nodeId).members.announce(memberOf(nodeId), stop.signal);
+    return { stop: () => stop.abort(), done };
+  };
+
+  test('members come and go, in the order of their ids', async () => {
+    const told = watched();
+    expect(await told.first(() => true)).toEqual([]);
+    const b = announce('b');
+    await told.first((members) => idsOf(members) === 'b');
+    announce('a');
+    const both = await told.first((members) => idsOf(members) === 'a b');
+    expect(both).toEqual([memberOf('a'), memberOf('b')]);
+    expect(await watcher.current()).toEqual(both);
+    b.stop();
+    await b.done;
+    expect(idsOf(await watcher.current())).toBe('a');
+    await told.first((members) => idsOf(members) === 'a');
+  });
+
+  test('who comes later is told all who are there', async () => {
+    announce('a');
+    await watched().first((members) => idsOf(members) === 'a');
+    await watched().first((members) => idsOf(members) === 'a');
+  });
+
+  test('a member stays beyond its lease', async () => {
+    const told = watched();
+    announce('a');
+    await told.first((members) => idsOf(members) === 'a');
+    const lists = told.all.length;
+    await new Promise((resolve) => setTimeout(resolve, 2 * SHORT_LEASE_MS));
+    expect(told.all).toHaveLength(lists);
+    expect(idsOf(await watcher.current())).toBe('a');
+  });
+
+  test('one that is aborted before it began is never there', async () => {
+    const stop = new AbortController();
+    stop.abort();
+    await watcher.announce(memberOf('a'), stop.signal);
+    expect(await watcher.current()).toEqual([]);
+  });
+});

@@ -1,0 +1,65 @@
+// What every PlacementMapPort promises (src/ports/placement-map.ts).
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { PlacementDocument, StoredPlacement } from '../../src/ports/placement-map.ts';
+import { COORDINATORS, type Coordinators, collect } from '../support/coordinators.ts';
+
+const mapOf = (version: number): PlacementDocument => ({
+  version,
+  partitions: Array.from({ length: 4096 }, (_, index) => [`d${index % 9}`, `d${(index + version) % 9}`]),
+  previous: null,
+});
+
+describe.each(COORDINATORS)('%s', (_name, openAll) => {
+  let coordinators: Coordinators;
+  let cluster: ReturnType<Coordinators['open']>;
+  let over: AbortController;
+
+  beforeAll(async () => {
+    coordinators = await openAll();
+  });
+  afterAll(() => coordinators.stop());
+  beforeEach(() => {
+    cluster = coordinators.open();
+    over = new AbortController();
+  });
+  afterEach(() => {
+    over.abort();
+    cluster.close();
+  });
+
+  test('a map is what was written; of swaps that expect the same one wins', async () => {
+    const { placementMap } = cluster.connect('a');
+    expect(await placementMap.read()).toBeUndefined();
+    const outcomes = await Promise.all(
+      [1, 2, 3].map((version) =>
+        cluster.connect(`b${version}`).placementMap.swap({ expected: 0, document: mapOf(version) }),
+      ),
+    );
+    const winner = outcomes.findIndex(({ kind }) => kind === 'done');
+    expect(outcomes.filter(({ kind }) => kind === 'done')).toHaveLength(1);
+    const stored = await placementMap.read();
+    expect(stored?.document).toEqual(mapOf(winner + 1));
+    expect(outcomes[winner]).toEqual({ kind: 'done', revision: stored?.revision });
+  });
+
+  test('a watch tells the map there is, then each change', async () => {
+    const { placementMap } = cluster.connect('a');
+    const told = collect<StoredPlacement>();
+    placementMap.watch(told.tell, over.signal);
+    await placementMap.swap({ expected: 0, document: mapOf(1) });
+    const first = await told.first(({ document }) => document.version === 1);
+    const later = collect<StoredPlacement>();
+    cluster.connect('b').placementMap.watch(later.tell, over.signal);
+    expect(await later.first(() => true)).toEqual(first);
+    await placementMap.swap({ expected: first.revision, document: mapOf(2) });
+    expect((await later.first(({ document }) => document.version === 2)).document).toEqual(mapOf(2));
+    await told.first(({ document }) => document.version === 2);
+  });
+
+  test('one that no coordinator could take is a bug', async () => {
+    const document = { version: 1, filler: 'x'.repeat(1024 * 1024) };
+    await expect(cluster.connect('a').placementMap.swap({ expected: 0, document })).rejects.toThrow(
+      'too large',
+    );
+  });
+});

@@ -1,0 +1,146 @@
+// The product's metadata node in the simulated world: how it is founded, started, looked at, and what its rows tell.
+import { crc32 } from 'node:zlib';
+import { fromUtf8, toHex } from '../../src/lib/bytes.ts';
+import type { KvPort, KvPut } from '../../src/ports/kv.ts';
+import type { ReplicaRef } from '../../src/ports/replication.ts';
+import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
+import { decodeEntry, isEntrySound } from '../../src/shard/entry-codec.ts';
+import { baseCodec, decodeApplied, replicaCodec } from '../../src/shard/entry-rows.ts';
+import { createMetadataNode } from '../../src/shard/metadata-node.ts';
+import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
+import { ENGINE_TABLES, LOG_COLUMN, keyOfRow, seqOfLogKey, shardOfRow } from '../../src/shard/row-keys.ts';
+import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
+import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
+
+const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
+const ID_BYTES = 16;
+const LOOK_EVERY_MS = 500;
+
+/** What the run must see now and then. */
+const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
+  takeover: 'takeover',
+  'log-cut': 'cut log',
+  'snapshot-taken': 'snapshot',
+  'swap-lost': 'lost compare-and-swap',
+  quarantined: 'quarantine',
+  'request-found': 'retried request',
+  'stepped-down': 'step down',
+  'voters-changed': 'change of voters',
+};
+
+export function createProduct(): NodeKind {
+  return {
+    name: 'product',
+    columns: [...SHARD_COLUMNS, LOG_COLUMN],
+    branches: Object.values(BRANCHES),
+    spared: [],
+    readRow,
+    start,
+    found({ registry, nodeIds, shardCount }) {
+      const voters = nodeIds.slice(0, 3).map((nodeId) => ({ nodeId, replicaId: nodeId }));
+      const record = { incarnation: 1, epoch: 0, primary: null, voters, prevVoters: null, learners: [], nonce: '' };
+      for (let shard = 0; shard < shardCount; shard++) registry.put(shard, record);
+    },
+  };
+}
+
+async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
+  const { kv, witness, nodeId, shardCount, registry, clock, random, logger, peers, machine, count, onFatal } =
+    surroundings;
+  kv.failed.then(onFatal);
+  witness.failed.then(onFatal);
+  const replicaId = await databaseId(surroundings);
+  const node = createMetadataNode({
+    ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
+    ...{ registry, peers, logger },
+    onEvent(event) {
+      const branch = BRANCHES[event];
+      if (branch !== undefined) count(branch);
+    },
+  });
+  void node.start();
+  void replaceLost(surroundings, { nodeId, replicaId });
+  return {
+    calls: node,
+    status(shard) {
+      const status = node.replica(shard)?.status();
+      return status && { epoch: status.epoch, isOpen: status.role === 'primary' };
+    },
+    stop: () => node.stop(),
+  };
+}
+
+/** The first one bears the node's name, so that a new cluster can name its voters before they run (R1). */
+async function databaseId(surroundings: NodeSurroundings): Promise<string> {
+  const { kv, nodeId, random } = surroundings;
+  const stored = await readId(kv);
+  if (stored !== undefined) return stored;
+  const id = (await wasEverOpen(surroundings)) ? toHex(random.bytes(ID_BYTES)) : nodeId;
+  await kv.commit([{ column: 'rows', key: DATABASE_KEY, value: Buffer.from(id) }]);
+  return id;
+}
+
+async function wasEverOpen({ registry, shardCount }: NodeSurroundings): Promise<boolean> {
+  for (let shard = 0; shard < shardCount; shard++) {
+    const epoch = await registry.read(shard).then(
+      (registered) => registered?.record.epoch ?? 0,
+      () => 1,
+    );
+    if (epoch > 0) return true;
+  }
+  return false;
+}
+
+async function readId(kv: KvPort): Promise<string | undefined> {
+  const [stored] = await kv.getMany('rows', [DATABASE_KEY]);
+  return stored && fromUtf8(stored);
+}
+
+/** What an operator does about a lost disk: the new database of the node is wanted in place of the old one. */
+async function replaceLost(surroundings: NodeSurroundings, self: ReplicaRef): Promise<void> {
+  const shards = new Set(Array.from({ length: surroundings.shardCount }, (_, shard) => shard));
+  while (shards.size > 0) {
+    for (const shard of shards)
+      if (await isReplaced(surroundings.registry, shard, self).catch(() => false)) shards.delete(shard);
+    await surroundings.clock.sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** False when it must be looked at again. */
+async function isReplaced(registry: ShardRegistryPort, shard: number, self: ReplicaRef): Promise<boolean> {
+  const registered = await registry.read(shard);
+  if (registered === undefined) return false;
+  const { record, revision } = registered;
+  const isLost = (ref: ReplicaRef) => ref.nodeId === self.nodeId && ref.replicaId !== self.replicaId;
+  const present = record.wanted?.voters ?? record.voters;
+  if (!present.some(isLost)) return true;
+  const voters = present.map((ref) => (isLost(ref) ? self : ref));
+  await registry.swap(shard, { expected: revision, record: { ...record, wanted: { voters } } });
+  return false;
+}
+
+function readRow({ column, key, value }: KvPut): RowFact | undefined {
+  const shard = shardOfRow(key);
+  if (shard === 0xffff) return undefined;
+  if (column === LOG_COLUMN) {
+    const entry = value === null || !isEntrySound(value) ? undefined : factOf(value);
+    return { kind: 'entry', shard, seq: seqOfLogKey(key), entry };
+  }
+  const table = column === 'rows' ? key[2] : undefined;
+  if (table === ENGINE_TABLES.applied.id)
+    return { kind: 'applied', shard, seq: value === null ? 0 : decodeApplied(value).seq };
+  if (table === ENGINE_TABLES.base.id)
+    return { kind: 'base', shard, seq: value === null ? 0 : baseCodec.decode(value).seq };
+  if (table === ENGINE_TABLES.replica.id) {
+    return value === null ? undefined : { kind: 'replica', shard, state: replicaCodec.decode(value).state };
+  }
+  return { kind: 'state', shard };
+}
+
+function factOf(bytes: Uint8Array): EntryFact {
+  const { seq, epoch, timeMs, rows } = decodeEntry(bytes);
+  const request = rows.find(({ key, column }) => column === 'rows' && key[2] === ENGINE_TABLES.requests.id);
+  const digest = `${crc32(bytes).toString(16)}-${bytes.length}`;
+  const requestId = request?.value == null ? undefined : fromUtf8(keyOfRow(request.key));
+  return { seq, epoch, timeMs, requestId, rows, digest };
+}

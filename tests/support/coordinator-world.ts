@@ -1,0 +1,55 @@
+// A coordinator in memory on a clock that moves when told, with a fate for each message that the test chooses.
+import {
+  type CoordinatorMessage,
+  createMemoryCoordinator,
+  type MessageFate,
+} from '../../src/adapters/memory-coordinator.ts';
+import { eventLog } from './coordinators.ts';
+import { createManualClock, type ManualClock } from './simulated.ts';
+
+export const LEASE_MS = 10_000;
+export const STEP_MS = 50;
+
+/** A coordinator whose messages meet what `fates` says, the first that says something. */
+export function startCoordinatorWorld() {
+  const clock = createManualClock(0);
+  const fates: ((message: CoordinatorMessage) => MessageFate | undefined)[] = [];
+  const fate = (message: CoordinatorMessage) => {
+    for (const one of fates) {
+      const what = one(message);
+      if (what !== undefined) return what;
+    }
+    return 0;
+  };
+  const coordinator = createMemoryCoordinator({
+    clock,
+    log: eventLog(),
+    memberLeaseMs: LEASE_MS,
+    jobLeaseMs: LEASE_MS,
+    fate,
+  });
+  const over = new AbortController();
+  return { clock, coordinator, over, fates, connect: coordinator.connect };
+}
+
+/** Lets time go by in steps, and everything that is ready run between them. */
+export async function pass(clock: ManualClock, ms: number): Promise<void> {
+  for (let leftMs = ms; leftMs >= 0; leftMs -= STEP_MS) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (leftMs > 0) clock.advance(Math.min(STEP_MS, leftMs));
+  }
+}
+
+/** How a promise has ended by now. */
+export function outcomeOf<T>(promise: Promise<T>): { value?: T; error?: Error } {
+  const outcome: { value?: T; error?: Error } = {};
+  promise.then(
+    (value) => {
+      outcome.value = value;
+    },
+    (error: Error) => {
+      outcome.error = error;
+    },
+  );
+  return outcome;
+}

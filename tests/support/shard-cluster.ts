@@ -1,0 +1,202 @@
+// Metadata nodes in one process, over memory, on a clock that a test moves: for tests of replicas that need no faults of
+// disks or clocks. The simulation (tests/simulation) has those.
+import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
+import { must } from '../../src/lib/assert.ts';
+import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import type { LogPosition, NodeId, ReplicaMessage, ReplicaRef } from '../../src/ports/replication.ts';
+import type { ShardReply } from '../../src/ports/shard-calls.ts';
+import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
+import type { WitnessPort } from '../../src/ports/witness.ts';
+import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
+import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
+import { LOG_COLUMN, logKey } from '../../src/shard/row-keys.ts';
+import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
+import { noteMachine } from '../scenarios/note-machine.ts';
+import { createManualClock, createSeededRandom } from './simulated.ts';
+
+const STEP_MS = 10;
+
+export interface ClusterNode {
+  ref: ReplicaRef;
+  kv: MemoryKv;
+  witness: WitnessPort;
+  /** undefined while it is down. */
+  node: MetadataNode | undefined;
+}
+
+export interface ShardCluster {
+  readonly nodes: ClusterNode[];
+  readonly registry: ShardRegistryPort & { records: Map<number, RegisteredShard> };
+  readonly events: ReplicaEvent[];
+  /** Messages between these two are lost from now on, or no longer. */
+  cut(a: number, b: number): void;
+  heal(): void;
+  start(index: number): Promise<void>;
+  /** As kill -9: its promises never settle. */
+  kill(index: number): void;
+  /** Writes into the record which voters it should have. */
+  want(indices: readonly number[]): Promise<void>;
+  /** Takes the last `count` entries from the log of one that is down. */
+  cutLog(index: number, count: number): Promise<void>;
+  run(ms: number): Promise<void>;
+  /** Runs until it gives something, for 30 s at most. */
+  until<T>(what: string, look: () => T | undefined): Promise<T>;
+  primary(shard?: number): Promise<ClusterNode>;
+  call(
+    node: ClusterNode,
+    kind: 'execute' | 'query',
+    name: string,
+    body: unknown,
+    requestId?: string,
+  ): Promise<ShardReply>;
+}
+
+export async function openShardCluster(options: {
+  nodeCount: number;
+  /** Of the first nodes; default: all. */
+  voterCount?: number;
+  shardCount?: number;
+}): Promise<ShardCluster> {
+  const { nodeCount, voterCount = nodeCount, shardCount = 1 } = options;
+  const clock = createManualClock(Date.UTC(2026, 0, 1));
+  const random = createSeededRandom(7);
+  const events: ReplicaEvent[] = [];
+  const cutPairs = new Set<string>();
+  const listeners = new Map<NodeId, (from: NodeId, message: ReplicaMessage) => void>();
+  const registry = createRegistry();
+  const nodes = Array.from({ length: nodeCount }, (_, index): ClusterNode => {
+    const id = (what: string) => `${what}${index}`.padEnd(32, '0');
+    const ref = { nodeId: id('node'), replicaId: id('replica') };
+    return {
+      ref,
+      kv: createMemoryKv([...SHARD_COLUMNS, LOG_COLUMN]),
+      witness: createWitness(),
+      node: undefined,
+    };
+  });
+  for (let shard = 0; shard < shardCount; shard++) {
+    const voters = nodes.slice(0, voterCount).map(({ ref }) => ref);
+    const record: ShardRecord = {
+      ...{ incarnation: 1, epoch: 0, primary: null, voters, prevVoters: null, learners: [], nonce: '' },
+    };
+    await registry.swap(shard, { expected: 0, record });
+  }
+
+  async function turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  const cluster: ShardCluster = {
+    ...{ nodes, registry, events },
+    cut(a, b) {
+      cutPairs.add(`${nodes[a]?.ref.nodeId}/${nodes[b]?.ref.nodeId}`);
+      cutPairs.add(`${nodes[b]?.ref.nodeId}/${nodes[a]?.ref.nodeId}`);
+    },
+    heal: () => cutPairs.clear(),
+    async start(index) {
+      const own = must(nodes[index], 'a node');
+      const { ref, kv, witness } = own;
+      const mine: MetadataNode = createMetadataNode({
+        ...{ clusterId: 'c', ...ref, shardCount, kv, witness, machine: noteMachine, clock, random, registry },
+        logger: { debug() {}, info() {}, warn() {}, error() {} },
+        onEvent: (event) => events.push(event),
+        peers: {
+          send(to, message) {
+            const bytes = packPlain(message);
+            // One that was killed goes on in this process, and is heard by nobody.
+            if (own.node !== mine || cutPairs.has(`${ref.nodeId}/${to}`)) return;
+            setImmediate(() => listeners.get(to)?.(ref.nodeId, unpackPlain(bytes) as ReplicaMessage));
+          },
+          listen: (onMessage) => listeners.set(ref.nodeId, onMessage),
+        },
+      });
+      own.node = mine;
+      await mine.start();
+    },
+    kill(index) {
+      const own = must(nodes[index], 'a node');
+      listeners.delete(own.ref.nodeId);
+      own.node = undefined;
+    },
+    async want(indices) {
+      const { record, revision } = must(await registry.read(0), 'a record');
+      const voters = indices.map((index) => must(nodes[index], 'a node').ref);
+      await registry.swap(0, { expected: revision, record: { ...record, wanted: { voters } } });
+    },
+    async cutLog(index, count) {
+      const { kv } = must(nodes[index], 'a node');
+      const all = { column: LOG_COLUMN, gte: logKey(0, 0), lt: logKey(0, Number.MAX_SAFE_INTEGER) };
+      const rows = await kv.range({ ...all, limit: 100_000 });
+      await kv.commit(rows.slice(-count).map(({ key }) => ({ column: LOG_COLUMN, key, value: null })));
+    },
+    async run(ms) {
+      for (let passedMs = 0; passedMs < ms; passedMs += STEP_MS) {
+        clock.advance(STEP_MS);
+        await turn();
+      }
+    },
+    async until(what, look) {
+      for (let passedMs = 0; passedMs < 30_000; passedMs += STEP_MS) {
+        const seen = look();
+        if (seen !== undefined) return seen;
+        await cluster.run(STEP_MS);
+      }
+      throw new Error(`in vain: ${what}`);
+    },
+    primary: (shard = 0) =>
+      cluster.until('a primary', () =>
+        nodes.find(({ node }) => node?.replica(shard)?.status().role === 'primary'),
+      ),
+    async call(own, kind, name, body, requestId) {
+      const node = must(own.node, 'a node that is up');
+      const envelope = { shard: 0, ...(requestId !== undefined && { requestId }) };
+      let reply: ShardReply | undefined;
+      void node
+        .handle({ kind, envelope, name: name as never, body, ticket: node.ticket(), budgetMs: 10_000 })
+        .then((got) => {
+          reply = got;
+        });
+      return cluster.until(`a reply to ${name}`, () => reply);
+    },
+  };
+  return cluster;
+}
+
+function createWitness(): WitnessPort {
+  const positions = new Map<number, LogPosition>();
+  return {
+    read: (shard) => positions.get(shard),
+    write: (shard, position) => void positions.set(shard, position),
+    async lower(shard, position) {
+      if (position === undefined) positions.delete(shard);
+      else positions.set(shard, position);
+    },
+    failed: new Promise(() => {}),
+    async close() {},
+  };
+}
+
+function createRegistry(): ShardRegistryPort & { records: Map<number, RegisteredShard> } {
+  const records = new Map<number, RegisteredShard>();
+  const watchers = new Set<(shard: number, registered: RegisteredShard) => void>();
+  let revision = 0;
+  return {
+    records,
+    async read(shard) {
+      const registered = records.get(shard);
+      return registered && { ...registered, registryRevision: revision };
+    },
+    async swap(shard, { expected, record }) {
+      if ((records.get(shard)?.revision ?? 0) !== expected) return { kind: 'lost' };
+      revision++;
+      const registered = { record: structuredClone(record), revision, registryRevision: revision };
+      records.set(shard, registered);
+      for (const tell of watchers) tell(shard, registered);
+      return { kind: 'done', revision };
+    },
+    watch(onChange, signal) {
+      watchers.add(onChange);
+      signal.addEventListener('abort', () => watchers.delete(onChange));
+    },
+  };
+}
