@@ -12,7 +12,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
 import type { Access } from './raw-s3.ts';
-import type { LogLine } from './start-server.ts';
+import { cleanEnvironment, type LogLine, settingVariables } from './start-server.ts';
 
 export { ETCD };
 
@@ -29,8 +29,8 @@ export interface ClusterOptions {
   storage?: number;
   gateways?: number;
   shards?: number;
-  /** Settings of every process, by variable. */
-  env?: Readonly<Record<string, string>>;
+  /** Of every process, by key. */
+  settings?: Readonly<Record<string, string>>;
 }
 
 export interface TestCluster {
@@ -68,6 +68,7 @@ export interface TestCluster {
 /** Resolves when it is healthy. */
 export async function startCluster(options: ClusterOptions = {}): Promise<TestCluster> {
   const { metadata = 3, storage = 3, gateways = 2, shards = 4 } = options;
+  const variables = settingVariables(options.settings ?? {});
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
   const numbered = (role: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${role}-${index + 1}`);
@@ -98,7 +99,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
     {
       ...{ metadata, storage, gateways, shards, dataDir: folder, restarts: false, logLevel: 'info' },
       listen: `${HOST}:${listenPort}`,
-      env: { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
+      env: { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...variables },
       reach(name, etcdEndpoint) {
         etcdPort = Number(new URL(etcdEndpoint).port);
         return { args: ways.get(name) ?? [], etcdEndpoint: `http://${HOST}:${etcdWays.get(name)}` };
@@ -232,11 +233,6 @@ class RunningCluster implements TestCluster {
   stop(): Promise<void> {
     return this.#parts.stop();
   }
-}
-
-/** This environment without settings that some developer may have set. */
-function cleanEnvironment(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_')));
 }
 
 /** So many in a row, free a moment ago. */
