@@ -7,7 +7,7 @@ import {
   type RpcSecurity,
 } from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
-import type { Config } from '../../src/config/schema.ts';
+import type { Config, HostPort } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member, MemberRole } from '../../src/ports/members.ts';
@@ -95,6 +95,15 @@ export function connect(
   }
   const endpoints = config.join.map((name) => (name.includes('://') ? name : `http://${name}`));
   return createEtcdCoordinator({ endpoints }, { clock, log, holder });
+}
+
+/** Where others reach this node: `own`, unless it is told otherwise. */
+export function addressToTell({ node }: Config, own: string): string {
+  return node.advertise === undefined ? own : hostAndPort(node.advertise);
+}
+
+export function hostAndPort({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 export function securityOf({ cluster }: Config): RpcSecurity {
