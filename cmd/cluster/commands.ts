@@ -50,7 +50,7 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
       {
         out: options.out,
         shardCount: numberOf('--metadata-shards', options.metadataShards, 4096),
-        replicaCount: numberOf('--replicas', options.replicas, 5),
+        replicaCount: oddOf('--replicas', options.replicas, 5),
         chunkCopies: numberOf('--copies', options.copies, 5),
       },
     );
@@ -117,6 +117,13 @@ function addRun(cluster: Command, context: ClusterCommandContext): void {
 
 /** A command says what is wrong by its own words. */
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Two voters bear no more losses than one. */
+function oddOf(option: string, text: string, max: number): number {
+  const number = numberOf(option, text, max);
+  if (number % 2 === 0) throw new Refusal(`${option} must be odd`);
+  return number;
+}
 
 function numberOf(option: string, text: string, max: number): number {
   const number = Number(text);

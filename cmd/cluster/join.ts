@@ -97,6 +97,16 @@ export function connect(
   return createEtcdCoordinator({ endpoints }, { clock, log, holder });
 }
 
+/** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */
+export async function answer<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 export function securityOf({ cluster }: Config): RpcSecurity {
   const { ca, cert, key, secret } = cluster;
   if (ca !== undefined && cert !== undefined && key !== undefined) return { mode: 'tls', ca, cert, key };
