@@ -80,11 +80,41 @@ class DevCluster {
     await mkdir(join(this.#folder, 'logs'), { recursive: true, mode: 0o700 });
     this.#secret = await this.#readSecret();
     const path = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
-    this.#etcd = await startEtcd({ path, dataDir: join(this.#folder, 'etcd'), clock: systemClock });
+    await this.#startEtcd(path);
     await this.#init();
     this.#addParts();
     for (const part of this.#parts) this.#spawn(part);
     await this.#tell();
+  }
+
+  /** Later starts take the port of the first: the others know it. */
+  async #startEtcd(path: string): Promise<void> {
+    const clientPort = this.#etcd?.clientPort;
+    const etcd = await startEtcd({
+      ...{ path, dataDir: join(this.#folder, 'etcd'), clock: systemClock },
+      ...(clientPort !== undefined && { clientPort }),
+    });
+    this.#etcd = etcd;
+    void etcd.exited.then(async ({ signal, code }) => {
+      if (this.#isStopping) return;
+      this.#print(`etcd has ended (${signal ?? code})`);
+      if (this.#options.restarts) await this.#restartEtcd(path);
+    });
+  }
+
+  async #restartEtcd(path: string): Promise<void> {
+    while (!this.#isStopping) {
+      await sleep(RESTART_AFTER_MS);
+      if (this.#isStopping) return;
+      try {
+        await this.#startEtcd(path);
+        if (this.#isStopping) await this.#etcd?.stop();
+        else this.#print(`etcd runs again as process ${this.#etcd?.pid}`);
+        return;
+      } catch (error) {
+        this.#print(`etcd does not start: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
   }
 
   async stop(): Promise<void> {
