@@ -45,6 +45,7 @@ export async function joinCluster(
   self: { nodeId: NodeId; role: MemberRole },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = surroundings;
+  if (self.role !== 'gateway') refuseAnyAddress(config);
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
@@ -83,6 +84,13 @@ export async function joinCluster(
       leaving = before.then(() => coordinator.members.announce(member, signal));
     },
   };
+}
+
+/** "Every address" is none that others could be told. */
+function refuseAnyAddress({ node }: Config): void {
+  const { host } = node.listen;
+  if (host === '0.0.0.0' || host === '::')
+    throw new Refusal(`--node-listen must be the address at which other nodes reach this one, not ${host}`);
 }
 
 /** A client of the coordinator alone: for commands. */
