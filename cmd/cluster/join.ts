@@ -45,6 +45,7 @@ export async function joinCluster(
   self: { nodeId: NodeId; role: MemberRole },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = surroundings;
+  if (self.role !== 'gateway') refuseAnyAddress(config);
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
@@ -85,6 +86,13 @@ export async function joinCluster(
   };
 }
 
+/** "Every address" is none that others could be told. */
+function refuseAnyAddress({ node }: Config): void {
+  const { host } = node.listen;
+  if (host === '0.0.0.0' || host === '::')
+    throw new Refusal(`--node-listen must be the address at which other nodes reach this one, not ${host}`);
+}
+
 /** A client of the coordinator alone: for commands. */
 export function connect(
   { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
@@ -104,6 +112,16 @@ export function addressToTell({ node }: Config, own: string): string {
 
 export function hostAndPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */
+export async function answer<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 export function securityOf({ cluster }: Config): RpcSecurity {
