@@ -1,7 +1,7 @@
 // The command line: one subcommand each, its code loaded when it is called, so that none waits for another's.
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
@@ -66,13 +66,24 @@ function addRoleCommands(program: Command): void {
 /** Takes all settings as options, or those of `keys` beside options of its own. */
 function withSettings(command: Command, keys?: readonly string[]): Command {
   const rows = keys === undefined ? ROWS : ROWS.filter(({ key }) => keys.includes(key));
-  command.addOption(new Option('--config <path>').hideHelp());
+  const flags = new Set<string | undefined>(['--config']);
+  command.addOption(new Option('--config <path>'));
   for (const row of rows) {
     const flag = flagOf(row);
     if (flag === undefined) continue;
     const option = new Option(row.kind === 'boolean' ? `${flag} [value]` : `${flag} <${valueNameOf(row)}>`);
-    command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String).hideHelp());
+    flags.add(flag);
+    command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
   }
+  // They stand below by themselves; hidden options would not be suggested for mistyped ones.
+  const { visibleOptions } = Help.prototype;
+  command.configureHelp({
+    formatHelp(shown, helper) {
+      helper.visibleOptions = (of) =>
+        visibleOptions.call(helper, of).filter(({ long }) => !flags.has(long ?? ''));
+      return Help.prototype.formatHelp.call(helper, shown, helper);
+    },
+  });
   return command
     .addHelpText('after', `\n${settingsHelp(rows)}\n`)
     .showHelpAfterError(`(holdfast ${pathOf(command)} --help lists the settings)`);

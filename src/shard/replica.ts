@@ -16,6 +16,7 @@ import type { Applied, ReplicaRecord } from './entry-rows.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
+import { LogTrimmer } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
@@ -23,13 +24,7 @@ import { isVoter } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { Shard } from './shard.ts';
 import { setsOf, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
-import {
-  CANDIDATE_JITTER_MS,
-  HEARTBEAT_MS,
-  LOG_KEPT_BYTES,
-  LOG_KEPT_FOR_OTHERS_BYTES,
-  ROUND_MS,
-} from './timing.ts';
+import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
 export interface ReplicaDeps {
   shard: number;
@@ -69,13 +64,13 @@ export class Replica {
   readonly #applier: Applier;
   readonly #promises: Promises;
   readonly #follower: Follower;
+  readonly #trimmer: LogTrimmer;
   #role: Role = FOLLOWER;
   #registered: RegisteredShard | undefined;
   #primary: ReplicaRef | undefined;
   #nextTryMs = 0;
   #nextStepMs = 0;
   #isConverging = false;
-  #isTrimming = false;
   #isStopped = false;
 
   constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
@@ -89,6 +84,7 @@ export class Replica {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
       },
     });
+    this.#trimmer = new LogTrimmer({ shard, log, applier: this.#applier, logger });
     this.#follower = new Follower({
       ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
       say: (epoch) => this.#say(epoch),
@@ -149,35 +145,12 @@ export class Replica {
       this.#role.leadership.tick();
       void this.#converge();
     } else if (this.#role.kind === 'follower' && this.#mayTry()) this.#try();
-    this.#trim();
-  }
-
-  /** R15: what is in the state may go, but for what others may still need. */
-  #trim(): void {
-    const log = this.#log;
-    const { seq: appliedSeq } = this.#applier.applied;
-    if (this.#isTrimming || log.trimmableSeq(LOG_KEPT_BYTES) <= log.base.seq) return;
-    const neededSeq = this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : appliedSeq;
-    const seq = Math.max(
-      Math.min(log.trimmableSeq(LOG_KEPT_BYTES), appliedSeq, neededSeq),
-      Math.min(log.trimmableSeq(LOG_KEPT_FOR_OTHERS_BYTES), appliedSeq),
-    );
-    if (seq > log.base.seq) void this.trim(seq);
+    this.#trimmer.trim(this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : undefined);
   }
 
   /** Up to `seq` at most; what is not in the state stays. */
-  async trim(seq: number): Promise<void> {
-    const toSeq = Math.min(seq, this.#applier.applied.seq);
-    const epoch = this.#log.epochAt(toSeq);
-    if (epoch === undefined || this.#isTrimming || toSeq <= this.#log.base.seq) return;
-    this.#isTrimming = true;
-    try {
-      await this.#log.trim({ seq: toSeq, epoch });
-    } catch (error) {
-      this.#deps.logger.error({ shard: this.#deps.shard, err: error }, 'replica-failed');
-    } finally {
-      this.#isTrimming = false;
-    }
+  trim(seq: number): Promise<void> {
+    return this.#trimmer.trimTo(seq);
   }
 
   /** R11. */
