@@ -59,15 +59,20 @@ export async function startListening(gateway: Gateway, { listen }: Config): Prom
   }
 }
 
-/** Writes down for the command line tool where the server is, and gives the address as clients here reach it. */
+/** The address as clients on this machine reach it. */
+export function endpointOf(config: Config, port: number): string {
+  const scheme = config.tls.mode === 'off' ? 'http' : 'https';
+  return `${scheme}://${reachableHost(config.listen.host)}:${port}`;
+}
+
+/** Writes down for the command line tool where the server is. Resolves with the address. */
 export async function tellAddress(options: {
   config: Config;
   folder: string;
   port: number;
 }): Promise<string> {
   const { config, folder, port } = options;
-  const scheme = config.tls.mode === 'off' ? 'http' : 'https';
-  const endpoint = `${scheme}://${reachableHost(config.listen.host)}:${port}`;
+  const endpoint = endpointOf(config, port);
   await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
   return endpoint;
 }

@@ -63,21 +63,25 @@ function addRoleCommands(program: Command): void {
   }
 }
 
-/** Takes all settings as options. */
-function withSettings(command: Command): Command {
-  command
-    .addOption(new Option('--config <path>'))
-    .configureHelp({
-      formatHelp: () => `Usage: holdfast ${command.name()} [settings]\n\n${settingsHelp()}\n`,
-    })
-    .showHelpAfterError(`(holdfast ${command.name()} --help lists the settings)`);
-  for (const row of ROWS) {
+/** Takes all settings as options, or those of `keys` beside options of its own. */
+function withSettings(command: Command, keys?: readonly string[]): Command {
+  const rows = keys === undefined ? ROWS : ROWS.filter(({ key }) => keys.includes(key));
+  command.addOption(new Option('--config <path>').hideHelp());
+  for (const row of rows) {
     const flag = flagOf(row);
     if (flag === undefined) continue;
     const option = new Option(row.kind === 'boolean' ? `${flag} [value]` : `${flag} <${valueNameOf(row)}>`);
-    command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
+    command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String).hideHelp());
   }
-  return command;
+  return command
+    .addHelpText('after', `\n${settingsHelp(rows)}\n`)
+    .showHelpAfterError(`(holdfast ${pathOf(command)} --help lists the settings)`);
+}
+
+/** `cluster init`, say. */
+function pathOf(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${pathOf(parent)} ${command.name()}`;
 }
 
 function readSettings(command: Command): Config {

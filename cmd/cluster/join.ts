@@ -7,7 +7,7 @@ import {
   type RpcSecurity,
 } from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
-import type { Config } from '../../src/config/schema.ts';
+import type { Config, HostPort } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member, MemberRole } from '../../src/ports/members.ts';
@@ -45,6 +45,7 @@ export async function joinCluster(
   self: { nodeId: NodeId; role: MemberRole },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = surroundings;
+  if (self.role !== 'gateway') refuseAnyAddress(config);
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
@@ -85,6 +86,13 @@ export async function joinCluster(
   };
 }
 
+/** "Every address" is none that others could be told. */
+function refuseAnyAddress({ node }: Config): void {
+  const { host } = node.listen;
+  if (host === '0.0.0.0' || host === '::')
+    throw new Refusal(`--node-listen must be the address at which other nodes reach this one, not ${host}`);
+}
+
 /** A client of the coordinator alone: for commands. */
 export function connect(
   { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
@@ -95,6 +103,25 @@ export function connect(
   }
   const endpoints = config.join.map((name) => (name.includes('://') ? name : `http://${name}`));
   return createEtcdCoordinator({ endpoints }, { clock, log, holder });
+}
+
+/** Where others reach this node: `own`, unless it is told otherwise. */
+export function addressToTell({ node }: Config, own: string): string {
+  return node.advertise === undefined ? own : hostAndPort(node.advertise);
+}
+
+export function hostAndPort({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */
+export async function answer<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 export function securityOf({ cluster }: Config): RpcSecurity {

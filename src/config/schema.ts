@@ -266,6 +266,11 @@ export const SETTINGS = [
     help: 'Address and port at which other nodes of the cluster reach this one. Port 0 takes a free one.',
   },
   {
+    key: 'node.advertise',
+    kind: 'hostPort',
+    help: 'Address and port that other nodes are told, when they reach this one by others than node.listen: in a container, say.',
+  },
+  {
     key: 'node.zone',
     kind: 'text',
     help: 'What fails together with this node: a rack, a room. Copies go to distinct zones. Default: the node itself.',

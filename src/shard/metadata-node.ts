@@ -21,6 +21,8 @@ import { setsOf } from './takeover.ts';
 const TICK_MS = 50;
 /** A registry that is away at the start is asked again. */
 const ASK_AGAIN_MS = 1000;
+/** All records are read anew in this time. */
+const LOOK_AGAIN_MS = 15_000;
 const PROCESS_ID_BYTES = 16;
 
 export interface MetadataNodeDeps {
@@ -73,6 +75,7 @@ class Node implements MetadataNode {
     registry.watch((shard, registered) => void this.#onRegistered(shard, registered), this.#stopped.signal);
     void this.#tick();
     await Promise.all(Array.from({ length: shardCount }, (_, shard) => this.#look(shard)));
+    void this.#lookAgain();
   }
 
   async stop(): Promise<void> {
@@ -123,6 +126,17 @@ class Node implements MetadataNode {
     while (!signal.aborted) {
       for (const replica of this.#replicas.values()) replica.tick();
       await clock.sleep(TICK_MS, signal);
+    }
+  }
+
+  /** Watches are hints: what one has missed is found sooner or later. */
+  async #lookAgain(): Promise<void> {
+    const { registry, clock, shardCount } = this.#deps;
+    const { signal } = this.#stopped;
+    for (let shard = 0; !signal.aborted; shard = (shard + 1) % shardCount) {
+      await clock.sleep(LOOK_AGAIN_MS / shardCount, signal);
+      const registered = await registry.read(shard).catch(() => undefined);
+      if (registered !== undefined) await this.#onRegistered(shard, registered);
     }
   }
 

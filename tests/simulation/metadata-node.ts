@@ -8,7 +8,7 @@ import { decodeEntry, isEntrySound } from '../../src/shard/entry-codec.ts';
 import { baseCodec, decodeApplied, replicaCodec } from '../../src/shard/entry-rows.ts';
 import { createMetadataNode } from '../../src/shard/metadata-node.ts';
 import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
-import { ENGINE_TABLES, LOG_COLUMN, keyOfRow, seqOfLogKey, shardOfRow } from '../../src/shard/row-keys.ts';
+import { ENGINE_TABLES, keyOfRow, LOG_COLUMN, seqOfLogKey, shardOfRow } from '../../src/shard/row-keys.ts';
 import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
 import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } from './node.ts';
 
@@ -38,7 +38,15 @@ export function createProduct(): NodeKind {
     start,
     found({ registry, nodeIds, shardCount }) {
       const voters = nodeIds.slice(0, 3).map((nodeId) => ({ nodeId, replicaId: nodeId }));
-      const record = { incarnation: 1, epoch: 0, primary: null, voters, prevVoters: null, learners: [], nonce: '' };
+      const record = {
+        incarnation: 1,
+        epoch: 0,
+        primary: null,
+        voters,
+        prevVoters: null,
+        learners: [],
+        nonce: '',
+      };
       for (let shard = 0; shard < shardCount; shard++) registry.put(shard, record);
     },
   };

@@ -7,13 +7,18 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON } from './client-programs.ts';
+import { ownServerTest } from './own-server-test.ts';
 import { startServer, type TestServer } from './start-server.ts';
 
 const CLIENT_TIMEOUT_MS = 240_000;
 
 export type Transport = 'http' | 'https';
+
+/** A test over this transport. A given server has the one that it has. */
+export const testOver = (transport: Transport): typeof test => (transport === 'https' ? ownServerTest : test);
 
 /** The programs: Debian's, so that no other of the same name is taken, and PyPI's from our own environment. */
 export const PROGRAMS = {
