@@ -11,7 +11,7 @@ function run(...args: string[]): { lines: string[]; code: number | null } {
 }
 
 test('begins with the seed, and ends with what happened', () => {
-  const { lines, code } = run('--seeds', '4', '--seed', '300', '--processes', '2');
+  const { lines, code } = run('--node', 'stand-in', '--seeds', '4', '--seed', '300', '--processes', '2');
   expect(lines[0]).toBe('seed 300');
   expect(lines[1]).toMatch(/^4 seeds, \d+ operations/);
   expect(lines).toContainEqual(expect.stringMatching(/^ +\d+\.\d % +\d+ x fault: /));
@@ -20,7 +20,7 @@ test('begins with the seed, and ends with what happened', () => {
 });
 
 test('a seed is replayed step by step', () => {
-  const traced = () => run('--seeds', '1', '--seed', '301', '--trace').lines;
+  const traced = () => run('--node', 'stand-in', '--seeds', '1', '--seed', '301', '--trace').lines;
   const [first, again] = [traced(), traced()];
   expect(first.length).toBeGreaterThan(5000);
   expect(again).toEqual(first);

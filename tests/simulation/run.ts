@@ -156,7 +156,7 @@ async function main(): Promise<void> {
     options: {
       seeds: { type: 'string', default: String(SEEDS_DEFAULT) },
       seed: { type: 'string' },
-      node: { type: 'string', default: 'stand-in' },
+      node: { type: 'string', default: 'product' },
       processes: { type: 'string', default: String(availableParallelism()) },
       trace: { type: 'boolean', default: false },
     },
