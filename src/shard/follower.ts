@@ -185,7 +185,11 @@ export class Follower {
     this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
     if (applier.applied.seq < this.#liveFromSeq) return;
     this.#liveFromSeq = undefined;
-    this.inTurn(() => promises.setState('live'));
+    const generation = this.#generation;
+    this.inTurn(async () => {
+      // A snapshot may have been begun before its turn came.
+      if (generation === this.#generation) await promises.setState('live');
+    });
   }
 
   #nack(from: ReplicaRef, { epoch, echoMs }: AppendMessage, hintSeq: number): void {
@@ -210,8 +214,11 @@ export class Follower {
   }
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
-    const { promises, onOtherLeads, onEvent } = this.#parts;
+    const { applier, promises, onOtherLeads, onEvent } = this.#parts;
     if (message.epoch < promises.epoch) return;
+    // One that comes late or twice would take away what it once was for.
+    const isLate = message.kind === 'snapshot-begin' && message.start.seq <= applier.applied.seq;
+    if (isLate && promises.record.state === 'live') return;
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if (message.kind === 'snapshot-begin') {

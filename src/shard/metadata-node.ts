@@ -10,6 +10,7 @@ import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
+import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
 import { isVoter } from './quorum.ts';
@@ -39,6 +40,8 @@ export interface MetadataNodeDeps {
   registry: ShardRegistryPort;
   peers: PeerPort;
   logger: Logger;
+  /** Default LOG_KEPT. */
+  logKept?: LogKept;
   onEvent?(event: ReplicaEvent): void;
 }
 

@@ -16,7 +16,7 @@ import type { Applied, ReplicaRecord } from './entry-rows.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
-import { LogTrimmer } from './log-trimmer.ts';
+import { LOG_KEPT, type LogKept, LogTrimmer } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
@@ -39,6 +39,8 @@ export interface ReplicaDeps {
   budget: OverlayBudget;
   logger: Logger;
   send(to: NodeId, message: ReplicaMessage): void;
+  /** Default LOG_KEPT. */
+  logKept?: LogKept;
   /** Protocol branches taken, for tests and metrics. */
   onEvent?(event: ReplicaEvent): void;
 }
@@ -84,7 +86,10 @@ export class Replica {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
       },
     });
-    this.#trimmer = new LogTrimmer({ shard, log, applier: this.#applier, logger });
+    this.#trimmer = new LogTrimmer({
+      ...{ shard, log, logger, applier: this.#applier },
+      kept: deps.logKept ?? LOG_KEPT,
+    });
     this.#follower = new Follower({
       ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
       say: (epoch) => this.#say(epoch),

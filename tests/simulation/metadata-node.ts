@@ -15,6 +15,8 @@ import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } fr
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
 const ID_BYTES = 16;
 const LOOK_EVERY_MS = 500;
+/** So little that whoever is away for a while needs a snapshot. */
+const LOG_KEPT = { bytes: 2048, forOthersBytes: 6144 };
 
 /** What the run must see now and then. */
 const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
@@ -60,7 +62,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
   const replicaId = await databaseId(surroundings);
   const node = createMetadataNode({
     ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
-    ...{ registry, peers, logger },
+    ...{ registry, peers, logger, logKept: LOG_KEPT },
     onEvent(event) {
       const branch = BRANCHES[event];
       if (branch !== undefined) count(branch);
