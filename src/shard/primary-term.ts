@@ -34,6 +34,8 @@ export interface PrimaryTermParts {
   others: readonly ReplicaRef[];
   log: LogStore;
   clock: ClockPort;
+  /** The last entry that this replica answers for itself: synced, and witnessed (R17). */
+  ownSeq(): number;
   say: Say;
   /** All entries up to `seq` are committed. */
   onCommitted(seq: number): void;
@@ -241,9 +243,9 @@ export class PrimaryTerm {
 
   /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
   #count(): void {
-    const { self, log, epoch } = this.#parts;
+    const { self, log, epoch, ownSeq } = this.#parts;
     const reached = reachedByMajority(this.#sets, (id) => {
-      if (id === self) return log.syncedSeq;
+      if (id === self) return ownSeq();
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.matchSeq : 0;
     });

@@ -215,6 +215,7 @@ export class Replica {
       ...this.#deps,
       ...{ self: this.self, record, log: this.#log, applier: this.#applier },
       say: this.#say(record.epoch),
+      witness: (seq) => this.#promises.witness(seq),
       stepDown: (why) => this.#stepDown(why),
     });
     this.#role = { kind: 'primary', leadership };

@@ -98,7 +98,8 @@ export class SnapshotSource {
     }
     const isLast = this.#column === COLUMNS.length;
     const message = { kind: 'snapshot-page' as const, snapshotId: this.#begin.snapshotId, page, rows };
-    return isLast ? { ...message, endSeq: applier.applied.seq } : message;
+    // What is being applied may have been read already: committed entries are the bound of what is in the state.
+    return isLast ? { ...message, endSeq: applier.targetSeq } : message;
   }
 }
 
@@ -166,13 +167,14 @@ export class SnapshotTarget {
 
   async #start(begin: SnapshotBeginMessage): Promise<void> {
     const { applier, log, setState, shard, witness, kv } = this.#parts;
-    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
+    this.#receiving = undefined;
     // The mark is durable before the first row goes: a crash in between begins anew.
     await setState('installing');
     await witness.lower(shard, undefined);
     await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
     log.reset({ seq: 0, epoch: 0 });
     await clearShard(kv, shard);
+    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
   }
 
   async #finish({ start }: SnapshotBeginMessage, endSeq: number): Promise<void> {
