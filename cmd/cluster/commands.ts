@@ -36,7 +36,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
 
 function addInit(cluster: Command, context: ClusterCommandContext): void {
   const init = context
-    .withSettings(cluster.command('init'), ['join', 'root.accessKey', 'root.secretKey'])
+    .withSettings(cluster.command('init'), [...ETCD_SETTINGS, 'root.accessKey', 'root.secretKey'])
     .description('write into etcd, once, what the cluster is; make its master key and root credentials')
     .requiredOption('--out <dir>', 'folder of the keys, for the gateways')
     .option('--metadata-shards <n>', 'shards of the metadata, for ever', SHARDS_DEFAULT)
@@ -66,7 +66,7 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
 function addStatus(cluster: Command, context: ClusterCommandContext): void {
   const status = context
     .withSettings(cluster.command('status'), [
-      'join',
+      ...ETCD_SETTINGS,
       'cluster.secret',
       'cluster.ca',
       'cluster.cert',
@@ -114,6 +114,9 @@ function addRun(cluster: Command, context: ClusterCommandContext): void {
       process.exit(code);
     });
 }
+
+/** By which a command reaches etcd. */
+const ETCD_SETTINGS = ['join', 'etcd.ca', 'etcd.cert', 'etcd.key', 'etcd.user', 'etcd.password'];
 
 /** A command says what is wrong by its own words. */
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

@@ -7,6 +7,7 @@ import { placementOf } from '../../src/cluster/place-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
@@ -72,7 +73,7 @@ export async function readClusterStatus({
       clusterId: identity.clusterId,
       members,
       shards,
-      alarms: [...alarmsOfShards(shards, said, identity.shardCount), ...alarmsOfDisks(disks, members)],
+      alarms: [...alarmsOfShards(shards, said, identity), ...alarmsOfDisks(disks, members, identity)],
     };
   } finally {
     coordinator.close();
@@ -142,8 +143,14 @@ function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
   };
 }
 
-function alarmsOfShards(shards: readonly ShardStatus[], said: Said, shardCount: number): string[] {
+function alarmsOfShards(
+  shards: readonly ShardStatus[],
+  said: Said,
+  { shardCount, replicaCount }: ClusterIdentity,
+): string[] {
   const alarms: string[] = [];
+  const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
+  if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
   if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
   const unheard = new Map<NodeId, number>();
   for (const { shard, isOpen, voters } of shards) {
@@ -164,11 +171,21 @@ function alarmsOfShards(shards: readonly ShardStatus[], said: Said, shardCount: 
 }
 
 /** Disks that chunks are placed on, and whose nodes are not there. */
-function alarmsOfDisks(disks: readonly PlacedDisk[], members: readonly Member[]): string[] {
+function alarmsOfDisks(
+  disks: readonly PlacedDisk[],
+  members: readonly Member[],
+  { chunkCopies }: ClusterIdentity,
+): string[] {
+  const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
+  const few =
+    disks.length > 0 && nodeCount < chunkCopies
+      ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
+      : [];
   const present = new Set(members.flatMap((member) => member.disks.map(({ diskId }) => diskId)));
-  return disks
+  const away = disks
     .filter(({ id }) => !present.has(id))
     .map(({ id, nodeId }) => `disk ${short(id)} of storage node ${short(nodeId)} is away`);
+  return [...few, ...away];
 }
 
 const short = (id: string) => id.slice(0, 8);

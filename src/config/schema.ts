@@ -235,6 +235,31 @@ export const SETTINGS = [
     help: "URLs of the cluster's etcd servers: for the roles metadata, storage and gateway.",
   },
   {
+    key: 'etcd.ca',
+    kind: 'path',
+    help: "Certificate of the authority of etcd's servers (PEM): etcd is spoken to by TLS.",
+  },
+  {
+    key: 'etcd.cert',
+    kind: 'path',
+    help: 'Certificate that etcd is shown (PEM), where it wants one.',
+  },
+  {
+    key: 'etcd.key',
+    kind: 'path',
+    help: 'Private key of that certificate (PEM).',
+  },
+  {
+    key: 'etcd.user',
+    kind: 'text',
+    help: 'Name of a user of etcd, where it has users.',
+  },
+  {
+    key: 'etcd.password',
+    kind: 'secret',
+    help: 'Password of that user.',
+  },
+  {
     key: 'cluster.secret',
     kind: 'secret',
     help: 'Shared by all processes of a cluster that runs on one machine alone. Otherwise: certificates.',
