@@ -13,11 +13,11 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import {
+  endpointOf,
   exchangeCertificate,
   gatewaySettings,
   openListenerTls,
   startListening,
-  tellAddress,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
@@ -87,7 +87,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     state.isReady = false;
     return gateway.drain(config.drainTimeoutMs);
   });
-  endpoint = await tellAddress({ config, folder: keysFolder, port });
+  endpoint = endpointOf(config, port);
   const address = `${config.listen.host}:${port}`;
   joined.announce(address);
   state.isReady = true;
