@@ -59,22 +59,15 @@ export async function startListening(gateway: Gateway, { listen }: Config): Prom
   }
 }
 
-/** The address as clients on this machine reach it. */
-export function endpointOf(config: Config, port: number): string {
-  const scheme = config.tls.mode === 'off' ? 'http' : 'https';
-  return `${scheme}://${reachableHost(config.listen.host)}:${port}`;
+/** The address as clients here reach it. */
+export function endpointOf({ tls, listen }: Config, port: number): string {
+  const scheme = tls.mode === 'off' ? 'http' : 'https';
+  return `${scheme}://${reachableHost(listen.host)}:${port}`;
 }
 
-/** Writes down for the command line tool where the server is. Resolves with the address. */
-export async function tellAddress(options: {
-  config: Config;
-  folder: string;
-  port: number;
-}): Promise<string> {
-  const { config, folder, port } = options;
-  const endpoint = endpointOf(config, port);
+/** Writes down for the command line tool where the server is. */
+export async function tellAddress(folder: string, endpoint: string): Promise<void> {
   await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
-  return endpoint;
 }
 
 /** "Every address" is none that one can connect to. */

@@ -14,6 +14,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { must } from '../../src/lib/assert.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { tellAddress } from '../listening.ts';
 import { onSignals } from '../signals.ts';
 import { initCluster } from './init.ts';
 
@@ -104,6 +105,8 @@ export class DevCluster {
     this.#addParts();
     for (const part of this.#parts) this.#spawn(part);
     await this.#untilReady();
+    // For `holdfast account` and the like, with --data-dir of the keys. No gateway does: they share that folder.
+    await tellAddress(this.#keys, must(this.endpoints[0], 'a gateway'));
     await this.#tell();
   }
 

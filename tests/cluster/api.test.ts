@@ -43,6 +43,7 @@ Object.assign(process.env, {
   HOLDFAST_TEST_ACCESS_KEY: access.accessKey,
   HOLDFAST_TEST_SECRET_KEY: access.secretKey,
   HOLDFAST_TEST_DATA_DIR: join(cluster.folder, 'keys'),
+  HOLDFAST_TEST_LOG: join(cluster.folder, 'logs', 'gateway-1.log'),
   ...(isWhole ? {} : { HOLDFAST_TEST_TREE_MIB: TREE_MIB }),
 });
 afterAll(() => cluster.stop());
