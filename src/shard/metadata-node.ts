@@ -13,10 +13,9 @@ import type { WitnessPort } from '../ports/witness.ts';
 import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
-import { isVoter } from './quorum.ts';
 import type { Replica, ReplicaDeps } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
-import { setsOf } from './takeover.ts';
+import { isListed } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
 const TICK_MS = 50;
@@ -163,10 +162,7 @@ class Node implements MetadataNode {
     const replica = this.#replicas.get(shard);
     if (replica !== undefined) return replica.onRegistered(registered);
     const { replicaId } = this.#deps;
-    const { record } = registered;
-    const isMine =
-      isVoter(setsOf(record), replicaId) || record.learners.some((ref) => ref.replicaId === replicaId);
-    if (!isMine || this.#stopped.signal.aborted) return;
+    if (!isListed(registered.record, replicaId) || this.#stopped.signal.aborted) return;
     const opening = this.#open(shard, registered).finally(() => this.#opening.delete(shard));
     this.#opening.set(shard, opening);
     await opening;

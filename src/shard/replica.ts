@@ -6,7 +6,7 @@ import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
 import type { ReplicaStatus } from '../ports/shard-calls.ts';
-import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
@@ -20,10 +20,9 @@ import { LOG_KEPT, type LogKept, LogTrimmer } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
-import { isVoter } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { Shard } from './shard.ts';
-import { setsOf, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
+import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
 import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
 export interface ReplicaDeps {
@@ -315,7 +314,7 @@ export class Replica {
     const { record } = registered;
     const { state } = this.#promises.record;
     if (record.primary !== null && record.epoch >= this.#promises.epoch) this.#primary = record.primary;
-    if (!this.#isListed(record)) {
+    if (!isListed(record, this.#promises.record.replicaId)) {
       // Its files are kept for a day (R14); listed again, it must catch up before it counts.
       if (state !== 'removed') this.#remove();
       return;
@@ -328,11 +327,6 @@ export class Replica {
     this.#deps.onEvent?.('removed');
     this.#follower.inTurn(() => this.#promises.setState('removed'));
     this.#stepDown('it is no voter any more');
-  }
-
-  #isListed(record: ShardRecord): boolean {
-    const { replicaId } = this.#promises.record;
-    return isVoter(setsOf(record), replicaId) || record.learners.some((ref) => ref.replicaId === replicaId);
   }
 
   onMessage(fromNode: NodeId, message: ReplicaMessage): void {
