@@ -35,6 +35,8 @@ export interface FollowerParts {
   applier: Applier;
   promises: Promises;
   say(epoch: number): Say;
+  /** Where the witness said that the log had come to when it was opened (R17). */
+  witnessed: LogPosition | undefined;
   /** A higher epoch was heard of, or a primary: what this replica does for itself is over (R13). */
   onOtherLeads(epoch: number, primary: ReplicaRef | undefined): void;
   isLeading(): boolean;
@@ -180,8 +182,11 @@ export class Follower {
 
   /** R16, R17: an open primary has matched it to what is committed, so what was lost is back. */
   #recover(commitSeq: number): void {
-    const { applier, promises } = this.#parts;
+    const { applier, promises, witnessed } = this.#parts;
     if (commitSeq === 0) return;
+    // An acknowledgement of before may still arrive: it must be true again by then.
+    const acknowledgedSeq = witnessed?.epoch === promises.epoch ? witnessed.seq : 0;
+    if (this.#matched.seq < acknowledgedSeq) return;
     this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
     if (applier.applied.seq < this.#liveFromSeq) return;
     this.#liveFromSeq = undefined;

@@ -13,8 +13,9 @@ import type { WitnessPort } from '../ports/witness.ts';
 import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
-import type { Replica, ReplicaDeps } from './replica.ts';
+import type { Replica } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { ReplicaDeps } from './replica-parts.ts';
 import { isListed } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */

@@ -6,7 +6,8 @@ import type { WitnessPort } from '../ports/witness.ts';
 import { type Applied, baseCodec, decodeApplied, type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import { LogStore } from './log-store.ts';
 import { LOG_KEPT } from './log-trimmer.ts';
-import { Replica, type ReplicaDeps } from './replica.ts';
+import { Replica } from './replica.ts';
+import type { ReplicaDeps } from './replica-parts.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey } from './row-keys.ts';
 import { clearShard } from './snapshots.ts';
 
@@ -36,7 +37,15 @@ export async function openReplica(
     );
   const { bytes } = deps.logKept ?? LOG_KEPT;
   const log = new LogStore(shard, kv, { base: stored.base ?? NOTHING, markBytes: bytes / MARKS });
-  const opened = { record, isNew: stored.record === undefined, log, applied: stored.applied ?? NOTHING };
+  const position = witness.read(shard);
+  const witnessed = position === 'damaged' ? undefined : position;
+  const opened = {
+    record,
+    witnessed,
+    isNew: stored.record === undefined,
+    log,
+    applied: stored.applied ?? NOTHING,
+  };
   if (record.state === 'installing') await beginAnew(kv, shard, log);
   else if (record.state !== 'removed') await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;

@@ -1,56 +1,22 @@
 // One replica of one shard on a metadata node (protocol 1.5), and what it does for itself: takes over when nobody leads
 // (R11, R12), leads, steps down (R13), and brings the shard to the voters that are wanted (R14). What it does for others
 // is follower.ts, what it has promised promises.ts.
-import type { ClockPort, RandomPort } from '../ports/clock.ts';
-import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
 import type { ReplicaStatus } from '../ports/shard-calls.ts';
-import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
-import type { StateMachine } from '../ports/state-machine.ts';
-import type { Logger } from '../ports/telemetry.ts';
-import type { WitnessPort } from '../ports/witness.ts';
+import type { RegisteredShard } from '../ports/shard-registry.ts';
 import { Applier } from './applier.ts';
 import { nextStep, withNonce } from './convergence.ts';
-import type { Applied, ReplicaRecord } from './entry-rows.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
-import { LOG_KEPT, type LogKept, LogTrimmer } from './log-trimmer.ts';
-import type { OverlayBudget } from './overlay.ts';
+import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
-import type { ReplicaEvent } from './replica-events.ts';
+import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
 import type { Shard } from './shard.ts';
 import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
 import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
-
-export interface ReplicaDeps {
-  shard: number;
-  shardCount: number;
-  nodeId: NodeId;
-  kv: KvPort;
-  witness: WitnessPort;
-  machine: StateMachine;
-  clock: ClockPort;
-  random: RandomPort;
-  registry: ShardRegistryPort;
-  budget: OverlayBudget;
-  logger: Logger;
-  send(to: NodeId, message: ReplicaMessage): void;
-  /** Default LOG_KEPT. */
-  logKept?: LogKept;
-  /** Protocol branches taken, for tests and metrics. */
-  onEvent?(event: ReplicaEvent): void;
-}
-
-export interface OpenedReplica {
-  record: ReplicaRecord;
-  /** Its record was made just now. */
-  isNew: boolean;
-  log: LogStore;
-  applied: Applied;
-}
 
 type Role =
   | { kind: 'follower' }
@@ -74,7 +40,7 @@ export class Replica {
   #isConverging = false;
   #isStopped = false;
 
-  constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
+  constructor(deps: ReplicaDeps, { record, isNew, log, applied, witnessed }: OpenedReplica) {
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
     this.#log = log;
@@ -90,7 +56,17 @@ export class Replica {
       kept: deps.logKept ?? LOG_KEPT,
     });
     this.#follower = new Follower({
-      ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
+      ...{
+        shard,
+        kv,
+        witness,
+        clock,
+        logger,
+        log,
+        witnessed,
+        applier: this.#applier,
+        promises: this.#promises,
+      },
       say: (epoch) => this.#say(epoch),
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
