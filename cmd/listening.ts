@@ -59,17 +59,15 @@ export async function startListening(gateway: Gateway, { listen }: Config): Prom
   }
 }
 
-/** Writes down for the command line tool where the server is, and gives the address as clients here reach it. */
-export async function tellAddress(options: {
-  config: Config;
-  folder: string;
-  port: number;
-}): Promise<string> {
-  const { config, folder, port } = options;
-  const scheme = config.tls.mode === 'off' ? 'http' : 'https';
-  const endpoint = `${scheme}://${reachableHost(config.listen.host)}:${port}`;
+/** The address as clients here reach it. */
+export function endpointOf({ tls, listen }: Config, port: number): string {
+  const scheme = tls.mode === 'off' ? 'http' : 'https';
+  return `${scheme}://${reachableHost(listen.host)}:${port}`;
+}
+
+/** Writes down for the command line tool where the server is. */
+export async function tellAddress(folder: string, endpoint: string): Promise<void> {
   await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
-  return endpoint;
 }
 
 /** "Every address" is none that one can connect to. */

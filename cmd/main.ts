@@ -1,7 +1,7 @@
 // The command line: one subcommand each, its code loaded when it is called, so that none waits for another's.
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
@@ -69,32 +69,36 @@ function addRoleCommands(program: Command): void {
   }
 }
 
-/** Takes all settings as options. */
-function withSettings(command: Command): Command {
-  command
-    .addOption(new Option('--config <path>'))
-    .configureHelp({
-      formatHelp: () =>
-        `Usage: holdfast ${command.name()} [settings]\n\n${ownOptionsHelp(command)}${settingsHelp()}\n`,
-    })
-    .showHelpAfterError(`(holdfast ${command.name()} --help lists the settings)`);
-  for (const row of ROWS) {
+/** Takes all settings as options, or those of `keys` beside options of its own. */
+function withSettings(command: Command, keys?: readonly string[]): Command {
+  const rows = keys === undefined ? ROWS : ROWS.filter(({ key }) => keys.includes(key));
+  const flags = new Set<string | undefined>(['--config']);
+  command.addOption(new Option('--config <path>'));
+  for (const row of rows) {
     const flag = flagOf(row);
     if (flag === undefined) continue;
     const option = new Option(row.kind === 'boolean' ? `${flag} [value]` : `${flag} <${valueNameOf(row)}>`);
+    flags.add(flag);
     command.addOption(option.argParser(row.kind === 'list' ? joinRepeated : String));
   }
-  return command;
+  // They stand below by themselves; hidden options would not be suggested for mistyped ones.
+  const { visibleOptions } = Help.prototype;
+  command.configureHelp({
+    formatHelp(shown, helper) {
+      helper.visibleOptions = (of) =>
+        visibleOptions.call(helper, of).filter(({ long }) => !flags.has(long ?? ''));
+      return Help.prototype.formatHelp.call(helper, shown, helper);
+    },
+  });
+  return command
+    .addHelpText('after', `\n${settingsHelp(rows)}\n`)
+    .showHelpAfterError(`(holdfast ${pathOf(command)} --help lists the settings)`);
 }
 
-/** Of the options that are no settings. */
-function ownOptionsHelp(command: Command): string {
-  const settings = new Set([...ROWS.map(flagOf), '--config']);
-  const own = command.options.filter(({ long }) => !settings.has(long ?? undefined));
-  return (
-    own.map(({ flags, description }) => `  ${flags}\n      ${description}\n`).join('') +
-    (own.length > 0 ? '\n' : '')
-  );
+/** `cluster init`, say. */
+function pathOf(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${pathOf(parent)} ${command.name()}`;
 }
 
 function readSettings(command: Command): Config {

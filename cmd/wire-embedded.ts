@@ -6,6 +6,7 @@ import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createBackground } from './background.ts';
 import {
+  endpointOf,
   exchangeCertificate,
   gatewaySettings,
   openListenerTls,
@@ -73,7 +74,8 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
     state.isReady = false;
     return gateway.drain(config.drainTimeoutMs);
   });
-  endpoint = await tellAddress({ config, folder, port });
+  endpoint = endpointOf(config, port);
+  await tellAddress(folder, endpoint);
   state.isReady = true;
   return {
     ...{ endpoint, folder, root, isFirstStart },

@@ -6,8 +6,8 @@ import { Refusal } from '../../src/lib/refusal.ts';
 export interface ClusterCommandContext {
   print(line: string): void;
   nowMs(): number;
-  /** Gives a command all settings as options. */
-  withSettings(command: Command): Command;
+  /** Gives a command the settings of `keys` as options. */
+  withSettings(command: Command, keys: readonly string[]): Command;
   readSettings(command: Command): Config;
 }
 
@@ -37,7 +37,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
 
 function addInit(cluster: Command, context: ClusterCommandContext): void {
   const init = context
-    .withSettings(cluster.command('init'))
+    .withSettings(cluster.command('init'), [...ETCD_SETTINGS, 'root.accessKey', 'root.secretKey'])
     .description('write into etcd, once, what the cluster is; make its master key and root credentials')
     .requiredOption('--out <dir>', 'folder of the keys, for the gateways')
     .option('--metadata-shards <n>', 'shards of the metadata, for ever', SHARDS_DEFAULT)
@@ -51,7 +51,7 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
       {
         out: options.out,
         shardCount: numberOf('--metadata-shards', options.metadataShards, 4096),
-        replicaCount: numberOf('--replicas', options.replicas, 5),
+        replicaCount: oddOf('--replicas', options.replicas, 5),
         chunkCopies: numberOf('--copies', options.copies, 5),
       },
     );
@@ -66,7 +66,7 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
 
 function addStatus(cluster: Command, context: ClusterCommandContext): void {
   const status = context
-    .withSettings(cluster.command('status'))
+    .withSettings(cluster.command('status'), MEMBER_SETTINGS)
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
@@ -80,7 +80,7 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
 
 function addRebuild(cluster: Command, context: ClusterCommandContext): void {
   const rebuild = context
-    .withSettings(cluster.command('rebuild-coordination'))
+    .withSettings(cluster.command('rebuild-coordination'), MEMBER_SETTINGS)
     .description(
       'after etcd was lost or restored, before any node starts: its records anew, from metadata nodes',
     )
@@ -129,8 +129,27 @@ function addRun(cluster: Command, context: ClusterCommandContext): void {
     });
 }
 
+/** By which a command reaches etcd. */
+const ETCD_SETTINGS = ['join', 'etcd.ca', 'etcd.cert', 'etcd.key', 'etcd.user', 'etcd.password'];
+
+/** Of a command that asks nodes. */
+export const MEMBER_SETTINGS = [
+  ...ETCD_SETTINGS,
+  'cluster.secret',
+  'cluster.ca',
+  'cluster.cert',
+  'cluster.key',
+];
+
 /** A command says what is wrong by its own words. */
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Two voters bear no more losses than one. */
+function oddOf(option: string, text: string, max: number): number {
+  const number = numberOf(option, text, max);
+  if (number % 2 === 0) throw new Refusal(`${option} must be odd`);
+  return number;
+}
 
 function numberOf(option: string, text: string, max: number): number {
   const number = Number(text);

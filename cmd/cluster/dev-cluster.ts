@@ -1,7 +1,8 @@
 // holdfast cluster run: a whole cluster on this machine, of real processes, to try and to test: etcd, metadata nodes,
 // storage nodes, gateways. It keeps its data for the next start, and looks after its processes as a service manager would.
+// Tests start it in their own process and do harm to its parts by name (tests/support/start-cluster.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,8 +11,10 @@ import { type EtcdProcess, startEtcd } from '../../src/adapters/etcd-process.ts'
 import { bringEtcd } from '../../src/adapters/etcd-program.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { must } from '../../src/lib/assert.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { tellAddress } from '../listening.ts';
 import { onSignals } from '../signals.ts';
 import { initCluster } from './init.ts';
 
@@ -32,6 +35,10 @@ export interface DevClusterOptions {
   listen: string;
   restarts: boolean;
   logLevel: string;
+  /** Default: this process's own. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** More arguments of one process, `metadata-1` say, and where it finds etcd if not at `etcdEndpoint`. */
+  reach?(name: string, etcdEndpoint: string): { args: readonly string[]; etcdEndpoint: string };
 }
 
 type Role = 'metadata' | 'storage' | 'gateway';
@@ -41,7 +48,18 @@ interface Part {
   role: Role;
   args: string[];
   child: ChildProcess | undefined;
+  /** Resolves when the child of now is gone. */
+  exited: Promise<void>;
 }
+
+/** The name under which etcd is started and stopped here. */
+export const ETCD = 'etcd';
+
+/** A parent that ends early must not leave them behind. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
 
 /** Runs until it is told to stop; resolves with the exit code. */
 export async function runDevCluster(
@@ -61,11 +79,12 @@ export async function runDevCluster(
   }
 }
 
-class DevCluster {
+export class DevCluster {
   readonly #options: DevClusterOptions;
   readonly #print: (line: string) => void;
   readonly #folder: string;
   readonly #parts: Part[] = [];
+  #etcdProgram = '';
   #etcd: EtcdProcess | undefined;
   #secret = '';
   #isStopping = false;
@@ -76,14 +95,18 @@ class DevCluster {
     this.#folder = resolve(options.dataDir);
   }
 
+  /** Resolves when every gateway is ready. */
   async start(): Promise<void> {
     await mkdir(join(this.#folder, 'logs'), { recursive: true, mode: 0o700 });
     this.#secret = await this.#readSecret();
-    const path = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
-    this.#etcd = await startEtcd({ path, dataDir: join(this.#folder, 'etcd'), clock: systemClock });
+    this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
+    await this.#startEtcd();
     await this.#init();
     this.#addParts();
     for (const part of this.#parts) this.#spawn(part);
+    await this.#untilReady();
+    // For `holdfast account` and the like, with --data-dir of the keys. No gateway does: they share that folder.
+    await tellAddress(this.#keys, must(this.endpoints[0], 'a gateway'));
     await this.#tell();
   }
 
@@ -93,6 +116,104 @@ class DevCluster {
     for (const role of ['gateway', 'storage', 'metadata'] as const)
       await Promise.all(this.#parts.filter((part) => part.role === role).map((part) => end(part)));
     await this.#etcd?.stop();
+  }
+
+  /** Of the gateways, in order. */
+  get endpoints(): readonly string[] {
+    const { gateways } = this.#options;
+    const { host, port } = this.#listen;
+    return Array.from({ length: gateways }, (_, index) => `http://${host}:${port + index}`);
+  }
+
+  get etcdEndpoint(): string {
+    return must(this.#etcd, 'etcd has been started').endpoint;
+  }
+
+  /** What its processes have in common. */
+  get secret(): string {
+    return this.#secret;
+  }
+
+  /** Of the root account. */
+  async credentials(): Promise<{ accessKey: string; secretKey: string }> {
+    return JSON.parse(await readFile(join(this.#keys, 'root-credentials.json'), 'utf8'));
+  }
+
+  /** undefined: it does not run. */
+  processId(name: string): number | undefined {
+    return name === ETCD ? this.#etcd?.pid : this.#part(name).child?.pid;
+  }
+
+  /** Sends a signal to a process by its name, {@link ETCD} too. False when it does not run. */
+  signal(name: string, signal: NodeJS.Signals): boolean {
+    if (name !== ETCD) return this.#part(name).child?.kill(signal) === true;
+    this.#etcd?.signal(signal);
+    return true;
+  }
+
+  /** As a crash does. Resolves when it is gone. */
+  async kill(name: string): Promise<void> {
+    if (name === ETCD) await this.#etcd?.kill();
+    else {
+      const part = this.#part(name);
+      part.child?.kill('SIGKILL');
+      await part.exited;
+    }
+  }
+
+  /** Gracefully. */
+  async end(name: string): Promise<void> {
+    if (name === ETCD) await this.#etcd?.stop();
+    else await end(this.#part(name));
+  }
+
+  /** Starts one that has ended, with what it had. Etcd serves when this resolves. */
+  async run(name: string): Promise<void> {
+    if (name === ETCD) await this.#startEtcd();
+    else if (this.#part(name).child === undefined) this.#spawn(this.#part(name));
+  }
+
+  #part(name: string): Part {
+    return must(
+      this.#parts.find((part) => part.name === name),
+      `a process called ${name}`,
+    );
+  }
+
+  get #listen(): { host: string; port: number } {
+    const { listen } = this.#options;
+    const at = listen.lastIndexOf(':');
+    return { host: listen.slice(0, at), port: Number(listen.slice(at + 1)) };
+  }
+
+  async #startEtcd(): Promise<void> {
+    const etcd = await startEtcd({
+      path: this.#etcdProgram,
+      dataDir: join(this.#folder, 'etcd'),
+      clock: systemClock,
+      // Where its clients look for it.
+      ...(this.#etcd && { clientPort: this.#etcd.clientPort }),
+    });
+    this.#etcd = etcd;
+    void etcd.exited.then(({ code, signal }) => {
+      if (this.#isStopping) return;
+      this.#print(`${ETCD} has ended (${signal ?? code})`);
+      if (this.#options.restarts) void this.#restartEtcd();
+    });
+  }
+
+  async #restartEtcd(): Promise<void> {
+    while (!this.#isStopping) {
+      await sleep(RESTART_AFTER_MS);
+      if (this.#isStopping) return;
+      try {
+        await this.#startEtcd();
+        this.#print(`${ETCD} runs again as process ${this.#etcd?.pid}`);
+        return;
+      } catch (error) {
+        this.#print(`${ETCD} does not start: ${(error as Error).message}`);
+      }
+    }
   }
 
   async #readSecret(): Promise<string> {
@@ -129,11 +250,13 @@ class DevCluster {
   }
 
   #addParts(): void {
-    const { metadata, storage, gateways, listen } = this.#options;
-    const at = listen.lastIndexOf(':');
-    const [host, port] = [listen.slice(0, at), Number(listen.slice(at + 1))];
+    const { metadata, storage, gateways } = this.#options;
+    const { host, port } = this.#listen;
     const add = (role: Role, number: number, args: string[]) =>
-      this.#parts.push({ name: `${role}-${number}`, role, args, child: undefined });
+      this.#parts.push({
+        ...{ name: `${role}-${number}`, role, args, child: undefined },
+        exited: Promise.resolve(),
+      });
     for (let number = 1; number <= metadata; number++)
       add('metadata', number, ['--node-zone', `zone-${number}`]);
     for (let number = 1; number <= storage; number++)
@@ -143,60 +266,65 @@ class DevCluster {
   }
 
   #spawn(part: Part): void {
+    const { reach, env, logLevel } = this.#options;
     const log = openSync(join(this.#folder, 'logs', `${part.name}.log`), 'a', 0o600);
+    const { args: more, etcdEndpoint } = reach?.(part.name, this.etcdEndpoint) ?? {
+      args: [],
+      etcdEndpoint: this.etcdEndpoint,
+    };
     const args = [
-      ...[MAIN, part.role, '--join', this.#etcd?.endpoint ?? '', '--log-level', this.#options.logLevel],
-      ...['--data-dir', join(this.#folder, part.name), ...part.args],
+      ...[MAIN, part.role, '--join', etcdEndpoint, '--log-level', logLevel],
+      ...['--data-dir', join(this.#folder, part.name), ...part.args, ...more],
     ];
     const child = spawn(process.execPath, args, {
       stdio: ['ignore', log, log],
-      env: { ...process.env, HOLDFAST_CLUSTER_SECRET: this.#secret },
+      env: { ...(env ?? process.env), HOLDFAST_CLUSTER_SECRET: this.#secret },
     });
+    closeSync(log);
+    running.add(child);
     part.child = child;
-    child.on('exit', (code, signal) => {
-      part.child = undefined;
-      if (this.#isStopping) return;
-      this.#print(`${part.name} has ended (${signal ?? code})`);
-      if (this.#options.restarts) void this.#restart(part);
+    part.exited = new Promise((resolve) => {
+      child.on('exit', (code, signal) => {
+        running.delete(child);
+        part.child = undefined;
+        resolve();
+        if (this.#isStopping) return;
+        this.#print(`${part.name} has ended (${signal ?? code})`);
+        if (this.#options.restarts) void this.#restart(part);
+      });
     });
   }
 
   async #restart(part: Part): Promise<void> {
     await sleep(RESTART_AFTER_MS);
-    if (this.#isStopping) return;
+    if (this.#isStopping || part.child !== undefined) return;
     this.#spawn(part);
-    this.#print(`${part.name} runs again as process ${part.child?.pid}`);
+    this.#print(`${part.name} runs again as process ${this.processId(part.name)}`);
   }
 
-  async #tell(): Promise<void> {
-    const endpoints = this.#endpoints();
+  async #untilReady(): Promise<void> {
     const readyByMs = performance.now() + READY_MAX_MS;
-    for (const endpoint of endpoints) {
+    for (const endpoint of this.endpoints) {
       while (!(await isReady(endpoint))) {
         if (performance.now() > readyByMs || this.#isStopping)
           throw new Refusal(`${endpoint} is not ready; see ${join(this.#folder, 'logs')}`);
         await sleep(200);
       }
     }
-    const credentials = JSON.parse(await readFile(join(this.#keys, 'root-credentials.json'), 'utf8'));
-    this.#print(`endpoints: ${endpoints.join(' ')}`);
-    this.#print(`access key: ${credentials.accessKey}`);
-    this.#print(`secret key: in ${join(this.#keys, 'root-credentials.json')}`);
-    this.#print(`etcd: ${this.#etcd?.endpoint} (process ${this.#etcd?.pid})`);
-    for (const { name, child } of this.#parts) this.#print(`${name}: process ${child?.pid}`);
-    this.#print(
-      `status: HOLDFAST_CLUSTER_SECRET_FILE=${join(this.#folder, 'cluster-secret')} npx holdfast cluster status --join ${this.#etcd?.endpoint}`,
-    );
-    this.#print('ready');
   }
 
-  #endpoints(): string[] {
-    const { listen, gateways } = this.#options;
-    const at = listen.lastIndexOf(':');
-    return Array.from(
-      { length: gateways },
-      (_, index) => `http://${listen.slice(0, at)}:${Number(listen.slice(at + 1)) + index}`,
+  async #tell(): Promise<void> {
+    const { accessKey } = await this.credentials();
+    this.#print(`endpoints: ${this.endpoints.join(' ')}`);
+    this.#print(`access key: ${accessKey}`);
+    this.#print(`secret key: in ${join(this.#keys, 'root-credentials.json')}`);
+    this.#print(`etcd: ${this.etcdEndpoint} (process ${this.#etcd?.pid})`);
+    for (const { name, child } of this.#parts) this.#print(`${name}: process ${child?.pid}`);
+    const secretFile = join(this.#folder, 'cluster-secret');
+    this.#print(
+      `status: HOLDFAST_CLUSTER_SECRET_FILE=${secretFile} npx holdfast cluster status --join ${this.etcdEndpoint}`,
     );
+    this.#print('ready');
   }
 }
 
@@ -214,13 +342,15 @@ async function isReady(endpoint: string): Promise<boolean> {
   }
 }
 
-async function end(part: Part): Promise<void> {
-  const { child } = part;
-  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
+async function end({ child, exited }: Part): Promise<void> {
+  if (child === undefined) return;
   child.kill('SIGTERM');
+  // One that was stopped could not go.
+  child.kill('SIGCONT');
   const late = new AbortController();
-  await Promise.race([ended, sleep(STOP_MAX_MS, undefined, { signal: late.signal }).catch(() => {})]);
+  const isLate = sleep(STOP_MAX_MS, undefined, { signal: late.signal }).catch(() => {});
+  await Promise.race([exited, isLate]);
   late.abort();
-  if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+  child.kill('SIGKILL');
+  await exited;
 }

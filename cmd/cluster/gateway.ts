@@ -1,10 +1,12 @@
 // The role gateway: S3 and the operator API over metadata nodes and storage nodes. It keeps nothing. Wiring only.
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
+import type { Config } from '../../src/config/schema.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
 import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../../src/gateway/server.ts';
@@ -13,11 +15,11 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import {
+  endpointOf,
   exchangeCertificate,
   gatewaySettings,
   openListenerTls,
   startListening,
-  tellAddress,
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
@@ -52,7 +54,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, buffers);
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
-  const tls = await openListenerTls(config, keysFolder);
+  const tls = await openListenerTls(config, await ownFolder(config));
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   closing.defer(() => fsck.stop());
@@ -87,7 +89,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     state.isReady = false;
     return gateway.drain(config.drainTimeoutMs);
   });
-  endpoint = await tellAddress({ config, folder: keysFolder, port });
+  endpoint = endpointOf(config, port);
   const address = `${config.listen.host}:${port}`;
   joined.announce(address);
   state.isReady = true;
@@ -113,6 +115,13 @@ function openMetadata(
     fences.set(shard, { shard, incarnation, epoch });
   }, joined.stopping);
   return { router, fenceOf: (shard) => fences.get(shard) ?? { shard, incarnation: 0, epoch: 0 } };
+}
+
+/** For a self-signed certificate. The keys' folder may be shared with other gateways, or not be for writing. */
+async function ownFolder({ dataDir, tls }: Config): Promise<string> {
+  const folder = resolve(dataDir);
+  if (tls.mode === 'self-signed') await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
 }
 
 /** Every gateway holds the keys of its own folder: a new one would be known to this one alone. */

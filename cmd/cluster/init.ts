@@ -8,7 +8,7 @@ import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { checkGivenCredentials, openRootCredentials } from '../root-credentials.ts';
-import { CLUSTER_FORMAT, connect } from './join.ts';
+import { answer, CLUSTER_FORMAT, connect } from './join.ts';
 
 const ID_BYTES = 16;
 
@@ -33,7 +33,8 @@ export async function initCluster(
   checkGivenCredentials(config.root);
   const coordinator = connect({ config, clock: systemClock, log }, 'init');
   try {
-    if ((await coordinator.identity.read()) !== undefined) throw new Refusal('there is a cluster already');
+    if ((await answer(coordinator.identity.read())) !== undefined)
+      throw new Refusal('there is a cluster already');
     const folder = resolve(options.out);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew: true });
@@ -41,10 +42,8 @@ export async function initCluster(
     const clusterId = toHex(systemRandom.bytes(ID_BYTES));
     const { shardCount, replicaCount, chunkCopies } = options;
     const masterKeyId = keyring.activeKeyId;
-    await coordinator.identity.init({
-      ...{ clusterId, shardCount, replicaCount, chunkCopies, masterKeyId },
-      formatVersion: CLUSTER_FORMAT,
-    });
+    const identity = { clusterId, shardCount, replicaCount, chunkCopies, masterKeyId };
+    await answer(coordinator.identity.init({ ...identity, formatVersion: CLUSTER_FORMAT }));
     return { clusterId, folder };
   } finally {
     coordinator.close();

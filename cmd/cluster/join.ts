@@ -1,5 +1,7 @@
 // What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
 // belongs to it, and makes itself and the others known. Wiring only.
+import { readFileSync } from 'node:fs';
+import type { EtcdAddress } from '../../src/adapters/coordination/etcd-store.ts';
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import {
   openRpcCredentials,
@@ -7,7 +9,7 @@ import {
   type RpcSecurity,
 } from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
-import type { Config } from '../../src/config/schema.ts';
+import type { Config, HostPort } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member, MemberRole } from '../../src/ports/members.ts';
@@ -50,6 +52,7 @@ export async function joinCluster(
   node?: NodeFile & { folder: string },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = surroundings;
+  if (self.role !== 'gateway') refuseAnyAddress(config);
   const stopping = new AbortController();
   closing.defer(() => stopping.abort());
   const credentials = await openRpcCredentials(securityOf(config), { clock, log });
@@ -91,6 +94,16 @@ export async function joinCluster(
   };
 }
 
+/** "Every address" is none that others could be told. */
+function refuseAnyAddress({ node }: Config): void {
+  const { host } = node.listen;
+  if (node.advertise === undefined && (host === '0.0.0.0' || host === '::')) {
+    throw new Refusal(
+      `other nodes cannot be told ${host}: give --node-listen the address at which they reach this one, or --node-advertise`,
+    );
+  }
+}
+
 /** A client of the coordinator alone: for commands. */
 export function connect(
   { config, clock, log }: Pick<Surroundings, 'config' | 'clock'> & { log: Logger },
@@ -99,8 +112,52 @@ export function connect(
   if (config.join.length === 0) {
     throw new Refusal('--join must name the etcd servers of the cluster, as http://127.0.0.1:2379');
   }
-  const endpoints = config.join.map((name) => (name.includes('://') ? name : `http://${name}`));
-  return createEtcdCoordinator({ endpoints }, { clock, log, holder });
+  const security = etcdSecurityOf(config);
+  const scheme = security.tls === undefined ? 'http' : 'https';
+  const endpoints = config.join.map((name) => (name.includes('://') ? name : `${scheme}://${name}`));
+  return createEtcdCoordinator({ endpoints, ...security }, { clock, log, holder });
+}
+
+/** Where others reach this node: `own`, unless it is told otherwise. */
+export function addressToTell({ node }: Config, own: string): string {
+  return node.advertise === undefined ? own : hostAndPort(node.advertise);
+}
+
+export function hostAndPort({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */
+export async function answer<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** How etcd is reached: its own certificates and users have nothing to do with the cluster's. */
+function etcdSecurityOf({ etcd }: Config): Pick<EtcdAddress, 'tls' | 'user'> {
+  const { ca, cert, key, user, password } = etcd;
+  if ((cert === undefined) !== (key === undefined))
+    throw new Refusal('etcd.cert and etcd.key belong together');
+  if (cert !== undefined && ca === undefined) throw new Refusal('etcd.cert needs etcd.ca');
+  if ((user === undefined) !== (password === undefined))
+    throw new Refusal('etcd.user and etcd.password belong together');
+  const own = cert !== undefined && key !== undefined && { cert: readPemFile(cert), key: readPemFile(key) };
+  return {
+    ...(ca !== undefined && { tls: { ca: readPemFile(ca), ...own } }),
+    ...(user !== undefined && password !== undefined && { user: { name: user, password } }),
+  };
+}
+
+function readPemFile(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
+  }
 }
 
 export function securityOf({ cluster }: Config): RpcSecurity {

@@ -9,7 +9,7 @@ import { answerRecords, createNodeAtRest } from '../../src/cluster/answer-record
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { readVersion } from '../version.ts';
-import { connect, securityOf } from './join.ts';
+import { addressToTell, connect, hostAndPort, securityOf } from './join.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
 import { openNodeFolder, readDatabaseId } from './node-folder.ts';
 import type { RunningRole } from './run-role.ts';
@@ -40,7 +40,7 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
     peers: createPeerServer({ log, telemetry }),
   });
   closing.defer(() => server.close());
-  const address = `${config.node.listen.host}:${server.port}`;
+  const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
   const coordinator = connect(surroundings, `metadata ${nodeId}`);
   closing.defer(() => coordinator.close());
   const stopping = new AbortController();

@@ -21,7 +21,7 @@ import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { type JoinedCluster, joinCluster } from './join.ts';
+import { addressToTell, hostAndPort, type JoinedCluster, joinCluster } from './join.ts';
 import { keepPlacement, openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
 import { databaseId, openNodeFolder } from './node-folder.ts';
 import { openChunks } from './open-chunks.ts';
@@ -67,7 +67,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   closing.defer(() => server.close());
   await metadataNode.start();
   closing.defer(() => metadataNode.stop());
-  const address = `${config.node.listen.host}:${server.port}`;
+  const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId });
   return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };

@@ -14,7 +14,7 @@ import type { NodeRecords } from '../../src/ports/node-records.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { ShardCall, ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
-import { connect, securityOf } from './join.ts';
+import { answer, connect, securityOf } from './join.ts';
 import { readFolderRecords } from './metadata-folder.ts';
 
 const ID_BYTES = 16;
@@ -41,10 +41,8 @@ export async function withOperatorTools<T>(
   await using closing = new AsyncDisposableStack();
   const coordination = connect({ config, clock: systemClock, log: SILENT }, 'operator');
   closing.defer(() => coordination.close());
-  const identity = await coordination.identity.read().catch((error: unknown) => {
-    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
-  });
-  const members = await coordination.members.current();
+  const identity = await answer(coordination.identity.read());
+  const members = await answer(coordination.members.current());
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
   closing.defer(() => credentials.close());
   const calls = createCallClient({

@@ -3,17 +3,20 @@ import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import { formatTable } from '../../src/cli/format.ts';
+import { placementOf } from '../../src/cluster/place-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
+import type { PlacedDisk } from '../../src/ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
-import { connect, securityOf } from './join.ts';
+import { answer, connect, securityOf } from './join.ts';
 
 const ID_BYTES = 16;
 const ANSWER_MAX_MS = 3000;
@@ -60,9 +63,7 @@ export async function readClusterStatus({
 }): Promise<ClusterStatus> {
   const coordinator = connect({ config, clock: systemClock, log }, 'status');
   try {
-    const identity = await coordinator.identity.read().catch((error: unknown) => {
-      throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
-    });
+    const identity = await answer(coordinator.identity.read());
     if (identity === undefined) throw new Refusal('there is no cluster');
     const members = await coordinator.members.current();
     const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
@@ -72,13 +73,16 @@ export async function readClusterStatus({
     const shards = records.flatMap((found, shard) =>
       found === undefined ? [] : [describe(shard, found.record, said)],
     );
+    const placement = await coordinator.placementMap.read();
+    const disks = placement === undefined ? [] : placementOf(placement.document).disks;
     return {
       clusterId: identity.clusterId,
       members,
       shards,
       alarms: [
-        ...alarmsOf(shards, said, identity.shardCount),
-        ...disasterAlarms({ said, doubts, shardCount: identity.shardCount }),
+        ...alarmsOfShards(shards, said, identity),
+        ...alarmsOfDisks(disks, members, identity),
+        ...alarmsOfDisasters({ said, doubts, shardCount: identity.shardCount }),
       ],
     };
   } finally {
@@ -176,16 +180,27 @@ function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
   };
 }
 
-function alarmsOf(shards: readonly ShardStatus[], said: Said, shardCount: number): string[] {
+function alarmsOfShards(
+  shards: readonly ShardStatus[],
+  said: Said,
+  { shardCount, replicaCount }: ClusterIdentity,
+): string[] {
   const alarms: string[] = [];
+  const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
+  if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
   if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
+  const unheard = new Map<NodeId, number>();
   for (const { shard, isOpen, voters } of shards) {
     if (!isOpen) alarms.push(`shard ${shard} is not open`);
     for (const { nodeId, state, lag = 0 } of voters) {
-      if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
+      if (!said.has(nodeId)) unheard.set(nodeId, (unheard.get(nodeId) ?? 0) + 1);
+      else if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
       else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${short(nodeId)} lacks ${lag} entries`);
     }
   }
+  // One line for a node, however many shards it has.
+  for (const [nodeId, count] of unheard)
+    alarms.push(`metadata node ${short(nodeId)} does not answer: a voter of ${count} shards`);
   for (const [nodeId, statuses] of said)
     if (statuses.some(({ isTimeBelieved }) => !isTimeBelieved))
       alarms.push(`the clock of ${short(nodeId)} differs from a majority`);
@@ -193,7 +208,7 @@ function alarmsOf(shards: readonly ShardStatus[], said: Said, shardCount: number
 }
 
 /** R23: what the operator has to look after before all is as it was. */
-function disasterAlarms({
+function alarmsOfDisasters({
   said,
   doubts,
   shardCount,
@@ -222,7 +237,25 @@ function disasterAlarms({
   return alarms;
 }
 
-const short = (nodeId: NodeId) => nodeId.slice(0, 8);
+/** Disks that chunks are placed on, and whose nodes are not there. */
+function alarmsOfDisks(
+  disks: readonly PlacedDisk[],
+  members: readonly Member[],
+  { chunkCopies }: ClusterIdentity,
+): string[] {
+  const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
+  const few =
+    disks.length > 0 && nodeCount < chunkCopies
+      ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
+      : [];
+  const present = new Set(members.flatMap((member) => member.disks.map(({ diskId }) => diskId)));
+  const away = disks
+    .filter(({ id }) => !present.has(id))
+    .map(({ id, nodeId }) => `disk ${short(id)} of storage node ${short(nodeId)} is away`);
+  return [...few, ...away];
+}
+
+const short = (id: string) => id.slice(0, 8);
 
 export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {
   print(`Cluster ${status.clusterId}`);

@@ -8,7 +8,7 @@ import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS } from '../open-databases.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { joinCluster } from './join.ts';
+import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
 import { chunkCredentials } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
@@ -27,7 +27,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     members: {
       async announce({ address, disks }) {
         joined.announce(
-          address,
+          addressToTell(config, address),
           disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes })),
         );
       },

@@ -1,5 +1,5 @@
 // The one in the cluster who makes the placement map (R34, R44): the first one as soon as there are disks for all
-// copies, or after a while for as many as there are. Disks that come later get their share when data can be moved to
+// copies, on as many nodes, and not before. Disks that come later get their share when data can be moved to
 // them under the eyes of their homes (R38, R39); until then they take what the owners cannot.
 
 import { fromBase64, toBase64 } from '../lib/bytes.ts';
@@ -13,7 +13,7 @@ import { makePlacement } from './placement.ts';
 import { decodePlacement, encodePlacement } from './placement-record.ts';
 
 const LOOK_EVERY_MS = 1000;
-const COMPANY_MS = 10_000;
+const WRITTEN_LOOK_MS = 10_000;
 
 export interface DiskPlacerDeps {
   chunkCopies: number;
@@ -27,19 +27,16 @@ export interface DiskPlacerDeps {
 /** Until `signal` aborts. Never rejects. */
 export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
   const { clock, jobLocks, log } = deps;
-  const startedMs = clock.monotonicMs();
   while (!signal.aborted) {
     try {
       const lock = await jobLocks.acquire('place-disks', signal);
       const either = AbortSignal.any([signal, lock.lost]);
       while (!either.aborted) {
-        const isWritten = await place(deps, clock.monotonicMs() - startedMs > COMPANY_MS).catch(
-          (error: unknown) => {
-            log.warn({ err: error }, 'disks-not-placed');
-            return false;
-          },
-        );
-        await clock.sleep(isWritten ? COMPANY_MS : LOOK_EVERY_MS, either);
+        const isWritten = await place(deps).catch((error: unknown) => {
+          log.warn({ err: error }, 'disks-not-placed');
+          return false;
+        });
+        await clock.sleep(isWritten ? WRITTEN_LOOK_MS : LOOK_EVERY_MS, either);
       }
       await lock.release();
     } catch (error) {
@@ -49,12 +46,12 @@ export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): 
 }
 
 /** True when there is a map. */
-async function place(deps: DiskPlacerDeps, makesDo: boolean): Promise<boolean> {
+async function place(deps: DiskPlacerDeps): Promise<boolean> {
   const { placementMap, chunkCopies: copies, log } = deps;
   if ((await placementMap.read()) !== undefined) return true;
   const disks = disksOf(deps.members());
   const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
-  if (disks.length === 0 || (nodeCount < copies && !makesDo)) return false;
+  if (nodeCount < copies) return false;
   const map = makePlacement({ disks, copies });
   await placementMap.swap({ expected: 0, document: documentOf(map) });
   log.info({ version: map.version, diskCount: disks.length, copies }, 'placement-made');

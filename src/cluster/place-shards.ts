@@ -15,8 +15,6 @@ import type { Logger } from '../ports/telemetry.ts';
 import { type PlannedNode, planShards } from './plan-shards.ts';
 
 const LOOK_EVERY_MS = 2000;
-/** A new cluster waits so long for more nodes than it has before it makes do with them. */
-const COMPANY_MS = 10_000;
 
 export interface ShardPlacerDeps {
   shardCount: number;
@@ -35,7 +33,6 @@ export interface ShardPlacer {
 
 export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
   const { clock, jobLocks, log } = deps;
-  const startedMs = clock.monotonicMs();
   return {
     async run(signal) {
       while (!signal.aborted) {
@@ -43,7 +40,7 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
           const lock = await jobLocks.acquire('place-shards', signal);
           const either = AbortSignal.any([signal, lock.lost]);
           while (!either.aborted) {
-            await place(deps, clock.monotonicMs() - startedMs > COMPANY_MS).catch((error: unknown) => {
+            await place(deps).catch((error: unknown) => {
               log.warn({ err: error }, 'shards-not-placed');
             });
             await clock.sleep(LOOK_EVERY_MS, either);
@@ -57,10 +54,11 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
   };
 }
 
-async function place(deps: ShardPlacerDeps, makesDo: boolean): Promise<void> {
+async function place(deps: ShardPlacerDeps): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
-  if (nodes.length === 0 || (nodes.length < replicaCount && !makesDo)) return;
+  // Never with fewer voters than the cluster was made for: what they acknowledge would be on too few disks.
+  if (nodes.length < replicaCount) return;
   const registered: (RegisteredShard | undefined)[] = [];
   for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
   const present = registered.map((found) => found && presentOf(found.record));

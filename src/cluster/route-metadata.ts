@@ -12,6 +12,8 @@ import type { RegisteredShard } from '../ports/shard-registry.ts';
 const REQUEST_ID_BYTES = 16;
 /** How long one node may keep an answer to itself before another is asked as well. */
 const ATTEMPT_MS = 1500;
+/** Clocks of both ends drift by less than 5 % (protocol 1.1). */
+const CLOCKS_APART = 1.11;
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 300;
 
@@ -157,7 +159,7 @@ class Attempts {
   /** R48: nothing is said before nobody can evaluate it any more. */
   async #giveUp(): Promise<void> {
     const { clock } = this.#deps;
-    const safeMs = (this.#sentMs ?? 0) + LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs;
+    const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
     const leftMs = safeMs - clock.monotonicMs();
     if (this.#sentMs !== undefined && leftMs > 0) await clock.sleep(leftMs, this.#over.signal);
     this.#settled.resolve({ kind: 'unknown' });

@@ -20,9 +20,8 @@ export function valueNameOf(row: SettingRow): string {
   return row.choices?.join('|') ?? VALUE_NAMES[row.kind];
 }
 
-/** The settings section of `holdfast --help`. */
-export function settingsHelp(): string {
-  const rows: readonly SettingRow[] = SETTINGS;
+/** The settings section of `holdfast --help`, or of a command that takes some of them. */
+export function settingsHelp(rows: readonly SettingRow[] = SETTINGS): string {
   const lines = rows.filter((row) => row.hidden !== true).map(describe);
   return `Settings (a flag wins over the environment, that over the file, that over the default):
 

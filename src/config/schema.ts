@@ -235,6 +235,31 @@ export const SETTINGS = [
     help: "URLs of the cluster's etcd servers: for the roles metadata, storage and gateway.",
   },
   {
+    key: 'etcd.ca',
+    kind: 'path',
+    help: "Certificate of the authority of etcd's servers (PEM): etcd is spoken to by TLS.",
+  },
+  {
+    key: 'etcd.cert',
+    kind: 'path',
+    help: 'Certificate that etcd is shown (PEM), where it wants one.',
+  },
+  {
+    key: 'etcd.key',
+    kind: 'path',
+    help: 'Private key of that certificate (PEM).',
+  },
+  {
+    key: 'etcd.user',
+    kind: 'text',
+    help: 'Name of a user of etcd, where it has users.',
+  },
+  {
+    key: 'etcd.password',
+    kind: 'secret',
+    help: 'Password of that user.',
+  },
+  {
     key: 'cluster.secret',
     kind: 'secret',
     help: 'Shared by all processes of a cluster that runs on one machine alone. Otherwise: certificates.',
@@ -264,6 +289,11 @@ export const SETTINGS = [
     kind: 'hostPort',
     default: '127.0.0.1:0',
     help: 'Address and port at which other nodes of the cluster reach this one. Port 0 takes a free one.',
+  },
+  {
+    key: 'node.advertise',
+    kind: 'hostPort',
+    help: 'Address and port that other nodes are told, when they reach this one by others than node.listen: in a container, say.',
   },
   {
     key: 'node.zone',

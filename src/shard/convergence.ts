@@ -2,14 +2,9 @@
 // lags: first learners, then the change of voters under a new epoch with majorities of both sets, then the hand-over.
 // It runs on the open primary alone; what is wanted is decided elsewhere (src/cluster).
 import { toHex } from '../lib/bytes.ts';
-import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { RandomPort } from '../ports/clock.ts';
 import type { ReplicaId, ReplicaRef } from '../ports/replication.ts';
-import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
-import type { Logger } from '../ports/telemetry.ts';
-import type { Leadership } from './leadership.ts';
-import type { ReplicaEvent } from './replica-events.ts';
-import { swapRecord } from './takeover.ts';
-import { HEARTBEAT_MS } from './timing.ts';
+import type { ShardRecord } from '../ports/shard-registry.ts';
 
 /** A learner this close behind may become a voter. */
 const LEARNER_LAG_MAX = 1000;
@@ -78,74 +73,4 @@ function has(refs: readonly ReplicaRef[], { replicaId }: ReplicaRef): boolean {
 /** With a nonce of its own: so that a swap whose answer is lost is known (R2). */
 export function withNonce(record: ShardRecord, random: RandomPort): ShardRecord {
   return { ...record, nonce: toHex(random.bytes(NONCE_BYTES)) };
-}
-
-export interface ConvergenceDeps {
-  shard: number;
-  clock: ClockPort;
-  random: RandomPort;
-  registry: ShardRegistryPort;
-  logger: Logger;
-  onEvent?(event: ReplicaEvent): void;
-}
-
-/** What the replica does at its word. */
-export interface ConvergenceActions {
-  self(): ReplicaRef;
-  handOver(heir: ReplicaId): Promise<boolean>;
-  onRegistered(registered: RegisteredShard): void;
-  /** The epoch of a change of voters has been taken. */
-  leadChanged(registered: RegisteredShard, leadership: Leadership): void;
-  stepDown(why: string): void;
-}
-
-/** Takes the steps of one replica, whenever it leads. */
-export class Convergence {
-  readonly #deps: ConvergenceDeps;
-  readonly #actions: ConvergenceActions;
-  #isUnderWay = false;
-  #nextMs = 0;
-
-  constructor(deps: ConvergenceDeps, actions: ConvergenceActions) {
-    this.#deps = deps;
-    this.#actions = actions;
-  }
-
-  /** One step towards what the record wants, when there is one. Never rejects. */
-  async tick(leadership: Leadership, registered: RegisteredShard | undefined): Promise<void> {
-    const { clock, logger, shard } = this.#deps;
-    if (this.#isUnderWay || clock.monotonicMs() < this.#nextMs) return;
-    if (!leadership.isOpen || registered?.record.epoch !== leadership.epoch) return;
-    this.#isUnderWay = true;
-    try {
-      await this.#step(leadership, registered);
-    } catch (error) {
-      logger.warn({ shard, err: error }, 'registry-away');
-    } finally {
-      this.#nextMs = clock.monotonicMs() + HEARTBEAT_MS;
-      this.#isUnderWay = false;
-    }
-  }
-
-  async #step(leadership: Leadership, registered: RegisteredShard): Promise<void> {
-    const { registry, shard, random, onEvent } = this.#deps;
-    const { self, handOver, onRegistered, leadChanged, stepDown } = this.#actions;
-    const step = nextStep(registered.record, self(), leadership);
-    if (step.kind === 'none') return;
-    if (step.kind === 'hand-over') {
-      await handOver(step.heir);
-      return;
-    }
-    // What is admitted is answered first: a new epoch would leave it unknown.
-    if (step.kind === 'change-voters') await leadership.settle(undefined);
-    const record = withNonce(step.record, random);
-    const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
-    if (swapped === undefined) {
-      onEvent?.('swap-lost');
-      const present = await registry.read(shard);
-      if (present !== undefined) onRegistered(present);
-      if (step.kind === 'change-voters') stepDown('voters were not changed');
-    } else if (step.kind === 'change-voters') leadChanged(swapped, leadership);
-    else onRegistered(swapped);
-  }
 }

@@ -35,6 +35,8 @@ export interface FollowerParts {
   applier: Applier;
   promises: Promises;
   say(epoch: number): Say;
+  /** Where the witness said that the log had come to when it was opened (R17). */
+  witnessed: LogPosition | undefined;
   /** A higher epoch was heard of, or a primary: what this replica does for itself is over (R13). */
   onOtherLeads(epoch: number, primary: ReplicaRef | undefined): void;
   isLeading(): boolean;
@@ -180,12 +182,19 @@ export class Follower {
 
   /** R16, R17: an open primary has matched it to what is committed, so what was lost is back. */
   #recover(commitSeq: number): void {
-    const { applier, promises } = this.#parts;
+    const { applier, promises, witnessed } = this.#parts;
     if (commitSeq === 0) return;
+    // An acknowledgement of before may still arrive: it must be true again by then.
+    const acknowledgedSeq = witnessed?.epoch === promises.epoch ? witnessed.seq : 0;
+    if (this.#matched.seq < acknowledgedSeq) return;
     this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
     if (applier.applied.seq < this.#liveFromSeq) return;
     this.#liveFromSeq = undefined;
-    this.inTurn(() => promises.setState('live'));
+    const generation = this.#generation;
+    this.inTurn(async () => {
+      // A snapshot may have been begun before its turn came.
+      if (generation === this.#generation) await promises.setState('live');
+    });
   }
 
   #nack(from: ReplicaRef, { epoch, echoMs }: AppendMessage, hintSeq: number): void {
@@ -211,8 +220,11 @@ export class Follower {
   }
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
-    const { promises, onOtherLeads, onEvent } = this.#parts;
+    const { applier, promises, onOtherLeads, onEvent } = this.#parts;
     if (message.epoch < promises.epoch) return;
+    // One that comes late or twice would take away what it once was for.
+    const isLate = message.kind === 'snapshot-begin' && message.start.seq <= applier.applied.seq;
+    if (isLate && promises.record.state === 'live') return;
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if (message.kind === 'snapshot-begin') {

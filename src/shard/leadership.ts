@@ -46,6 +46,7 @@ export interface LeadershipParts {
   log: LogStore;
   applier: Applier;
   say: Say;
+  witness(seq: number): void;
   stepDown(why: string): void;
   onEvent?(event: ReplicaEvent): void;
 }
@@ -72,6 +73,7 @@ export class Leadership {
     this.#bucketRows = new BucketRows(shard, { kv, guard: machine.bucketGuard });
     this.#term = new PrimaryTerm({
       ...{ self: self.replicaId, epoch: record.epoch, log, clock, say: parts.say },
+      ownSeq: () => this.#entries.ownSeq,
       sets: setsOf(record),
       others: this.#others,
       onCommitted: (seq) => applier.advance(seq),
@@ -83,6 +85,7 @@ export class Leadership {
     this.#time = new ReplicatedTime({ clock, timeMs: lastTimeMs, isWallBelieved });
     this.#entries = new ReplicatedLog({
       ...{ shard, epoch: record.epoch, log, applier, lastTimeMs, time: this.#time },
+      witness: parts.witness,
       overlay: this.#overlay,
       term: this.#term,
     });

@@ -10,7 +10,6 @@ import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, seqOfLogKey } from './row-ke
 
 /** Encoded entries kept in memory, for followers and for applying: the newest. */
 const TAIL_BYTES_MAX = 8 * 1024 * 1024;
-const MARK_BYTES = 1024 * 1024;
 const SCAN_ROWS = 256;
 const SCAN_BYTES = 8 * 1024 * 1024;
 /** Rows cut or trimmed in one batch. */
@@ -34,11 +33,13 @@ export class LogStore {
   #tailBytes = 0;
   #writing: Promise<void> = Promise.resolve();
   #lastTimeMs = 0;
-  /** Bytes of all entries so far, about every MARK_BYTES of them: tells how much may be trimmed. */
+  readonly #markBytes: number;
+  /** Bytes of all entries so far, about every `markBytes` of them: tells how much may be trimmed. */
   #totalBytes = 0;
   #marks: { seq: number; totalBytes: number }[] = [];
 
-  constructor(shard: number, kv: KvPort, base: LogPosition) {
+  constructor(shard: number, kv: KvPort, { base, markBytes }: { base: LogPosition; markBytes: number }) {
+    this.#markBytes = markBytes;
     this.#shard = shard;
     this.#kv = kv;
     this.#baseKey = rowKey(shard, ENGINE_TABLES.base, NO_KEY);
@@ -137,7 +138,7 @@ export class LogStore {
     assert(seq === this.#last.seq + 1 && epoch >= this.#last.epoch, 'entries follow one another');
     this.#lastTimeMs = Math.max(this.#lastTimeMs, timeMs);
     this.#totalBytes += bytes.length;
-    if (this.#totalBytes - (this.#marks.at(-1)?.totalBytes ?? 0) >= MARK_BYTES)
+    if (this.#totalBytes - (this.#marks.at(-1)?.totalBytes ?? 0) >= this.#markBytes)
       this.#marks.push({ seq, totalBytes: this.#totalBytes });
     if (epoch !== this.#last.epoch) this.#epochs.push({ fromSeq: seq, epoch });
     this.#last = { seq, epoch };

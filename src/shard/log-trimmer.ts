@@ -1,31 +1,48 @@
-// Keeps a replica's log from growing (R15): what is in the state may go, but for what others may still need.
+// Keeps the log of a replica from growing (R15): what is in the state may go, but for an end that is kept in any case, and
+// what others may still need of a primary, within bounds.
 import type { Logger } from '../ports/telemetry.ts';
 import type { Applier } from './applier.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT_BYTES, LOG_KEPT_FOR_OTHERS_BYTES } from './timing.ts';
 
+/** How much of a log stays: in any case, and for others that lack it. */
+export interface LogKept {
+  bytes: number;
+  forOthersBytes: number;
+}
+
+export const LOG_KEPT: LogKept = { bytes: LOG_KEPT_BYTES, forOthersBytes: LOG_KEPT_FOR_OTHERS_BYTES };
+
+export interface LogTrimmerParts {
+  shard: number;
+  log: LogStore;
+  applier: Applier;
+  logger: Logger;
+  kept: LogKept;
+}
+
 export class LogTrimmer {
-  readonly #parts: { shard: number; log: LogStore; applier: Applier; logger: Logger };
+  readonly #parts: LogTrimmerParts;
   #isTrimming = false;
 
-  constructor(parts: { shard: number; log: LogStore; applier: Applier; logger: Logger }) {
+  constructor(parts: LogTrimmerParts) {
     this.#parts = parts;
   }
 
-  /** `neededSeq`: of a primary, what followers may ask for. */
-  tick(neededSeq: () => number | undefined): void {
-    const { log, applier } = this.#parts;
+  /** `neededSeq`: what others have at least; undefined: nobody is served from here. */
+  trim(neededSeq: number | undefined): void {
+    const { log, applier, kept } = this.#parts;
     const { seq: appliedSeq } = applier.applied;
-    if (this.#isTrimming || log.trimmableSeq(LOG_KEPT_BYTES) <= log.base.seq) return;
+    if (this.#isTrimming || log.trimmableSeq(kept.bytes) <= log.base.seq) return;
     const seq = Math.max(
-      Math.min(log.trimmableSeq(LOG_KEPT_BYTES), appliedSeq, neededSeq() ?? appliedSeq),
-      Math.min(log.trimmableSeq(LOG_KEPT_FOR_OTHERS_BYTES), appliedSeq),
+      Math.min(log.trimmableSeq(kept.bytes), neededSeq ?? appliedSeq),
+      log.trimmableSeq(kept.forOthersBytes),
     );
-    if (seq > log.base.seq) void this.trim(seq);
+    if (seq > log.base.seq) void this.trimTo(seq);
   }
 
   /** Up to `seq` at most; what is not in the state stays. */
-  async trim(seq: number): Promise<void> {
+  async trimTo(seq: number): Promise<void> {
     const { shard, log, applier, logger } = this.#parts;
     const toSeq = Math.min(seq, applier.applied.seq);
     const epoch = log.epochAt(toSeq);

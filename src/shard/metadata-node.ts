@@ -11,19 +11,24 @@ import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
+import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
-import { isListed, isOlder, isSuperseded } from './registered-record.ts';
-import type { Replica, ReplicaDeps } from './replica.ts';
+import { isOlder, isSuperseded } from './registered-record.ts';
+import type { Replica } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { ReplicaDeps } from './replica-parts.ts';
 import { replicaKey } from './row-keys.ts';
 import { clearShard } from './snapshots.ts';
 import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
+import { isListed } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
 const TICK_MS = 50;
 /** A registry that is away at the start is asked again. */
 const ASK_AGAIN_MS = 1000;
+/** All records are read anew in this time. */
+const LOOK_AGAIN_MS = 15_000;
 const PROCESS_ID_BYTES = 16;
 
 export interface MetadataNodeDeps {
@@ -40,6 +45,8 @@ export interface MetadataNodeDeps {
   registry: ShardRegistryPort;
   peers: PeerPort;
   logger: Logger;
+  /** Default LOG_KEPT. */
+  logKept?: LogKept;
   onEvent?(event: ReplicaEvent): void;
 }
 
@@ -82,6 +89,7 @@ class Node implements MetadataNode {
     registry.watch((shard, registered) => void this.#onRegistered(shard, registered), this.#stopped.signal);
     void this.#tick();
     await Promise.all(Array.from({ length: shardCount }, (_, shard) => this.#look(shard)));
+    void this.#lookAgain();
   }
 
   async stop(): Promise<void> {
@@ -136,6 +144,17 @@ class Node implements MetadataNode {
     while (!signal.aborted) {
       for (const replica of this.#replicas.values()) replica.tick();
       await clock.sleep(TICK_MS, signal);
+    }
+  }
+
+  /** Watches are hints: what one has missed is found sooner or later. */
+  async #lookAgain(): Promise<void> {
+    const { registry, clock, shardCount } = this.#deps;
+    const { signal } = this.#stopped;
+    for (let shard = 0; !signal.aborted; shard = (shard + 1) % shardCount) {
+      await clock.sleep(LOOK_AGAIN_MS / shardCount, signal);
+      const registered = await registry.read(shard).catch(() => undefined);
+      if (registered !== undefined) await this.#onRegistered(shard, registered);
     }
   }
 

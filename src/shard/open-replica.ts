@@ -4,11 +4,15 @@ import type { ReplicaId } from '../ports/replication.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
 import { type Applied, baseCodec, decodeApplied, type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import { LogStore } from './log-store.ts';
-import { Replica, type ReplicaDeps } from './replica.ts';
+import { LOG_KEPT } from './log-trimmer.ts';
+import { Replica } from './replica.ts';
+import type { ReplicaDeps } from './replica-parts.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey } from './row-keys.ts';
 import { clearShard } from './snapshots.ts';
 
 const NO_KEY = new Uint8Array(0);
+/** Steps in which a log is trimmed, of what is kept of it. */
+const MARKS = 64;
 const NOTHING: Applied = { seq: 0, epoch: 0, timeMs: 0 };
 const CUT_ROWS = 1000;
 
@@ -34,8 +38,17 @@ export async function openReplica(
     throw new Error(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
     );
-  const log = new LogStore(shard, kv, stored.base ?? NOTHING);
-  const opened = { record, isNew: stored.record === undefined, log, applied: stored.applied ?? NOTHING };
+  const { bytes } = deps.logKept ?? LOG_KEPT;
+  const log = new LogStore(shard, kv, { base: stored.base ?? NOTHING, markBytes: bytes / MARKS });
+  const position = witness.read(shard);
+  const witnessed = position === 'damaged' ? undefined : position;
+  const opened = {
+    record,
+    witnessed,
+    isNew: stored.record === undefined,
+    log,
+    applied: stored.applied ?? NOTHING,
+  };
   if (record.state === 'installing') await beginAnew(kv, shard, log);
   else if (record.state !== 'removed') await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;

@@ -34,6 +34,8 @@ export interface PrimaryTermParts {
   others: readonly ReplicaRef[];
   log: LogStore;
   clock: ClockPort;
+  /** The last entry that this replica answers for itself: synced, and witnessed (R17). */
+  ownSeq(): number;
   say: Say;
   /** All entries up to `seq` are committed. */
   onCommitted(seq: number): void;
@@ -52,8 +54,8 @@ interface Progress {
   counts: boolean;
   /** The latest send time that it has answered; -Infinity until it has. */
   answeredMs: number;
-  /** Its wall clock less ours, ms; undefined until it has been heard. */
-  wallGapMs: number | undefined;
+  /** Its wall clock when it was last heard, and when that was by our monotonic clock. */
+  wall: { wallMs: number; monotonicMs: number } | undefined;
   /** Where its log agrees is not known yet: one message at a time. */
   isProbing: boolean;
   /** Sent and not acknowledged, in order. */
@@ -191,10 +193,15 @@ export class PrimaryTerm {
 
   /** Whether wall clocks of a majority of voters agree with ours (R19). */
   isWallBelieved(): boolean {
+    const nowMs = this.#now();
+    const wallMs = this.#parts.clock.wallMs();
     const agrees = (id: ReplicaId) => {
       if (id === this.#parts.self) return 1;
-      const gapMs = this.#progress.get(id)?.wallGapMs;
-      return gapMs !== undefined && Math.abs(gapMs) <= WALL_AGREES_MS ? 1 : 0;
+      const wall = this.#progress.get(id)?.wall;
+      if (wall === undefined) return 0;
+      // Carried on to this moment: ours may have been set since it was heard.
+      const theirsMs = wall.wallMs + nowMs - wall.monotonicMs;
+      return Math.abs(theirsMs - wallMs) <= WALL_AGREES_MS ? 1 : 0;
     };
     return reachedByMajority(this.#sets, agrees) === 1;
   }
@@ -215,7 +222,7 @@ export class PrimaryTerm {
       matchSeq: 0,
       counts: false,
       answeredMs: Number.NEGATIVE_INFINITY,
-      wallGapMs: undefined,
+      wall: undefined,
       isProbing: true,
       unanswered: [],
       unansweredBytes: 0,
@@ -230,15 +237,15 @@ export class PrimaryTerm {
     if (progress === undefined || this.#isOver) return undefined;
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
-    progress.wallGapMs = message.wallMs - this.#parts.clock.wallMs();
+    progress.wall = { wallMs: message.wallMs, monotonicMs: this.#now() };
     return progress;
   }
 
   /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
   #count(): void {
-    const { self, log, epoch } = this.#parts;
+    const { self, log, epoch, ownSeq } = this.#parts;
     const reached = reachedByMajority(this.#sets, (id) => {
-      if (id === self) return log.syncedSeq;
+      if (id === self) return ownSeq();
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.matchSeq : 0;
     });

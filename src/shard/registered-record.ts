@@ -1,6 +1,6 @@
 // What a replica makes of its shard's record in the registry (R23): whether it is news, is late or was set back, and
 // whether it begins another history. Pure, but for the looking again.
-import type { ReplicaId, SeenRecord } from '../ports/replication.ts';
+import type { SeenRecord } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { ReplicaRecord } from './entry-rows.ts';
@@ -54,10 +54,6 @@ function isRecoveredFrom({ recoveredFrom, voters, prevVoters, primary }: ShardRe
   const namesIt = voters.length === 1 && only?.replicaId === own.replicaId && prevVoters === null;
   const isWhole = own.state === 'live' || own.state === 'quarantined';
   return recoveredFrom === own.replicaId && namesIt && primary === null && isWhole;
-}
-
-export function isListed({ voters, prevVoters, learners }: ShardRecord, replicaId: ReplicaId): boolean {
-  return [...voters, ...(prevVoters ?? []), ...learners].some((ref) => ref.replicaId === replicaId);
 }
 
 /** Whether the registry is behind this replica: an alarm until it is not. */

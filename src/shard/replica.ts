@@ -1,57 +1,23 @@
 // One replica of one shard on a metadata node (protocol 1.5), and what it does for itself: takes over when nobody leads
 // (R11, R12), leads, steps down (R13), and brings the shard to the voters that are wanted (R14). What it does for others
 // is follower.ts, what it has promised promises.ts.
-import type { ClockPort, RandomPort } from '../ports/clock.ts';
-import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
 import type { ReplicaStatus } from '../ports/shard-calls.ts';
-import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
-import type { StateMachine } from '../ports/state-machine.ts';
-import type { Logger } from '../ports/telemetry.ts';
-import type { WitnessPort } from '../ports/witness.ts';
+import type { RegisteredShard } from '../ports/shard-registry.ts';
 import { Applier } from './applier.ts';
-import { Convergence } from './convergence.ts';
-import type { Applied, ReplicaRecord } from './entry-rows.ts';
+import { nextStep, withNonce } from './convergence.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
-import { LogTrimmer } from './log-trimmer.ts';
-import type { OverlayBudget } from './overlay.ts';
+import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
-import { isListed, isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
-import type { ReplicaEvent } from './replica-events.ts';
+import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
+import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
 import type { Shard } from './shard.ts';
-import { Takeover, type TakeoverEnd } from './takeover.ts';
-import { CANDIDATE_JITTER_MS, ROUND_MS } from './timing.ts';
-
-export interface ReplicaDeps {
-  shard: number;
-  shardCount: number;
-  nodeId: NodeId;
-  kv: KvPort;
-  witness: WitnessPort;
-  machine: StateMachine;
-  clock: ClockPort;
-  random: RandomPort;
-  registry: ShardRegistryPort;
-  budget: OverlayBudget;
-  logger: Logger;
-  send(to: NodeId, message: ReplicaMessage): void;
-  /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */
-  onSuperseded(): void;
-  /** Protocol branches taken, for tests and metrics. */
-  onEvent?(event: ReplicaEvent): void;
-}
-
-export interface OpenedReplica {
-  record: ReplicaRecord;
-  /** Its record was made just now. */
-  isNew: boolean;
-  log: LogStore;
-  applied: Applied;
-}
+import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
+import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
 type Role =
   | { kind: 'follower' }
@@ -68,14 +34,15 @@ export class Replica {
   readonly #follower: Follower;
   readonly #trimmer: LogTrimmer;
   readonly #check: RegistryCheck;
-  readonly #convergence: Convergence;
   #role: Role = FOLLOWER;
   #registered: RegisteredShard | undefined;
   #primary: ReplicaRef | undefined;
   #nextTryMs = 0;
+  #nextStepMs = 0;
+  #isConverging = false;
   #isStopped = false;
 
-  constructor(deps: ReplicaDeps, { record, isNew, log, applied }: OpenedReplica) {
+  constructor(deps: ReplicaDeps, { record, isNew, log, applied, witnessed }: OpenedReplica) {
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
     this.#log = log;
@@ -86,17 +53,23 @@ export class Replica {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
       },
     });
-    this.#trimmer = new LogTrimmer({ shard, log, logger, applier: this.#applier });
-    this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
-    this.#convergence = new Convergence(deps, {
-      self: () => this.self,
-      handOver: (heir) => this.handOver(heir),
-      onRegistered: (registered) => this.onRegistered(registered),
-      leadChanged: (registered, leadership) => this.#leadChanged(registered, leadership),
-      stepDown: (why) => this.#stepDown(why),
+    this.#trimmer = new LogTrimmer({
+      ...{ shard, log, logger, applier: this.#applier },
+      kept: deps.logKept ?? LOG_KEPT,
     });
+    this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
     this.#follower = new Follower({
-      ...{ shard, kv, witness, clock, logger, log, applier: this.#applier, promises: this.#promises },
+      ...{
+        shard,
+        kv,
+        witness,
+        clock,
+        logger,
+        log,
+        witnessed,
+        applier: this.#applier,
+        promises: this.#promises,
+      },
       say: (epoch) => this.#say(epoch),
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
@@ -154,19 +127,14 @@ export class Replica {
     if (this.#isStopped) return;
     if (this.#role.kind === 'primary') {
       this.#role.leadership.tick();
-      this.#converge();
+      void this.#converge();
     } else if (this.#role.kind === 'follower' && this.#mayTry()) this.#try();
-    this.#trimmer.tick(() => (this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : undefined));
-  }
-
-  #converge(): void {
-    // It may have stepped down this moment.
-    if (this.#role.kind === 'primary') void this.#convergence.tick(this.#role.leadership, this.#registered);
+    this.#trimmer.trim(this.#role.kind === 'primary' ? this.#role.leadership.neededSeq() : undefined);
   }
 
   /** Up to `seq` at most; what is not in the state stays. */
   trim(seq: number): Promise<void> {
-    return this.#trimmer.trim(seq);
+    return this.#trimmer.trimTo(seq);
   }
 
   /** R11. */
@@ -226,17 +194,57 @@ export class Replica {
       ...this.#deps,
       ...{ self: this.self, record, log: this.#log, applier: this.#applier },
       say: this.#say(record.epoch),
+      witness: (seq) => this.#promises.witness(seq),
       stepDown: (why) => this.#stepDown(why),
     });
     this.#role = { kind: 'primary', leadership };
     leadership.open();
   }
 
+  /** R14: one step towards what the record wants, when there is one. */
+  async #converge(): Promise<void> {
+    const { clock, logger, shard } = this.#deps;
+    const role = this.#role;
+    const registered = this.#registered;
+    if (this.#isConverging || clock.monotonicMs() < this.#nextStepMs || role.kind !== 'primary') return;
+    if (!role.leadership.isOpen || registered?.record.epoch !== role.leadership.epoch) return;
+    this.#isConverging = true;
+    try {
+      await this.#step(role, registered);
+    } catch (error) {
+      logger.warn({ shard, err: error }, 'registry-away');
+    } finally {
+      this.#nextStepMs = clock.monotonicMs() + HEARTBEAT_MS;
+      this.#isConverging = false;
+    }
+  }
+
+  async #step(role: Extract<Role, { kind: 'primary' }>, registered: RegisteredShard): Promise<void> {
+    const { registry, shard, random, onEvent } = this.#deps;
+    const step = nextStep(registered.record, this.self, role.leadership);
+    if (step.kind === 'none') return;
+    if (step.kind === 'hand-over') {
+      await this.handOver(step.heir);
+      return;
+    }
+    // What is admitted is answered first: a new epoch would leave it unknown.
+    if (step.kind === 'change-voters') await role.leadership.settle(undefined);
+    const record = withNonce(step.record, random);
+    const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
+    if (swapped === undefined) {
+      onEvent?.('swap-lost');
+      const present = await registry.read(shard);
+      if (present !== undefined) this.onRegistered(present);
+      if (step.kind === 'change-voters') this.#stepDown('voters were not changed');
+    } else if (step.kind === 'change-voters') this.#leadChanged(swapped, role);
+    else this.onRegistered(swapped);
+  }
+
   /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
-  #leadChanged(registered: RegisteredShard, leadership: Leadership): void {
-    if (this.#role.kind !== 'primary' || this.#role.leadership !== leadership) return;
+  #leadChanged(registered: RegisteredShard, role: Extract<Role, { kind: 'primary' }>): void {
+    if (this.#role !== role) return;
     this.#deps.onEvent?.('voters-changed');
-    leadership.end();
+    role.leadership.end();
     const takeover = this.#newTakeover();
     this.#role = { kind: 'candidate', takeover };
     this.onRegistered(registered);
@@ -282,14 +290,13 @@ export class Replica {
   onRegistered(registered: RegisteredShard): void {
     const known = this.#registered;
     const own = this.#promises.record;
-    const { record } = registered;
     const isLate = isOlder(registered, own);
     if (isLate) void this.#check.ask();
     if (known !== undefined && !isNewer(registered, known)) return;
     this.#registered = registered;
     // R23: nothing is given up for what is late, or of a registry that was set back.
     if (isLate) return;
-    if (record.incarnation > own.incarnation) this.#onOtherHistory(registered);
+    if (registered.record.incarnation > own.incarnation) this.#onOtherHistory(registered);
     else this.#onOwnHistory(registered);
   }
 
@@ -307,7 +314,7 @@ export class Replica {
     if (this.#role.kind === 'primary') this.#role.leadership.onRegistered(registered);
   }
 
-  /** R23: its rows are given up, or the others'. */
+  /** R23: its rows are given up, or all others'. */
   #onOtherHistory(registered: RegisteredShard): void {
     this.#stepDown('another history goes on');
     if (isSuperseded(registered.record, this.#promises.record)) this.#deps.onSuperseded();

@@ -20,6 +20,8 @@ export interface ReplicatedLogParts {
   overlay: Overlay;
   term: PrimaryTerm;
   time: ReplicatedTime;
+  /** R17: an own sync is an acknowledgement as well. Before it counts. */
+  witness(seq: number): void;
   /** Time of the last entry of the log. */
   lastTimeMs: number;
 }
@@ -35,6 +37,7 @@ export class ReplicatedLog implements EntryLog {
   readonly #pending = new Map<number, Pending>();
   readonly #waiters: { seq: number; done(): void }[] = [];
   #lastTimeMs: number;
+  #ownSeq = 0;
   #isOver = false;
   #isFlushing = false;
 
@@ -63,10 +66,22 @@ export class ReplicatedLog implements EntryLog {
     this.#pending.set(seq, { rows, done });
     // Beside the own sync, not behind it: a majority may have it before this disk does (R5).
     log.append(log.last, [encodeEntry({ seq, epoch, timeMs, rows })]).then(
-      () => this.#parts.term.flush(),
+      () => this.#onSynced(seq),
       () => {},
     );
     this.#flushSoon();
+  }
+
+  /** The last entry that counts as ours. */
+  get ownSeq(): number {
+    return this.#ownSeq;
+  }
+
+  #onSynced(seq: number): void {
+    if (this.#isOver) return;
+    this.#parts.witness(seq);
+    this.#ownSeq = Math.max(this.#ownSeq, seq);
+    this.#parts.term.flush();
   }
 
   whenCommitted(done: () => void): void {

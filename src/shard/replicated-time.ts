@@ -7,7 +7,6 @@ export class ReplicatedTime {
   readonly #isWallBelieved: () => boolean;
   #timeMs: number;
   #atMonotonicMs: number;
-  #isBelieved = true;
 
   /** `timeMs`: of the last entry. */
   constructor(parts: { clock: ClockPort; timeMs: number; isWallBelieved(): boolean }) {
@@ -19,7 +18,7 @@ export class ReplicatedTime {
 
   /** False while our clock goes its own way: an alarm. */
   get isBelieved(): boolean {
-    return this.#isBelieved;
+    return this.#isWallBelieved();
   }
 
   /** Now, whole ms: never less than before. */
@@ -27,8 +26,7 @@ export class ReplicatedTime {
     const monotonicMs = this.#clock.monotonicMs();
     const elapsedMs = Math.max(0, monotonicMs - this.#atMonotonicMs);
     this.#atMonotonicMs = monotonicMs;
-    this.#isBelieved = this.#isWallBelieved();
-    const clockMs = this.#isBelieved ? this.#clock.wallMs() : this.#timeMs + elapsedMs;
+    const clockMs = this.#isWallBelieved() ? this.#clock.wallMs() : this.#timeMs + elapsedMs;
     this.#timeMs = Math.max(this.#timeMs, clockMs);
     return Math.floor(this.#timeMs);
   }

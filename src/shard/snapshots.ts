@@ -21,6 +21,7 @@ import { RESEND_MS } from './timing.ts';
 const PAGE_ROWS = 1000;
 const PAGE_BYTES = 1024 * 1024;
 const ID_BYTES = 8;
+const ASKS_IN_VAIN_MAX = 5;
 const NO_KEY = new Uint8Array(0);
 const COLUMNS = ['rows', 'bodies'] as const;
 
@@ -97,7 +98,8 @@ export class SnapshotSource {
     }
     const isLast = this.#column === COLUMNS.length;
     const message = { kind: 'snapshot-page' as const, snapshotId: this.#begin.snapshotId, page, rows };
-    return isLast ? { ...message, endSeq: applier.applied.seq } : message;
+    // What is being applied may have been read already: committed entries are the bound of what is in the state.
+    return isLast ? { ...message, endSeq: applier.targetSeq } : message;
   }
 }
 
@@ -115,7 +117,7 @@ export interface SnapshotTargetParts {
 /** The receiving end. */
 export class SnapshotTarget {
   readonly #parts: SnapshotTargetParts;
-  #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number } | undefined;
+  #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number; inVain: number } | undefined;
   #endSeq = 0;
 
   constructor(parts: SnapshotTargetParts) {
@@ -135,7 +137,9 @@ export class SnapshotTarget {
   askAgain(from: ReplicaRef): void {
     const receiving = this.#receiving;
     if (receiving === undefined || this.#parts.clock.monotonicMs() - receiving.askedMs < RESEND_MS) return;
-    this.#ask(from);
+    // Nobody has it any more: as an empty replica it will be given another one.
+    if (++receiving.inVain > ASKS_IN_VAIN_MAX) this.#receiving = undefined;
+    else this.#ask(from);
   }
 
   async onMessage(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
@@ -148,6 +152,7 @@ export class SnapshotTarget {
     if (receiving?.begin.snapshotId !== message.snapshotId || message.page !== receiving.page) return;
     await this.#parts.kv.commit(message.rows, { sync: false });
     receiving.page++;
+    receiving.inVain = 0;
     if (message.endSeq === undefined) this.#ask(from);
     else await this.#finish(receiving.begin, message.endSeq);
   }
@@ -162,13 +167,14 @@ export class SnapshotTarget {
 
   async #start(begin: SnapshotBeginMessage): Promise<void> {
     const { applier, log, setState, shard, witness, kv } = this.#parts;
-    this.#receiving = { begin, page: 0, askedMs: 0 };
+    this.#receiving = undefined;
     // The mark is durable before the first row goes: a crash in between begins anew.
     await setState('installing');
     await witness.lower(shard, undefined);
     await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
     log.reset({ seq: 0, epoch: 0 });
     await clearShard(kv, shard);
+    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
   }
 
   async #finish({ start }: SnapshotBeginMessage, endSeq: number): Promise<void> {

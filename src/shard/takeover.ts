@@ -8,6 +8,7 @@ import type {
   FetchedMessage,
   LogPosition,
   PreFencedMessage,
+  ReplicaId,
   ReplicaRef,
 } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
@@ -15,7 +16,7 @@ import type { Logger } from '../ports/telemetry.ts';
 import type { ReplicaRecord } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
 import type { Say } from './primary-term.ts';
-import { hasMajority, type VoterSets } from './quorum.ts';
+import { hasMajority, isVoter, type VoterSets } from './quorum.ts';
 import { type RegistryCheck, seenOf } from './registered-record.ts';
 import { HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
 
@@ -249,6 +250,11 @@ function givenUp(why: string): TakeoverEnd {
 export function setsOf({ voters, prevVoters }: Pick<ShardRecord, 'voters' | 'prevVoters'>): VoterSets {
   const ids = (refs: readonly ReplicaRef[]) => refs.map(({ replicaId }) => replicaId);
   return prevVoters === null ? { voters: ids(voters) } : { voters: ids(voters), prevVoters: ids(prevVoters) };
+}
+
+/** Whether it holds, or is to hold, a replica of the shard. */
+export function isListed(record: ShardRecord, replicaId: ReplicaId): boolean {
+  return isVoter(setsOf(record), replicaId) || record.learners.some((ref) => ref.replicaId === replicaId);
 }
 
 /** Voters of both sets, without `self`. */

@@ -160,7 +160,9 @@ test('a suspended account is refused at once with AccountProblem, and served aga
     expect.stringContaining('<Code>AccountProblem</Code>'),
   ]);
   expect(await set(account.id, { state: 'paid' })).toMatchObject({ state: 'paid' });
-  expect((await send(asAccount(account), { method: 'GET', path: '/late-payer' })).status).toBe(200);
+  // Another gateway of a cluster hears of it within a second.
+  const served = () => send(asAccount(account), { method: 'GET', path: '/late-payer' });
+  await expect.poll(async () => (await served()).status, { timeout: 5000 }).toBe(200);
 });
 
 test('the limit of buckets is the account’s', async () => {

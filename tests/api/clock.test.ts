@@ -4,11 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { acceptClock } from '../../src/cli/clock-command.ts';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
+import { ownServerTest as test } from '../support/own-server-test.ts';
 import { startServer } from '../support/start-server.ts';
 
 const DAY = 24 * 3600_000;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { DeleteObjectsCommand } from '@aws-sdk/client-s3';
 import { beforeEach, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
+import { ownServerTest } from '../support/own-server-test.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
 
@@ -95,7 +96,7 @@ test('the SDK, whose digest is a checksum', async () => {
   expect(answer.Errors).toBeUndefined();
 });
 
-test('one line of the log for each key', async () => {
+ownServerTest('one line of the log for each key', async () => {
   await api.put(bucket, 'a', 'x');
   expectStatus(await remove(list(object('a') + object('b'))), 200);
   const line = api.server.logs().findLast(({ operation }) => operation === 'DeleteObjects');

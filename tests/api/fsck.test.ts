@@ -1,10 +1,11 @@
 // holdfast fsck against a server in use: what it says, its exit codes, one at a time, and that it ends when it is left.
 // Damage of every kind: src/fsck/fsck.test.ts; with a load under way and after kill -9: tests/faults.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { CLEAN, COULD_NOT_RUN, type FsckCommandOptions, runFsck } from '../../src/cli/fsck-command.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { ownServerTest as test } from '../support/own-server-test.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 

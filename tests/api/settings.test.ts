@@ -1,8 +1,9 @@
 // What settings do to a server. How they are read is src/config's; TLS, draining and root credentials are in
 // tests/faults, proxies and public names with the signatures.
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
+import { ownServerTest as test } from '../support/own-server-test.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 

@@ -2,6 +2,7 @@
 // say of each, and the switch that refuses version 2. The readers and the strings to sign are tested beside their code.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ownServerTest } from '../support/own-server-test.ts';
 import { type RawAnswer, type RawRequest, sendBare } from '../support/raw-s3.ts';
 import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
 import { chunkedBody, presign } from '../support/s3-client.ts';
@@ -32,7 +33,7 @@ const lastLine = () => api.server.logs().findLast(({ event }) => event === 'requ
 describe('version 2', () => {
   const body = Buffer.from('signed by version 2');
 
-  test('writes, reads, lists and deletes; the log tells', async () => {
+  ownServerTest('writes, reads, lists and deletes; the log tells', async () => {
     const path = `/${bucket}/v2%20key`;
     const headers = { 'content-md5': md5(body), 'content-type': 'text/x', 'x-amz-meta-a': 'b' };
     expectStatus(await sendV2({ method: 'PUT', path, body, headers }), 200);
@@ -115,7 +116,7 @@ describe('presigned URLs', () => {
     });
   const get = (path: string) => api.sendAnonymous({ method: 'GET', path });
 
-  test('both versions are taken', async () => {
+  ownServerTest('both versions are taken', async () => {
     for (const path of [urlV2('GET', nowSeconds() + 60), urlV4(60)]) {
       expect((await get(path)).body.toString()).toBe('found');
       expect(lastLine()).toMatchObject({ operation: 'GetObject', status: 200 });
@@ -179,7 +180,7 @@ describe('where version 2 is switched off', () => {
   });
   afterAll(() => server.stop());
 
-  test('its headers and its queries are refused, good or not, and version 4 is taken', async () => {
+  ownServerTest('its headers and its queries are refused, good or not, and version 4 is taken', async () => {
     const refused = { status: 400, code: 'InvalidRequest' } as const;
     expectError(await sendV2({ method: 'GET', path: '/' }, server), refused);
     const query = presignV2({ method: 'GET', resource: '/', credentials: server, expires: 2_000_000_000 });

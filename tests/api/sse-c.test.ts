@@ -10,6 +10,7 @@ import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rotateKeys } from '../../src/cli/keys-commands.ts';
 import { ENCRYPTION, keyAnswer, keyHeaders, md5Of } from '../support/customer-keys.ts';
+import { ownServerTest } from '../support/own-server-test.ts';
 import { pathOf, type RawAnswer, send } from '../support/raw-s3.ts';
 import { headOf, openSocket } from '../support/raw-socket.ts';
 import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
@@ -240,7 +241,7 @@ describe('over which connections', () => {
   const body = Buffer.from('secret');
   const path = '/behind/k';
 
-  test('a proxy’s: only where it says https, and before the body is read', async () => {
+  ownServerTest('a proxy’s: only where it says https, and before the body is read', async () => {
     const server = await startServer({ settings: { trustedProxies: '127.0.0.1' } });
     try {
       expectStatus(await send(server, { method: 'PUT', path: '/behind' }), 200);
@@ -266,7 +267,7 @@ describe('over which connections', () => {
     }
   });
 
-  test('any, where the operator does not mind', async () => {
+  ownServerTest('any, where the operator does not mind', async () => {
     const settings = { trustedProxies: '127.0.0.1', 'requests.secretsOverHttp': 'true' };
     const server = await startServer({ settings });
     try {
@@ -290,7 +291,7 @@ const formsOf = (key: Buffer) => [
   Buffer.from(md5Of(key)),
 ];
 
-test('a key is in no log line, and in no answer', async () => {
+ownServerTest('a key is in no log line, and in no answer', async () => {
   const headers = keyHeaders(MINE);
   const path = pathOf(bucket, 'quiet');
   const stranger = { ...api.server, secretKey: 'x'.repeat(40) };
@@ -309,14 +310,14 @@ test('a key is in no log line, and in no answer', async () => {
     expect(told).not.toContain(form);
 });
 
-test('a rotation of the master key leaves it alone', async () => {
+ownServerTest('a rotation of the master key leaves it alone', async () => {
   await api.put(bucket, 'rotated', 'sealed', keyHeaders(MINE));
   const context = { env: {}, print() {}, nowMs: Date.now, sleep };
   await rotateKeys(context, { dataDir: api.server.dataDir, wait: true });
   expect((await get('rotated', keyHeaders(MINE))).body.toString()).toBe('sealed');
 });
 
-test('the data folder, master key and all, does not open without the key', async () => {
+ownServerTest('the data folder, master key and all, does not open without the key', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-sse-c-'));
   const [kept, copied] = [join(folder, 'kept'), join(folder, 'copied')];
   const first = await startServer({ dataDir: kept });

@@ -2,10 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
+import { ownServerTest as test } from '../support/own-server-test.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 

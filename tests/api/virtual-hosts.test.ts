@@ -1,6 +1,7 @@
 // Buckets named by hosts under several domains, in every spelling that a host has, signed by both versions, straight and
 // through a proxy that is believed.
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
+import { ownServerTest as test } from '../support/own-server-test.ts';
 import { pathOf, type RawAnswer, type RawRequest, sendBare, signedHeaders } from '../support/raw-s3.ts';
 import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
 import { signHeadersV2 } from '../support/sigv2-client.ts';

@@ -2,13 +2,14 @@
 // ways with files below and above the multipart threshold (8 MiB), single copies, and the calls of s3api by hand.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import {
   type ClientWorld,
   openWorld,
   PROGRAMS,
   type RunOptions,
   type Transport,
+  testOver,
 } from '../support/clients.ts';
 import { changeTree, compareTrees, fullTreeMiB, listFiles, writeTree } from '../support/tree.ts';
 
@@ -50,6 +51,7 @@ function expectSameBytes(actual: string, expected: string): void {
 }
 
 describe.each(RUNS)('AWS CLI $name over $transport', (run) => {
+  const test = testOver(run.transport);
   const { name, transport, sizeMiB } = run;
   const { command, cpAlgorithms, errorCode, presignsBy } = PROGRAM[name];
   let world: ClientWorld;

@@ -3,8 +3,8 @@
 // package awscrt, it also signs by other code and has two more checksum algorithms.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 
 const SCRIPT = join(import.meta.dirname, 'boto3_checks.py');
 const NAMES = [...readFileSync(SCRIPT, 'utf8').matchAll(/^def check_(\w+)/gm)].map((match) => match[1] ?? '');
@@ -19,6 +19,7 @@ const RUNS: { transport: Transport; crt: 'with' | 'without' }[] = [
 ];
 
 describe.each(RUNS)('boto3 over $transport $crt awscrt', ({ transport, crt }) => {
+  const test = testOver(transport);
   let world: ClientWorld;
   const errors = new Map<string, string | null>();
 

@@ -3,8 +3,8 @@
 // Parts of 5 MiB, so that many files are uploaded in parts.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 import { changeTree, compareTrees, fullTreeMiB, listFiles, writeTree } from '../support/tree.ts';
 
 const RUNS: { transport: Transport; sizeMiB: number; listVersion: string }[] = [
@@ -13,6 +13,7 @@ const RUNS: { transport: Transport; sizeMiB: number; listVersion: string }[] = [
 ];
 
 describe.each(RUNS)('rclone over $transport with $sizeMiB MiB', ({ transport, sizeMiB, listVersion }) => {
+  const test = testOver(transport);
   let world: ClientWorld;
   const tree = () => world.path('tree');
   const rclone = async (...args: string[]) => {

@@ -1,8 +1,8 @@
 // restic against a whole server: a repository from its first backup to its pruning, over HTTP with a full tree and
 // over TLS with a small one.
 // By hand, with a tree of 1 GiB: HOLDFAST_TEST_TREE_MIB=1024 npm test -- tests/clients/restic.test.ts
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 import { changeTree, compareTrees, fullTreeMiB, hashTree, writeTree } from '../support/tree.ts';
 
 const RUNS: { transport: Transport; sizeMiB: number }[] = [
@@ -11,6 +11,7 @@ const RUNS: { transport: Transport; sizeMiB: number }[] = [
 ];
 
 describe.each(RUNS)('restic over $transport with $sizeMiB MiB', ({ transport, sizeMiB }) => {
+  const test = testOver(transport);
   let world: ClientWorld;
   let firstState: Map<string, string>;
   const tree = () => world.path('tree');

@@ -2,8 +2,8 @@
 // details.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS } from '../support/clients.ts';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
 import { changeTree, compareTrees, listFiles, writeTree } from '../support/tree.ts';
 
 const RUNS = [
@@ -13,6 +13,7 @@ const RUNS = [
 ] as const;
 
 describe.each(RUNS)('s3cmd over $transport with $signature', ({ transport, signature, args: choice }) => {
+  const test = testOver(transport);
   let world: ClientWorld;
   const tree = () => world.path('tree');
   const s3cmd = async (...args: string[]) => {

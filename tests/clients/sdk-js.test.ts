@@ -24,8 +24,8 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ClientWorld, openWorld, PROGRAMS, type Transport } from '../support/clients.ts';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { type ClientWorld, openWorld, PROGRAMS, type Transport, testOver } from '../support/clients.ts';
 
 const MiB = 1024 * 1024;
 const Bucket = 'sdk-bucket';
@@ -44,6 +44,7 @@ function streamOf(body: Buffer): Readable {
 }
 
 describe.each(TRANSPORTS)('AWS SDK for JavaScript over %s', (transport) => {
+  const test = testOver(transport);
   let world: ClientWorld;
   let s3: S3Client;
 

@@ -10,6 +10,9 @@ import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+import { Chance } from '../simulation/chance.ts';
+import { SimulatedDisk } from '../simulation/disk.ts';
+import { type PumpedWorld, startPumpedWorld } from '../simulation/pumped.ts';
 
 const folders: string[] = [];
 const stores: KvPort[] = [];
@@ -25,8 +28,17 @@ async function openRocksdb(folder?: string): Promise<KvPort> {
   return kv;
 }
 
+const worlds: PumpedWorld[] = [];
+
+function openSimulated(): KvPort {
+  const world = startPumpedWorld();
+  worlds.push(world);
+  return new SimulatedDisk(['rows', 'bodies'], new Chance(1)).open(world.process);
+}
+
 afterEach(async () => {
   for (const kv of stores.splice(0)) await kv.close();
+  for (const world of worlds.splice(0)) await world.stop();
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
@@ -44,6 +56,7 @@ async function read(kv: KvPort, column: string, ...keys: string[]) {
 describe.each([
   ['memory', async () => createMemoryKv(['rows', 'bodies'])],
   ['rocksdb', () => openRocksdb()],
+  ['simulated', async () => openSimulated()],
 ])('%s', (_name, open) => {
   test('reads see a commit that has resolved, over all columns', async () => {
     const kv = await open();

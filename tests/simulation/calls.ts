@@ -103,7 +103,10 @@ export class CallNetwork {
         this.#observer.onReply(nodeId, call, answer);
         reply({ reply: answer, ticket: handler.ticket() });
       })
-      .catch((error: unknown) => callee.host.scheduler.fail(error));
+      .catch((error: unknown) => {
+        // Whoever ends has nothing more to say, well or not.
+        if (callee.isAlive) callee.host.scheduler.fail(error);
+      });
   }
 }
 

@@ -15,6 +15,8 @@ import type { EntryFact, NodeKind, NodeSurroundings, RowFact, SimulatedNode } fr
 const DATABASE_KEY = Buffer.concat([Buffer.of(0xff, 0xff), Buffer.from('database')]);
 const ID_BYTES = 16;
 const LOOK_EVERY_MS = 500;
+/** So little that whoever is away for a while needs a snapshot. */
+const LOG_KEPT = { bytes: 2048, forOthersBytes: 6144 };
 
 /** What the run must see now and then. */
 const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
@@ -60,7 +62,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
   const replicaId = await databaseId(surroundings);
   const node = createMetadataNode({
     ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
-    ...{ registry, peers, logger },
+    ...{ registry, peers, logger, logKept: LOG_KEPT },
     onEvent(event) {
       const branch = BRANCHES[event];
       if (branch !== undefined) count(branch);
@@ -106,25 +108,23 @@ async function readId(kv: KvPort): Promise<string | undefined> {
 
 /** What an operator does about a lost disk: the new database of the node is wanted in place of the old one. */
 async function replaceLost(surroundings: NodeSurroundings, self: ReplicaRef): Promise<void> {
-  const shards = new Set(Array.from({ length: surroundings.shardCount }, (_, shard) => shard));
-  while (shards.size > 0) {
-    for (const shard of shards)
-      if (await isReplaced(surroundings.registry, shard, self).catch(() => false)) shards.delete(shard);
-    await surroundings.clock.sleep(LOOK_EVERY_MS);
+  const { registry, clock, shardCount } = surroundings;
+  // Always: what was wanted may be forgotten by a registry that is set back.
+  for (let shard = 0; ; shard = (shard + 1) % shardCount) {
+    await replaceIn(registry, shard, self).catch(() => {});
+    await clock.sleep(LOOK_EVERY_MS);
   }
 }
 
-/** False when it must be looked at again. */
-async function isReplaced(registry: ShardRegistryPort, shard: number, self: ReplicaRef): Promise<boolean> {
+async function replaceIn(registry: ShardRegistryPort, shard: number, self: ReplicaRef): Promise<void> {
   const registered = await registry.read(shard);
-  if (registered === undefined) return false;
+  if (registered === undefined) return;
   const { record, revision } = registered;
   const isLost = (ref: ReplicaRef) => ref.nodeId === self.nodeId && ref.replicaId !== self.replicaId;
   const present = record.wanted?.voters ?? record.voters;
-  if (!present.some(isLost)) return true;
+  if (!present.some(isLost)) return;
   const voters = present.map((ref) => (isLost(ref) ? self : ref));
   await registry.swap(shard, { expected: revision, record: { ...record, wanted: { voters } } });
-  return false;
 }
 
 function readRow({ column, key, value }: KvPut): RowFact | undefined {

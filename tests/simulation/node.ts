@@ -53,7 +53,7 @@ export interface NodeKind {
   readonly branches: readonly string[];
   /** What it does not claim to survive. */
   readonly spared: readonly FaultName[];
-  /** What an operator does once when all nodes run for the first time. */
+  /** What an operator does once, before any node runs. */
   found?(cluster: { registry: SimulatedRegistry; nodeIds: readonly NodeId[]; shardCount: number }): void;
 }
 

@@ -5,12 +5,10 @@ import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Driver } from './driver.ts';
+import { driverOf } from './drivers.ts';
 import { FAULT_NAMES, type FaultName } from './faults.ts';
-import { metadataDriver } from './metadata-driver.ts';
 import { createProduct } from './metadata-node.ts';
 import type { NodeKind } from './node.ts';
-import { registerDriver } from './register-driver.ts';
 import { createStandIn } from './stand-in.ts';
 import { runSeed, type SeedReport } from './world.ts';
 
@@ -26,7 +24,6 @@ const KINDS: Readonly<Record<string, NodeKind>> = {
   product: createProduct(),
   'stand-in': createStandIn(),
 };
-const DRIVERS: readonly Driver[] = [registerDriver, metadataDriver];
 
 /** What one process did, as plain data. */
 interface Summary {
@@ -41,11 +38,6 @@ interface Summary {
 }
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
-
-/** Every seed has one driver, so that a seed alone says what happens. */
-export function driverOf(seed: number): Driver {
-  return DRIVERS[seed % DRIVERS.length] as Driver;
-}
 
 function emptySummary(): Summary {
   return {
@@ -164,7 +156,7 @@ async function main(): Promise<void> {
     options: {
       seeds: { type: 'string', default: String(SEEDS_DEFAULT) },
       seed: { type: 'string' },
-      node: { type: 'string', default: 'stand-in' },
+      node: { type: 'string', default: 'product' },
       processes: { type: 'string', default: String(availableParallelism()) },
       trace: { type: 'boolean', default: false },
     },

@@ -23,6 +23,8 @@ export interface Ground {
   calls: CallNetwork;
   registry: SimulatedRegistry;
   counts: Counts;
+  /** A process ended itself in this step: what it leaves unhandled is nobody's. */
+  onSelfEnded(): void;
 }
 
 /** A process that is started again when it ends, unless it is kept down. */
@@ -138,7 +140,8 @@ export class MetadataSite extends Site implements NodeSite {
     const silent = () => undefined;
     const onFatal = (error: Error) => {
       scheduler.trace(`${process.name} ends: ${error.message}`);
-      counts.add('node ended itself');
+      if (process.isAlive) counts.add('node ended itself');
+      this.ground.onSelfEnded();
       process.kill();
     };
     const surroundings: NodeSurroundings = {

@@ -31,6 +31,8 @@ export interface WorkloadOptions {
   chance: Chance;
   driver: Driver;
   shardCount: number;
+  /** Shard time when the clients begin, by shard. */
+  timesMs: readonly number[];
   /** Those that run at the moment. */
   gateways(): readonly SimulatedGateway[];
   /** Operations of each client. */
@@ -102,7 +104,7 @@ export class Client {
       outcome: undefined,
     };
     this.#options.onBegun(record);
-    const timeMs = this.#timesMs.get(shard) ?? 0;
+    const timeMs = this.#timesMs.get(shard) ?? this.#options.timesMs[shard] ?? 0;
     const call = driver.call(operation, { shard, timeMs, chance: this.#chance });
     const patienceMs = this.#chance.happens(SHORT_SHARE)
       ? this.#chance.between(100, SHORT_PATIENCE_MS)

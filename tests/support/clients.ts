@@ -7,13 +7,22 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
+import { childrenOf, parseXml, textOf } from '../../src/lib/xml.ts';
 import { type ClientProgram, programPath, VENV_AWS, VENV_PYTHON } from './client-programs.ts';
+import { isServerGiven } from './given-server.ts';
+import { ownServerTest } from './own-server-test.ts';
+import { type Access, pathOf, type RawRequest, send } from './raw-s3.ts';
+import { createAccount } from './s3-api.ts';
 import { startServer, type TestServer } from './start-server.ts';
 
 const CLIENT_TIMEOUT_MS = 240_000;
 
 export type Transport = 'http' | 'https';
+
+/** A test over this transport. A given server has the one that it has. */
+export const testOver = (transport: Transport): typeof test => (transport === 'https' ? ownServerTest : test);
 
 /** The programs: Debian's, so that no other of the same name is taken, and PyPI's from our own environment. */
 export const PROGRAMS = {
@@ -68,10 +77,13 @@ export async function openWorld(options: {
 }): Promise<ClientWorld> {
   const { transport } = options;
   const isTls = transport === 'https';
-  const server = await startServer({
+  const started = await startServer({
     child: true,
     settings: { ...(isTls && { 'tls.mode': 'self-signed' }), ...options.settings },
   });
+  // A given one has seen others: an account of its own sees none of their buckets, and leaves none.
+  const account = isServerGiven() ? await createAccount(started) : started;
+  const server: TestServer = { ...started, accessKey: account.accessKey, secretKey: account.secretKey };
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-client-'));
   const home = join(folder, 'home');
   mkdirSync(home);
@@ -94,10 +106,31 @@ export async function openWorld(options: {
     }),
     run: (program, args, run = {}) => runProgram(program, args, { ...run, env: { ...base, ...run.env } }),
     async close() {
+      if (isServerGiven()) await removeBuckets(server);
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Every version of every object of an account, and its buckets. */
+async function removeBuckets(access: Access): Promise<void> {
+  const ask = async (wanted: RawRequest) => parseXml((await send(access, wanted)).body, { depthMax: 16 });
+  const [buckets] = childrenOf(await ask({ method: 'GET', path: '/' }), 'Buckets');
+  for (const bucket of childrenOf(must(buckets, 'a list of buckets'), 'Bucket')) {
+    const path = `/${textOf(bucket, 'Name')}`;
+    for (;;) {
+      const page = await ask({ method: 'GET', path: `${path}?versions` });
+      const versions = [...childrenOf(page, 'Version'), ...childrenOf(page, 'DeleteMarker')];
+      for (const version of versions) {
+        const versionPath = pathOf(path.slice(1), textOf(version, 'Key') ?? '');
+        const versionId = encodeURIComponent(textOf(version, 'VersionId') ?? '');
+        await send(access, { method: 'DELETE', path: `${versionPath}?versionId=${versionId}` });
+      }
+      if (versions.length === 0) break;
+    }
+    await send(access, { method: 'DELETE', path });
+  }
 }
 
 /** Runs a program to its end. Throws when its exit code is not the one that is right (0 unless told). */

@@ -51,6 +51,8 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-roles-'));
   const etcd = await startTestEtcd();
   const port = await freePort();
+  // Placement maps name addresses of disks.
+  const storagePort = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const children = new Map<string, ChildProcess>();
   const keys = join(folder, 'keys');
@@ -68,9 +70,11 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
       const [role = ''] = name.split('-');
       const log = openSync(join(folder, `${name}.log`), 'a');
       const own =
-        role === 'gateway'
-          ? ['--listen', `127.0.0.1:${port}`, '--cluster-keys', keys]
-          : ['--node-zone', name];
+        role === 'storage'
+          ? ['--node-listen', `127.0.0.1:${storagePort}`]
+          : role === 'gateway'
+            ? ['--listen', `127.0.0.1:${port}`, '--cluster-keys', keys]
+            : ['--node-zone', name];
       const all = [MAIN, role, '--join', etcd.endpoint, '--data-dir', folderOf(name), ...own, ...args];
       children.set(name, spawn(process.execPath, all, { cwd: ROOT, env, stdio: ['ignore', log, log] }));
     },

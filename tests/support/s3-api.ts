@@ -112,9 +112,10 @@ async function sendAnonymous(
   };
 }
 
-async function createAccount(
+/** A new one, by the operator API. */
+export async function createAccount(
   server: TestServer,
-  fields: { bucketsMax?: number },
+  fields: { bucketsMax?: number } = {},
 ): Promise<Omit<Account, 's3'>> {
   const name = `account ${randomBytes(4).toString('hex')}`;
   const email = `${randomBytes(4).toString('hex')}@example.com`;

@@ -14,6 +14,7 @@ import { SETTINGS } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
+import { givenServer } from './given-server.ts';
 import { leaveCoverage } from './operation-coverage.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -79,8 +80,10 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Resolves when the server takes requests; rejects with its log when it does not come up. */
+/** Resolves when the server takes requests; rejects with its log when it does not come up. A given one is taken. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const given = givenServer(options);
+  if (given !== undefined) return given;
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
   const settings = { listen: '127.0.0.1:0', ...forcedSettings(), ...options.settings, dataDir };
   const removeFolder = async () => {
@@ -240,11 +243,12 @@ function forcedSettings(): Record<string, string> {
 }
 
 /** This environment without settings that some developer may have set. */
-function cleanEnvironment(): Record<string, string | undefined> {
+export function cleanEnvironment(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_')));
 }
 
-function settingVariables(settings: Readonly<Record<string, string>>): Record<string, string> {
+/** As environment of a process. */
+export function settingVariables(settings: Readonly<Record<string, string>>): Record<string, string> {
   const variables = Object.entries(settings).map(([key, value]): [string, string] => {
     const row = must(
       SETTINGS.find((candidate) => candidate.key === key),

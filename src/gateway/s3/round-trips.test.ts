@@ -1,0 +1,109 @@
+// How many questions a request asks of shards and of the chunk store: the table of docs/design.md. In a cluster each is a
+// round trip, so one more is a decision and not an accident.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';
+import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+
+const SMALL = Buffer.alloc(100, 1);
+const LARGE = Buffer.alloc(2 * CHUNK_BYTES, 2);
+
+let shards: GatewayWorld;
+let asked: string[] = [];
+let world: GatewayWorld;
+
+/** The feed asks each second, whatever requests do. */
+function note(name: string): void {
+  if (name !== 'identity-changes') asked.push(name);
+}
+
+function watched(metadata: MetadataPort): MetadataPort {
+  return {
+    shardCount: metadata.shardCount,
+    execute(envelope, name, command) {
+      note(name);
+      return metadata.execute(envelope, name, command);
+    },
+    query(envelope, name, query) {
+      note(name);
+      return metadata.query(envelope, name, query);
+    },
+  };
+}
+
+beforeAll(async () => {
+  shards = await openGatewayWorld();
+  const { chunks, metadata, store, keyring } = shards;
+  const put = chunks.put.bind(chunks);
+  const get = chunks.get.bind(chunks);
+  chunks.put = (...chunk) => {
+    note('chunk put');
+    return put(...chunk);
+  };
+  chunks.get = (...chunk) => {
+    note('chunk get');
+    return get(...chunk);
+  };
+  world = await openGatewayWorld({
+    deps: { metadata: watched(metadata.shards), objects: store, keyring },
+  });
+  await ask('PUT /bucket');
+});
+afterAll(async () => {
+  await Promise.all([world.close(), shards.close()]);
+});
+beforeEach(async () => {
+  await ask('PUT /bucket/small', SMALL);
+  await ask('PUT /bucket/large', LARGE);
+  asked = [];
+});
+
+async function ask(line: string, body?: Buffer, headers: Record<string, string> = {}): Promise<RawAnswer> {
+  const [method = '', path = ''] = line.split(' ');
+  const access = { ...shards.root, endpoint: world.endpoint };
+  const answer = await send(access, { method, path, headers, ...(body && { body }) });
+  expect(answer.status, `${line}: ${answer.body}`).toBeLessThan(300);
+  return answer;
+}
+
+test.each<[string, Buffer | undefined, string[]]>([
+  ['PUT /bucket/small', SMALL, ['commit-version']],
+  ['PUT /bucket/large', LARGE, ['chunk put', 'chunk put', 'commit-version']],
+  ['GET /bucket/small', undefined, ['get-version']],
+  ['GET /bucket/large', undefined, ['get-version', 'chunk get', 'chunk get']],
+  ['HEAD /bucket/large', undefined, ['get-version']],
+  ['GET /bucket?list-type=2&max-keys=1000', undefined, ['list-objects']],
+  ['DELETE /bucket/small', undefined, ['delete-versions']],
+])('%s', async (line, body, expected) => {
+  await ask(line, body);
+  expect(asked).toEqual(expected);
+});
+
+test('a part asks for its upload, a copy for its source', async () => {
+  const { body } = await ask('POST /bucket/parts?uploads');
+  const uploadId = /<UploadId>([^<]+)/.exec(String(body))?.[1];
+  asked = [];
+  await ask(`PUT /bucket/parts?partNumber=1&uploadId=${uploadId}`, SMALL);
+  expect(asked).toEqual(['get-upload', 'commit-part']);
+  asked = [];
+  await ask('PUT /bucket/copy', undefined, { 'x-amz-copy-source': '/bucket/small' });
+  expect(asked).toEqual(['get-bucket', 'get-version', 'commit-version']);
+});
+
+test('a gateway that has not written to a shard for a while asks for its time first (R24)', async () => {
+  shards.metadata.clock.advance(LIMITS.shardTimeKeptMs);
+  await ask('PUT /bucket/small', SMALL);
+  expect(asked).toEqual(['get-blobs', 'commit-version']);
+});
+
+test('a gateway that knows nothing yet asks who, where and what first', async () => {
+  const { metadata, store, keyring } = shards;
+  const fresh = await openGatewayWorld({
+    deps: { metadata: watched(metadata.shards), objects: store, keyring },
+  });
+  await send({ ...shards.root, endpoint: fresh.endpoint }, { method: 'GET', path: '/bucket/small' });
+  expect(asked).toEqual(['get-access-key', 'find-name', 'get-bucket', 'get-version']);
+  await fresh.close();
+});

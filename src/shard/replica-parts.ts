@@ -1,0 +1,43 @@
+// What a replica is made of: what it is given, and what was found when it was opened (open-replica.ts).
+import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+import type { LogPosition, NodeId, ReplicaMessage } from '../ports/replication.ts';
+import type { ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { StateMachine } from '../ports/state-machine.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
+import type { Applied, ReplicaRecord } from './entry-rows.ts';
+import type { LogStore } from './log-store.ts';
+import type { LogKept } from './log-trimmer.ts';
+import type { OverlayBudget } from './overlay.ts';
+import type { ReplicaEvent } from './replica-events.ts';
+
+export interface ReplicaDeps {
+  shard: number;
+  shardCount: number;
+  nodeId: NodeId;
+  kv: KvPort;
+  witness: WitnessPort;
+  machine: StateMachine;
+  clock: ClockPort;
+  random: RandomPort;
+  registry: ShardRegistryPort;
+  budget: OverlayBudget;
+  logger: Logger;
+  send(to: NodeId, message: ReplicaMessage): void;
+  /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */
+  onSuperseded(): void;
+  /** Default LOG_KEPT. */
+  logKept?: LogKept;
+  /** Protocol branches taken, for tests and metrics. */
+  onEvent?(event: ReplicaEvent): void;
+}
+
+export interface OpenedReplica {
+  record: ReplicaRecord;
+  /** Its record was made just now. */
+  isNew: boolean;
+  log: LogStore;
+  applied: Applied;
+  witnessed: LogPosition | undefined;
+}

@@ -1,0 +1,66 @@
+// The tests of the single node, unchanged, against a gateway of a cluster of real processes: of the operations those that
+// say most about a cluster, and of the programs of other makers two. All of them by hand, in about 15 minutes:
+//   HOLDFAST_TEST_CLUSTER=all npm test -- tests/cluster/api.test.ts
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
+import { GIVEN_SETTINGS } from '../support/given-server.ts';
+import { startCluster } from '../support/start-cluster.ts';
+import { listFiles } from '../support/tree.ts';
+
+const TESTS = join(import.meta.dirname, '..');
+const isWhole = process.env.HOLDFAST_TEST_CLUSTER === 'all';
+const CHOSEN = [
+  'api/put-object',
+  'api/get-object',
+  'api/copy-object',
+  'api/list-objects-v2',
+  'api/list-object-versions',
+  'api/versions',
+  'api/complete-multipart-upload',
+  'api/upload-part-copy',
+  'api/conditional-writes',
+  'api/delete-objects',
+  'api/create-bucket',
+  'api/delete-bucket',
+  'api/list-buckets',
+  'api/accounts',
+  'clients/boto3',
+  'clients/restic',
+];
+const ALL = ['api', 'clients'].flatMap((folder) =>
+  listFiles(join(TESTS, folder))
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `${folder}/${name.replace('.test.ts', '')}`),
+);
+const TREE_MIB = '16';
+
+// Before the tests are read: they skip what needs a server of its own.
+const cluster = await startCluster({ settings: GIVEN_SETTINGS });
+const access = must(cluster.gateways[0], 'a gateway');
+Object.assign(process.env, {
+  HOLDFAST_TEST_ENDPOINT: access.endpoint,
+  HOLDFAST_TEST_ACCESS_KEY: access.accessKey,
+  HOLDFAST_TEST_SECRET_KEY: access.secretKey,
+  HOLDFAST_TEST_DATA_DIR: join(cluster.folder, 'keys'),
+  HOLDFAST_TEST_LOG: join(cluster.folder, 'logs', 'gateway-1.log'),
+  ...(isWhole ? {} : { HOLDFAST_TEST_TREE_MIB: TREE_MIB }),
+});
+afterAll(() => cluster.stop());
+
+for (const name of isWhole ? ALL : CHOSEN)
+  describe(name, async () => {
+    await import(join(TESTS, `${name}.test.ts`));
+  });
+
+test('no request has ended in 500, and no process has ended', async () => {
+  for (const name of cluster.names) {
+    const lines = await cluster.logOf(name);
+    expect(
+      lines.filter(({ status }) => status === 500),
+      name,
+    ).toEqual([]);
+  }
+  expect(cluster.events.filter((event) => event.includes('has ended'))).toEqual([]);
+  expect((await cluster.untilHealthy()).alarms).toEqual([]);
+});

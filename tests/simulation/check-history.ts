@@ -1,0 +1,61 @@
+// The last checks of a seed: what clients were told, as a whole (I7), and that nothing failed for no reason (I15).
+import { checkCommittedOrder, checkRaces } from './committed-order.ts';
+import type { FaultName } from './faults.ts';
+import { byKey, linearize } from './linearizability.ts';
+import { describeRecord, type HistoryRecord } from './operations.ts';
+import { SimulationFailure } from './scheduler.ts';
+import type { ShardHistory } from './shard-history.ts';
+
+/** What a fault leaves behind may be felt for so long (I15). */
+const AFTERMATH_MS = 15_000;
+/** These alone let no request fail (I15). */
+const HARMLESS: readonly FaultName[] = ['registry away', 'silent watch'];
+
+export interface FaultSpan {
+  name: FaultName;
+  fromMs: number;
+  toMs: number;
+}
+
+/** Throws {@link SimulationFailure}. `histories` by shard: what was committed. */
+export function checkHistory(
+  history: readonly HistoryRecord[],
+  world: { histories: readonly ShardHistory[]; spans: readonly FaultSpan[] },
+): void {
+  for (const committed of world.histories) {
+    const ofShard = history.filter(({ shard }) => shard === committed.shard);
+    checkRaces(ofShard);
+    checkKeys(committed.shard, ofShard);
+    checkCommittedOrder(ofShard, {
+      lastSeq: committed.lastSeq,
+      seqOf: (requestId) => committed.seqOf(requestId),
+      requestAt: (seq) => committed.entry(seq)?.requestId,
+    });
+  }
+  checkCalm(history, world.spans);
+}
+
+function checkKeys(shard: number, history: readonly HistoryRecord[]): void {
+  for (const [key, records] of byKey(history)) {
+    const result = linearize(records);
+    if (result.kind === 'ok') continue;
+    const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
+    throw new SimulationFailure(
+      `I7: shard ${shard}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
+    );
+  }
+}
+
+/** With the registry away, and nothing else wrong, no request fails. */
+function checkCalm(history: readonly HistoryRecord[], spans: readonly FaultSpan[]): void {
+  const harmful = spans.filter(({ name }) => !HARMLESS.includes(name));
+  for (const record of history) {
+    const { invokedAtMs, answeredAtMs, outcome } = record;
+    if (outcome !== undefined) continue;
+    const isDisturbed = harmful.some(
+      ({ fromMs, toMs }) => fromMs < answeredAtMs && invokedAtMs < toMs + AFTERMATH_MS,
+    );
+    if (!isDisturbed)
+      throw new SimulationFailure(`I15: failed, and nothing was wrong: ${describeRecord(record)}`);
+  }
+}
