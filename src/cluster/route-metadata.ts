@@ -34,7 +34,7 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
   const routeOf = (shard: number) => {
     let route = routes.get(shard);
     if (route === undefined) {
-      route = { primary: undefined, nodes: [], next: 0, revision: 0 };
+      route = { primary: undefined, nodes: [], next: 0, revision: 0, rebuiltAtMs: 0 };
       routes.set(shard, route);
     }
     return route;
@@ -49,8 +49,12 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     query: (envelope, name, body) => ask({ kind: 'query', envelope, name, body }) as Promise<never>,
     onRegistered(shard, { record, revision }) {
       const route = routeOf(shard);
-      if (revision <= route.revision) return;
+      const { rebuiltAtMs = 0 } = record;
+      // R23: revisions of before a rebuilding say nothing.
+      const rebuilt = rebuiltAtMs - route.rebuiltAtMs;
+      if (rebuilt < 0 || (rebuilt === 0 && revision <= route.revision)) return;
       route.revision = revision;
+      route.rebuiltAtMs = rebuiltAtMs;
       route.nodes = record.voters.map(({ nodeId }) => nodeId);
       route.primary = record.primary?.nodeId;
     },
@@ -64,6 +68,7 @@ interface Route {
   /** Who is asked when nobody is known to lead. */
   next: number;
   revision: number;
+  rebuiltAtMs: number;
 }
 
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };

@@ -11,14 +11,16 @@ import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey } from './row-keys.ts';
 const NO_KEY = new Uint8Array(0);
 const NOWHERE: LogPosition = { seq: 0, epoch: 0 };
 
-/** Of all shards that have rows here. */
+/** Of all shards that have rows here that can be read. */
 export async function readStoredReplicas(
   kv: KvPort,
   witness: WitnessPort,
   shardCount: number,
 ): Promise<StoredReplica[]> {
   const shards = Array.from({ length: shardCount }, (_, shard) => shard);
-  const found = await Promise.all(shards.map((shard) => readStoredReplica(kv, witness, shard)));
+  const found = await Promise.all(
+    shards.map((shard) => readStoredReplica(kv, witness, shard).catch(() => undefined)),
+  );
   return found.filter((replica) => replica !== undefined);
 }
 

@@ -38,6 +38,8 @@ describe.each(COORDINATORS)('%s', (_name, openAll) => {
     const record = shardRecordOf(3, {
       prevVoters: [{ replicaId: 'r-old', nodeId: 'n-old' }],
       learners: [{ replicaId: 'r-new', nodeId: 'n-new' }],
+      rebuiltAtMs: 1_700_000_000_000,
+      recoveredFrom: 'r-old',
     });
     const done = await here.swap(7, { expected: 0, record });
     const found = await there.read(7);

@@ -1,7 +1,7 @@
 // R23, A16: after a shard has gone on with what one replica had left, each other shard tells it which of its blobs it holds,
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told; what is under way
 // when its process ends is told again.
-import { homeShardOf } from '../../model/names.ts';
+import { type BlobId, homeShardOf } from '../../model/names.ts';
 import type { CommandOf, MetadataPort } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { Logger } from '../../ports/telemetry.ts';
@@ -36,48 +36,50 @@ export function createClaimAssertion(deps: {
     doneValue(await metadata.execute({ shard: home }, 'settle-claims', { claims: settled }));
   }
 
-  async function eachPage(
+  async function* pagesOf(
     holder: number,
-    homeShard: number | undefined,
-    take: (claims: HeldClaim[]) => Promise<void>,
-  ): Promise<void> {
-    for (let query = { limit: PAGE, ...(homeShard !== undefined && { homeShard }) }; ; ) {
+    { homeShard, signal }: { homeShard?: number; signal: AbortSignal },
+  ): AsyncGenerator<HeldClaim[]> {
+    let after: BlobId | undefined;
+    do {
+      signal.throwIfAborted();
+      const query = { limit: PAGE, ...(homeShard !== undefined && { homeShard }), ...(after && { after }) };
       const { claims, next } = doneValue(await metadata.query({ shard: holder }, 'list-claims', query));
-      await take(claims);
-      if (next === undefined) return;
-      query = { ...query, ...{ after: next } };
-    }
+      yield claims;
+      after = next;
+    } while (after !== undefined);
   }
 
   /** What `shard` may have released in the history that is given up, and holds again. */
-  const assertOwn = (shard: number) =>
-    eachPage(shard, undefined, async (claims) => {
+  async function assertOwn(shard: number, signal: AbortSignal): Promise<void> {
+    for await (const claims of pagesOf(shard, { signal }))
       for (const [home, ofHome] of Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId)))
         await assertPage(home, shard, ofHome);
-    });
+  }
 
-  async function assertOf(holder: number, home: number, incarnation: number): Promise<void> {
+  async function assertOf(
+    holder: number,
+    { home, incarnation, signal }: { home: number; incarnation: number; signal: AbortSignal },
+  ): Promise<void> {
     // First: what is listed behind this entry is all that there will ever be of earlier claims.
-    const learned = await metadata.execute({ shard: holder }, 'learn-history', {
-      homeShard: home,
-      incarnation,
-    });
-    doneValue(learned);
-    await eachPage(holder, home, (claims) => assertPage(home, holder, claims));
+    const command = { homeShard: home, incarnation };
+    doneValue(await metadata.execute({ shard: holder }, 'learn-history', command));
+    for await (const claims of pagesOf(holder, { homeShard: home, signal }))
+      await assertPage(home, holder, claims);
   }
 
   return createShardWorker({
     name: 'assert-claims',
     shards,
     idleMs: IDLE_MS,
-    async unit(shard) {
+    async unit(shard, signal) {
       const { history } = doneValue(await metadata.query({ shard }, 'get-history', {}));
       if (history === null || history.confirmedAtMs !== undefined) return false;
       const all = Array.from({ length: metadata.shardCount }, (_, other) => other);
       const next = all.find((other) => !history.assertedBy.includes(other));
       if (next === undefined) return false;
-      if (next === shard) await assertOwn(shard);
-      else await assertOf(next, shard, history.incarnation);
+      if (next === shard) await assertOwn(shard, signal);
+      else await assertOf(next, { home: shard, incarnation: history.incarnation, signal });
       doneValue(await metadata.execute({ shard }, 'note-asserted', { shard: next }));
       log.info({ shard, holder: next }, 'claims-asserted');
       return true;
