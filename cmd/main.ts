@@ -8,6 +8,7 @@ import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS, type SettingRow } from '../src/config/schema.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { addClusterCommands } from './cluster/commands.ts';
+import { addShardCommands } from './cluster/shard-commands.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 
@@ -22,7 +23,9 @@ function buildProgram(): Command {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
   addRoleCommands(program);
-  addClusterCommands(program, { print, nowMs: Date.now, withSettings, readSettings });
+  const cluster = { print, nowMs: Date.now, withSettings, readSettings };
+  addClusterCommands(program, cluster);
+  addShardCommands(program, cluster);
   addClientCommands(program, {
     // Read when a command asks, so that a bad secret file does not stop the others.
     get env() {
@@ -56,9 +59,12 @@ function addRoleCommands(program: Command): void {
     const command = withSettings(program.command(role)).description(
       `${roles[role]}; settings as of the server`,
     );
+    if (role === 'metadata')
+      command.option('--maintenance', 'open nothing: only tell what is here to cluster rebuild-coordination');
     command.action(async () => {
       const { runRole } = await import('./cluster/run-role.ts');
-      process.exit(await runRole(readSettings(command), role));
+      const { maintenance: isAtRest = false } = command.opts<{ maintenance?: true }>();
+      process.exit(await runRole(readSettings(command), { role, isAtRest }));
     });
   }
 }

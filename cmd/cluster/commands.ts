@@ -31,6 +31,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
     });
   addInit(cluster, context);
   addStatus(cluster, context);
+  addRebuild(cluster, context);
   addRun(cluster, context);
 }
 
@@ -65,13 +66,7 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
 
 function addStatus(cluster: Command, context: ClusterCommandContext): void {
   const status = context
-    .withSettings(cluster.command('status'), [
-      ...ETCD_SETTINGS,
-      'cluster.secret',
-      'cluster.ca',
-      'cluster.cert',
-      'cluster.key',
-    ])
+    .withSettings(cluster.command('status'), MEMBER_SETTINGS)
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
@@ -80,6 +75,25 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     if (status.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
     else printClusterStatus(found, context.print);
     process.exit(found.alarms.length === 0 ? 0 : 2);
+  });
+}
+
+function addRebuild(cluster: Command, context: ClusterCommandContext): void {
+  const rebuild = context
+    .withSettings(cluster.command('rebuild-coordination'), MEMBER_SETTINGS)
+    .description(
+      'after etcd was lost or restored, before any node starts: its records anew, from metadata nodes',
+    )
+    .option('--from <dir...>', 'folders of metadata nodes on this machine that do not run')
+    .option('--cluster-id <id>', 'where etcd has lost it and no folder is given: as in node.json of any node')
+    .option('--yes', 'do it, else it is only shown');
+  rebuild.action(async () => {
+    const options = rebuild.opts<{ from?: string[]; clusterId?: string; yes?: true }>();
+    const { rebuildCoordination } = await import('./rebuild-coordination.ts');
+    const { print, nowMs } = context;
+    const { from: folders = [], clusterId, yes: isMeant = false } = options;
+    const config = context.readSettings(rebuild);
+    process.exit(await rebuildCoordination({ config, print, nowMs }, { folders, clusterId, isMeant }));
   });
 }
 
@@ -117,6 +131,15 @@ function addRun(cluster: Command, context: ClusterCommandContext): void {
 
 /** By which a command reaches etcd. */
 const ETCD_SETTINGS = ['join', 'etcd.ca', 'etcd.cert', 'etcd.key', 'etcd.user', 'etcd.password'];
+
+/** Of a command that asks nodes. */
+export const MEMBER_SETTINGS = [
+  ...ETCD_SETTINGS,
+  'cluster.secret',
+  'cluster.ca',
+  'cluster.cert',
+  'cluster.key',
+];
 
 /** A command says what is wrong by its own words. */
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

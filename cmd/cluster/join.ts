@@ -17,6 +17,7 @@ import type { NodeId } from '../../src/ports/replication.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { readVersion } from '../version.ts';
+import { keepCluster, type NodeFile } from './node-folder.ts';
 
 /** What this program writes to the disks of a cluster. */
 export const CLUSTER_FORMAT = 1;
@@ -41,10 +42,14 @@ export interface JoinedCluster {
   leave(): Promise<void>;
 }
 
-/** Waits for the coordinator. Throws {@link Refusal} when there is no cluster, or one of a newer format. */
+/**
+ * Waits for the coordinator. Throws {@link Refusal} when there is no cluster, one of a newer format, or another one than
+ * `node` belongs to.
+ */
 export async function joinCluster(
   surroundings: Surroundings,
   self: { nodeId: NodeId; role: MemberRole },
+  node?: NodeFile & { folder: string },
 ): Promise<JoinedCluster> {
   const { config, log, clock, random, closing } = surroundings;
   if (self.role !== 'gateway') refuseAnyAddress(config);
@@ -54,7 +59,8 @@ export async function joinCluster(
   closing.defer(() => credentials.close());
   const coordinator = connect(surroundings, `${self.role} ${self.nodeId}`);
   closing.defer(() => coordinator.close());
-  const identity = await readIdentity(surroundings, coordinator);
+  const identity = await readIdentity(surroundings, coordinator, node?.cluster);
+  if (node !== undefined) await keepCluster(node, identity);
   let members: readonly Member[] = [];
   const listeners: ((members: readonly Member[]) => void)[] = [];
   coordinator.members.watch((list) => {
@@ -167,10 +173,16 @@ export function securityOf({ cluster }: Config): RpcSecurity {
 async function readIdentity(
   { log, clock }: Surroundings,
   coordinator: EtcdCoordinator,
+  known: ClusterIdentity | undefined,
 ): Promise<ClusterIdentity> {
   for (;;) {
     try {
       const identity = await coordinator.identity.read();
+      if (identity === undefined && known !== undefined)
+        throw new Refusal(
+          `etcd knows of no cluster, and this folder belongs to ${known.clusterId}: if etcd was lost or restored, ` +
+            'run `holdfast cluster rebuild-coordination` before any node starts',
+        );
       if (identity === undefined)
         throw new Refusal('there is no cluster yet: make it by `holdfast cluster init`');
       if (identity.formatVersion > CLUSTER_FORMAT) {

@@ -1,14 +1,13 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
-import { join } from 'node:path';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
-import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
 import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
 import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
+import { answerRecords } from '../../src/cluster/answer-records.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
@@ -20,25 +19,20 @@ import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
-import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
-import { METADATA_COLUMNS } from '../open-databases.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, hostAndPort, type JoinedCluster, joinCluster } from './join.ts';
+import { keepPlacement, openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
 import { databaseId, openNodeFolder } from './node-folder.ts';
 import { openChunks } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 import { startShardWork } from './shard-work.ts';
 
-const COLUMNS = {
-  ...METADATA_COLUMNS,
-  [LOG_COLUMN]: { reads: 'sync', content: 'ciphertext', cacheBytes: 0, isPrefixFree: true },
-} as const;
-
 export async function startMetadata(surroundings: Surroundings): Promise<RunningRole> {
   const { config, random, closing } = surroundings;
-  const { folder, nodeId } = await openNodeFolder(surroundings, 'metadata');
-  const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' });
+  const own = await openNodeFolder(surroundings, 'metadata');
+  const { folder, nodeId } = own;
+  const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' }, own);
   const failure = Promise.withResolvers<Error>();
   const kv = await openDatabase(surroundings, folder, failure.resolve);
   const replicaId = await databaseId(kv, random);
@@ -50,11 +44,17 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     replicaId,
     onFatal: failure.resolve,
   });
-  const { peerServer, metadataNode } = node;
+  const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
-  const handler = delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations);
+  const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
+  const handler = answerRecords(delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations), {
+    read: () => readNodeRecords(sources),
+    log,
+  });
+  const { placementMap } = joined.coordinator;
+  keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...surroundings,
@@ -84,9 +84,7 @@ async function openDatabase(
   folder: string,
   onFatal: (error: Error) => void,
 ): Promise<KvPort> {
-  const kv = await openRocksdbKv({
-    folder: join(folder, 'metadata'),
-    columns: COLUMNS,
+  const kv = await openMetadataKv(folder, {
     onGroup(group) {
       const labels = { store: 'metadata' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
@@ -112,7 +110,7 @@ async function openNode(
 ) {
   const { joined, kv, nodeId, replicaId } = parts;
   const { clusterId, shardCount } = joined.identity;
-  const witness = await openWitnessFile(join(parts.folder, 'witness'), clock);
+  const witness = await openWitnessFile(witnessPath(parts.folder), clock);
   closing.defer(() => witness.close());
   witness.failed.then(parts.onFatal);
   const peerServer = createPeerServer({ log, telemetry });
@@ -128,7 +126,7 @@ async function openNode(
       listen: (onMessage) => peerServer.listen(onMessage),
     },
   });
-  return { peerServer, metadataNode };
+  return { peerServer, metadataNode, witness };
 }
 
 /** What a node does beside answering: the work of the shards that it leads, and who should hold which. */

@@ -1,11 +1,13 @@
 // The data folder of a metadata or storage node: who it is, locked against a second process. Wiring only.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { openDataDir } from '../../src/adapters/data-dir-lock.ts';
 import { writeDurableFile } from '../../src/adapters/durable-file.ts';
 import { toHex, utf8 } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
 import type { NodeId, ReplicaId } from '../../src/ports/replication.ts';
@@ -16,33 +18,50 @@ const ID_BYTES = 16;
 /** Above all shards' rows. */
 const DATABASE_ID_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('database')]);
 
-interface NodeFile {
+export interface NodeFile {
   nodeId: NodeId;
   role: MemberRole;
+  /** What it has joined, kept because etcd may lose it (R23); absent before the first time. */
+  cluster?: ClusterIdentity;
 }
 
 /** Made at the first start. Throws {@link Refusal} when the folder is another role's. */
 export async function openNodeFolder(
   { config, random, closing }: Surroundings,
   role: MemberRole,
-): Promise<{ folder: string; nodeId: NodeId }> {
+): Promise<NodeFile & { folder: string }> {
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
-  const path = join(folder, NODE_FILE);
-  const stored = await readNode(path);
+  const stored = await readNodeFile(folder);
   if (stored === undefined) {
     if (!dataDir.isNew)
       throw new Refusal(`${folder} is not the folder of a cluster's node: it has no ${NODE_FILE}`);
     const nodeId = toHex(random.bytes(ID_BYTES));
-    await writeDurableFile(path, `${JSON.stringify({ nodeId, role })}\n`);
-    return { folder, nodeId };
+    await writeNodeFile(folder, { nodeId, role });
+    return { folder, nodeId, role };
   }
   if (stored.role !== role) throw new Refusal(`${folder} is the folder of a ${stored.role} node`);
-  return { folder, nodeId: stored.nodeId };
+  return { ...stored, folder };
 }
 
-async function readNode(path: string): Promise<NodeFile | undefined> {
+/** Keeps what the cluster is. Throws {@link Refusal} when the folder belongs to another one. */
+export async function keepCluster(
+  { folder, nodeId, role, cluster: known }: NodeFile & { folder: string },
+  cluster: ClusterIdentity,
+): Promise<void> {
+  if (known !== undefined && known.clusterId !== cluster.clusterId)
+    throw new Refusal(`${folder} belongs to cluster ${known.clusterId}, and etcd has ${cluster.clusterId}`);
+  if (!isDeepStrictEqual(known, cluster)) await writeNodeFile(folder, { nodeId, role, cluster });
+}
+
+function writeNodeFile(folder: string, node: NodeFile): Promise<void> {
+  return writeDurableFile(join(folder, NODE_FILE), `${JSON.stringify(node)}\n`);
+}
+
+/** undefined: there is none. */
+export async function readNodeFile(folder: string): Promise<NodeFile | undefined> {
+  const path = join(folder, NODE_FILE);
   try {
     return JSON.parse(await readFile(path, 'utf8')) as NodeFile;
   } catch (error) {
@@ -51,10 +70,15 @@ async function readNode(path: string): Promise<NodeFile | undefined> {
   }
 }
 
+export async function readDatabaseId(kv: KvPort): Promise<ReplicaId | undefined> {
+  const [stored] = await kv.getMany('rows', [DATABASE_ID_KEY]);
+  return stored && toHex(stored);
+}
+
 /** R1: made with the database and lying in it, so that another database is another replica. */
 export async function databaseId(kv: KvPort, random: RandomPort): Promise<ReplicaId> {
-  const [stored] = await kv.getMany('rows', [DATABASE_ID_KEY]);
-  if (stored !== undefined) return toHex(stored);
+  const stored = await readDatabaseId(kv);
+  if (stored !== undefined) return stored;
   const value = random.bytes(ID_BYTES);
   await kv.commit([{ column: 'rows', key: DATABASE_ID_KEY, value: Uint8Array.from(value) }]);
   return toHex(value);

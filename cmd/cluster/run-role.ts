@@ -23,7 +23,10 @@ export interface RunningRole {
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Resolves with the exit code: 0 when it was asked to stop, 1 when a store has failed. Rejects when it cannot start. */
-export async function runRole(config: Config, role: MemberRole): Promise<number> {
+export async function runRole(
+  config: Config,
+  { role, isAtRest }: { role: MemberRole; isAtRest: boolean },
+): Promise<number> {
   process.umask(0o077);
   const json = createJsonLog({ level: config.log.level });
   const log = rememberErrors(json, systemClock);
@@ -48,7 +51,7 @@ export async function runRole(config: Config, role: MemberRole): Promise<number>
     const telemetry = createPromTelemetry({ log });
     const surroundings = { config, log, telemetry, clock: systemClock, random: systemRandom, closing };
     // A signal ends the wait for the rest of the cluster, too.
-    const started = await Promise.race([start(role, surroundings), stopWish.promise]);
+    const started = await Promise.race([start(role, surroundings, isAtRest), stopWish.promise]);
     if (started === 'signal') return 0;
     running = started;
     const { address, nodeId, clusterId } = started;
@@ -64,7 +67,8 @@ export async function runRole(config: Config, role: MemberRole): Promise<number>
   }
 }
 
-async function start(role: MemberRole, surroundings: Surroundings): Promise<RunningRole> {
+async function start(role: MemberRole, surroundings: Surroundings, isAtRest: boolean): Promise<RunningRole> {
+  if (isAtRest) return (await import('./maintenance.ts')).startAtRest(surroundings);
   if (role === 'metadata') return (await import('./metadata.ts')).startMetadata(surroundings);
   if (role === 'storage') return (await import('./storage.ts')).startStorage(surroundings);
   return (await import('./gateway.ts')).startGateway(surroundings);

@@ -1,6 +1,7 @@
 // The background work of the shards that a metadata node leads (R21): where they are led, and only while they are.
 // Wiring only.
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
@@ -40,6 +41,7 @@ export function startShardWork(
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, chunks, shards, fenceOf, readingGraceMs: config.storage.readingGraceMs }),
     createClaimResolver({ metadata, shards }),
+    createClaimAssertion({ metadata, shards, log }),
     createOutboxDelivery({ metadata, shards, log }),
     createUploadExpiry({ metadata, shards, timeJumps: NO_TIME_JUMPS, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),

@@ -7,8 +7,10 @@ import { placementOf } from '../../src/cluster/place-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import type { HistoryRecord } from '../../src/model/records/rows.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
+import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort } from '../../src/ports/shard-calls.ts';
@@ -48,6 +50,9 @@ export interface ClusterStatus {
   alarms: string[];
 }
 
+/** R23: of shards that have gone on with one replica, and whose operator has not confirmed it. */
+type Doubts = ReadonlyMap<number, HistoryRecord>;
+
 /** Throws {@link Refusal} when there is no cluster, or the coordinator does not answer. */
 export async function readClusterStatus({
   config,
@@ -63,7 +68,8 @@ export async function readClusterStatus({
     const members = await coordinator.members.current();
     const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
     const records = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
-    const said = await askNodes(config, log, { clusterId: identity.clusterId, members });
+    const asked = { clusterId: identity.clusterId, members, records: records.map((found) => found?.record) };
+    const { said, doubts } = await askNodes(config, log, asked);
     const shards = records.flatMap((found, shard) =>
       found === undefined ? [] : [describe(shard, found.record, said)],
     );
@@ -73,7 +79,11 @@ export async function readClusterStatus({
       clusterId: identity.clusterId,
       members,
       shards,
-      alarms: [...alarmsOfShards(shards, said, identity), ...alarmsOfDisks(disks, members, identity)],
+      alarms: [
+        ...alarmsOfShards(shards, said, identity),
+        ...alarmsOfDisks(disks, members, identity),
+        ...alarmsOfDisasters({ said, doubts, shardCount: identity.shardCount }),
+      ],
     };
   } finally {
     coordinator.close();
@@ -82,12 +92,16 @@ export async function readClusterStatus({
 
 type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
 
-/** What each metadata node that answers says of its replicas. */
+/** What each metadata node that answers says of its replicas, and primaries of histories that are not the first. */
 async function askNodes(
   config: Config,
   log: Logger,
-  { clusterId, members }: { clusterId: string; members: readonly Member[] },
-): Promise<Said> {
+  {
+    clusterId,
+    members,
+    records,
+  }: { clusterId: string; members: readonly Member[]; records: readonly (ShardRecord | undefined)[] },
+): Promise<{ said: Said; doubts: Doubts }> {
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log });
   const calls = createCallClient({
     self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
@@ -98,7 +112,13 @@ async function askNodes(
   try {
     const nodes = members.filter(({ role }) => role === 'metadata');
     const answers = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId)));
-    return new Map(answers.flatMap((answer) => (answer === undefined ? [] : [answer])));
+    const histories = await Promise.all(
+      records.map((record, shard) => (record === undefined ? undefined : askHistory(calls, shard, record))),
+    );
+    return {
+      said: new Map(answers.filter((answer) => answer !== undefined)),
+      doubts: new Map(histories.filter((history) => history !== undefined)),
+    };
   } finally {
     calls.close();
     credentials.close();
@@ -119,6 +139,23 @@ async function askNode(calls: ShardCallPort, nodeId: NodeId): Promise<[NodeId, R
   } catch {
     return undefined;
   }
+}
+
+/** undefined: it is the first one, or confirmed, or nobody says. */
+async function askHistory(
+  calls: ShardCallPort,
+  shard: number,
+  { incarnation, primary }: ShardRecord,
+): Promise<[number, HistoryRecord] | undefined> {
+  if (incarnation === 1 || primary === null) return undefined;
+  const question = { kind: 'query', envelope: { shard }, name: 'get-history', body: {} } as const;
+  const signal = AbortSignal.timeout(ANSWER_MAX_MS);
+  const reply = await calls
+    .call(primary.nodeId, { ...question, budgetMs: ANSWER_MAX_MS }, signal)
+    .catch(() => undefined);
+  if (reply?.kind !== 'done') return undefined;
+  const { history } = reply.value as ResultOf<'get-history'>;
+  return history === null || history.confirmedAtMs !== undefined ? undefined : [shard, history];
 }
 
 function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
@@ -167,6 +204,36 @@ function alarmsOfShards(
   for (const [nodeId, statuses] of said)
     if (statuses.some(({ isTimeBelieved }) => !isTimeBelieved))
       alarms.push(`the clock of ${short(nodeId)} differs from a majority`);
+  return alarms;
+}
+
+/** R23: what the operator has to look after before all is as it was. */
+function alarmsOfDisasters({
+  said,
+  doubts,
+  shardCount,
+}: {
+  said: Said;
+  doubts: Doubts;
+  shardCount: number;
+}): string[] {
+  const alarms: string[] = [];
+  for (const [nodeId, statuses] of said) {
+    const behind = statuses.filter(({ isRegistryBehind }) => isRegistryBehind).map(({ shard }) => shard);
+    if (behind.length > 0)
+      alarms.push(
+        `etcd is behind what ${short(nodeId)} has seen of shards ${behind.join(', ')}: stop the nodes and run \`holdfast cluster rebuild-coordination\``,
+      );
+    const given = statuses.filter(({ state }) => state === 'superseded').map(({ shard }) => shard);
+    if (given.length > 0)
+      alarms.push(
+        `${short(nodeId)} has rows of histories that were given up, of shards ${given.join(', ')}: save what you want of them, then \`holdfast shard discard\``,
+      );
+  }
+  for (const [shard, { assertedBy }] of doubts)
+    alarms.push(
+      `shard ${shard} was recovered and frees nothing: ${assertedBy.length} of ${shardCount} shards have told what they hold of it${assertedBy.length === shardCount ? ', `holdfast shard confirm` ends this' : ''}`,
+    );
   return alarms;
 }
 

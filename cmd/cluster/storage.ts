@@ -15,8 +15,9 @@ import type { RunningRole } from './run-role.ts';
 
 export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
   const { config, log, telemetry, clock, random, closing } = surroundings;
-  const { folder, nodeId } = await openNodeFolder(surroundings, 'storage');
-  const joined = await joinCluster(surroundings, { nodeId, role: 'storage' });
+  const own = await openNodeFolder(surroundings, 'storage');
+  const { folder, nodeId } = own;
+  const joined = await joinCluster(surroundings, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
   const credentials = await chunkCredentials(config);
   const node = createStorageNode({

@@ -83,6 +83,10 @@ export const LOCK = {
   name: (name: string) => `name/${name}`,
   /** What changes a name that its bucket has besides another one, or may have: the other's is known only then. */
   namesOf: (bucketId: string) => `names-of/${bucketId}`,
+  /** What is known of this shard's own history (R23). */
+  history: 'history',
+  /** Shared by what rests on claims at that home; exclusive where another history of it becomes known (R23). */
+  home: (homeShard: number) => `home/${homeShard}`,
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',

@@ -1,7 +1,14 @@
 // How numbers and texts lie in keys, so that keys order as they do: what keyspace.ts is built from.
 import { assert } from '../lib/assert.ts';
 import { asBuffer, concatBytes, utf8 } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
+
+/** Text that clients choose, as a key. What is too long to be stored becomes a key that nothing has (no UTF-8). */
+export function textKey(text: string): Uint8Array {
+  const bytes = utf8(text);
+  return bytes.length <= LIMITS.keyBytesMax ? bytes : Uint8Array.of(0xff);
+}
 
 /** Numbers of parts and pages. */
 export function u16(value: number): Uint8Array {

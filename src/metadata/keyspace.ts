@@ -25,6 +25,7 @@ import {
   ORDER_MAX,
   readU16,
   readU48,
+  textKey,
   u16,
   u48,
   unescapeKey,
@@ -71,6 +72,10 @@ export const TABLES = {
   outbox: rows(27),
   /** (no key) -> shard time of the last tick */
   ticks: rows(28),
+  /** (no key) -> HistoryRecord, where it did not begin with nothing (R23) */
+  history: rows(30),
+  /** home shard -> HomeHistoryRecord */
+  homeHistories: rows(31),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
 
@@ -103,12 +108,6 @@ function rows(id: number): TableRef {
 export const PRESENT = Uint8Array.of(1);
 
 // ---- ids that clients choose ----
-
-/** Text that clients choose, as a key. What is too long to be stored becomes a key that nothing has (no UTF-8). */
-function textKey(text: string): Uint8Array {
-  const bytes = utf8(text);
-  return bytes.length <= LIMITS.keyBytesMax ? bytes : Uint8Array.of(0xff);
-}
 
 const UPLOAD_ID = /^[0-9a-f]{44}$/;
 const UPLOAD_ID_BYTES = 22;
@@ -341,6 +340,7 @@ export function outboxRow(id: OutboxId): RowAddress {
 }
 
 export const TICK_ROW: RowAddress = { table: TABLES.ticks, key: Uint8Array.of(0) };
+export const HISTORY_ROW: RowAddress = { table: TABLES.history, key: Uint8Array.of(0) };
 
 // ---- the system shard ----
 

@@ -6,13 +6,16 @@ import { type BlobId, homeShardOf, idTimeMs, type LinkId } from '../model/names.
 import {
   type BlobRecord,
   blobCodec,
+  type ForeignRecord,
   foreignCodec,
+  homeHistoryCodec,
   type LinkRecord,
   linkCodec,
 } from '../model/records/rows.ts';
 import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata-commands.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-machine.ts';
 import { exclusive, LOCK, shared } from './define-command.ts';
+import { homeHistoryRow } from './history.ts';
 import { blobRow, bodyRow, endedLinkRow, foreignRow, linkRow, PRESENT, put, remove } from './keyspace.ts';
 
 /** One blob, one link. */
@@ -24,6 +27,7 @@ export interface LinkName {
 export function grantLocks({ births, links }: DataGrant): LockRequest[] {
   return [
     ...births.map(({ use }) => exclusive(LOCK.blob(use.blobId))),
+    ...homesOf(links).map((homeShard) => shared(LOCK.home(homeShard))),
     ...links.map(({ blobId, claim }) =>
       claim === undefined ? shared(LOCK.blob(blobId)) : exclusive(LOCK.blob(blobId)),
     ),
@@ -33,6 +37,11 @@ export function grantLocks({ births, links }: DataGrant): LockRequest[] {
 export function lookAtGrant({ births, links }: DataGrant, view: View): void {
   for (const { use } of births) view.row(blobRow(use.blobId));
   for (const { blobId, claim } of links) view.row(claim === undefined ? blobRow(blobId) : foreignRow(blobId));
+  for (const homeShard of homesOf(links)) view.row(homeHistoryRow(homeShard));
+}
+
+function homesOf(links: readonly LinkGrant[]): number[] {
+  return [...new Set(links.flatMap(({ claim }) => (claim === undefined ? [] : [claim.homeShard])))];
 }
 
 /**
@@ -58,7 +67,9 @@ export function admitGrant(options: {
   );
   if (grant.births.some((birth) => isLateBirth(birth, context))) return { kind: 'late' };
   if (grant.links.some((link) => isLateClaim(link, context))) return { kind: 'late' };
-  const gone = grant.links.filter((link) => link.claim === undefined && !isLive(link.blobId, view));
+  const gone = grant.links.filter((link) =>
+    link.claim === undefined ? !isLive(link.blobId, view) : isForgotten(link.claim, view),
+  );
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
   const puts = [
     ...grant.births.flatMap((birth) => birthPuts(birth, context)),
@@ -85,6 +96,12 @@ function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boole
 /** R28: from here on the home may be told that this claim will never be used (R30). */
 function isLateClaim({ linkId, claim }: LinkGrant, { nowMs }: DecideContext): boolean {
   return claim !== undefined && nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
+}
+
+/** R23: its home goes on with a history in which the claim was never made, or may not have been. */
+function isForgotten({ homeShard, incarnation = 1 }: ForeignRecord, view: View): boolean {
+  const row = view.row(homeHistoryRow(homeShard));
+  return row !== undefined && incarnation < homeHistoryCodec.decode(row).incarnation;
 }
 
 /** R26: a condemned blob gets no link any more. */

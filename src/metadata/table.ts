@@ -7,12 +7,14 @@ import { checkUnlinked, countPending, getLinks, listBodies } from './checks/chec
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
+import { assertLinks } from './commands/assert-links.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
 import { completeUpload } from './commands/complete-upload.ts';
 import { condemnBlobs } from './commands/condemn-blobs.ts';
+import { confirmHistory, learnHistory, noteAsserted } from './commands/confirm-history.ts';
 import { createAccount } from './commands/create-account.ts';
 import { createBucket } from './commands/create-bucket.ts';
 import { createUpload } from './commands/create-upload.ts';
@@ -37,11 +39,13 @@ import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { tick } from './commands/tick.ts';
+import { historyRow } from './history.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
+import { getHistory, listClaims } from './queries/get-history.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
 import { listObjects } from './queries/list-objects.ts';
@@ -93,6 +97,10 @@ const commands: Commands = {
   'condemn-blobs': condemnBlobs,
   'release-manifest-page': releaseManifestPage,
   'erase-blobs': eraseBlobs,
+  'learn-history': learnHistory,
+  'assert-links': assertLinks,
+  'note-asserted': noteAsserted,
+  'confirm-history': confirmHistory,
   'finish-outbox': finishOutbox,
   'expire-uploads': expireUploads,
   'forget-completed-uploads': forgetCompletedUploads,
@@ -120,6 +128,8 @@ const queries: Queries = {
   'get-bodies': getBodies,
   'get-blobs': getBlobs,
 
+  'get-history': getHistory,
+  'list-claims': listClaims,
   'list-outbox': listOutbox,
   'list-ended-links': listEndedLinks,
   'list-ended-uploads': listEndedUploads,
@@ -139,4 +149,4 @@ const queries: Queries = {
   'count-pending': countPending,
 };
 
-export const metadataMachine: StateMachine = { commands, queries, bucketGuard };
+export const metadataMachine: StateMachine = { commands, queries, bucketGuard, history: historyRow };

@@ -20,6 +20,7 @@ import type {
   AccountRecord,
   BucketRecord,
   ForeignRecord,
+  HistoryRecord,
   NameRecord,
   PartRecord,
   UploadRecord,
@@ -122,6 +123,18 @@ export type CompleteRefusal =
   | { kind: 'size-mismatch' }
   | { kind: 'bad-checksum'; algorithm: ChecksumAlgorithm }
   | { kind: 'checksum-missing'; partNumber: number };
+
+/** A claim as its holder has it. */
+export interface HeldClaim {
+  blobId: BlobId;
+  linkId: LinkId;
+  layout: ForeignRecord['layout'];
+}
+
+/** R23: nothing of this home may go before the operator has confirmed its history. */
+export interface Unconfirmed {
+  kind: 'unconfirmed';
+}
 
 /** Of an outcome that takes rights away. */
 export interface Revocation {
@@ -334,10 +347,33 @@ export interface CommandTable {
    */
   'condemn-blobs': {
     command: { ended: EndedLink[] };
-    outcome: { kind: 'settled'; condemnedCount: number };
+    outcome: { kind: 'settled'; condemnedCount: number } | Unconfirmed;
   };
   /** R31, after the drops were answered: deletes the rows of condemned blobs. */
-  'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } };
+  'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } | Unconfirmed };
+  // -- a history that began with what one replica had left (R23) --
+  /** In a shard that claims: commits no claim of an earlier history of this home any more. */
+  'learn-history': { command: { homeShard: number; incarnation: number }; outcome: { kind: 'learned' } };
+  /**
+   * In the home: `shard` holds these. Missing links are added as pending ones, missing rows of blobs made anew while the
+   * history is not confirmed; `gone`: of those whose blobs are not here and may not be made.
+   */
+  'assert-links': {
+    command: { shard: number; claims: HeldClaim[] };
+    outcome: { kind: 'asserted'; gone: BlobId[] };
+  };
+  /** In the home: `shard` has told all. */
+  'note-asserted': { command: { shard: number }; outcome: { kind: 'noted' } };
+  /** The operator's word that what is lost is lost. */
+  'confirm-history': {
+    command: Record<never, never>;
+    outcome:
+      | { kind: 'confirmed'; history: HistoryRecord }
+      /** These shards have not told yet. */
+      | { kind: 'waiting'; shards: number[] }
+      /** There is nothing to confirm. */
+      | { kind: 'no-doubt' };
+  };
   'finish-outbox': { command: { ids: OutboxId[] }; outcome: { kind: 'finished' } };
   /** Ends uploads whose bucket is deleted or whose age is above `olderThanMs`, as abort does. */
   'expire-uploads': {

@@ -16,6 +16,7 @@ import type {
   AccountRecord,
   BlobRecord,
   BucketRecord,
+  HistoryRecord,
   NameRecord,
   OutboxRecord,
   PartRecord,
@@ -30,7 +31,7 @@ import type {
 } from '../model/version.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
-import type { EndedLink } from './metadata-commands.ts';
+import type { EndedLink, HeldClaim } from './metadata-commands.ts';
 
 export interface ListObjectsQuery {
   bucketId: BucketId;
@@ -169,7 +170,18 @@ export interface QueryTable extends CheckQueries {
     result: { pages: (ManifestPage | null)[] };
   };
   'get-bodies': { query: { blobIds: BlobId[] }; result: { bodies: (Uint8Array | null)[] } };
-  'get-blobs': { query: { blobIds: BlobId[] }; result: { blobs: (BlobRecord | null)[] } };
+  /** `isUnconfirmed`: those that are not there may have been lost (R23). */
+  'get-blobs': {
+    query: { blobIds: BlobId[] };
+    result: { blobs: (BlobRecord | null)[]; isUnconfirmed?: true };
+  };
+  /** R23; null: the shard began with nothing, and nothing of it was given up. */
+  'get-history': { query: Record<never, never>; result: { history: HistoryRecord | null } };
+  /** What the shard holds of other homes, by blob id; `homeShard`: of that one alone. `next` is absent at the end. */
+  'list-claims': {
+    query: { homeShard?: number; after?: BlobId; limit: number };
+    result: { claims: HeldClaim[]; next?: BlobId };
+  };
 
   // -- background and operations --
   // Queues are in time order. `fromMs` is where the last look ended (its last item's time): without it a scan crawls

@@ -18,6 +18,22 @@ export interface LogPosition {
   epoch: number;
 }
 
+/** What a replica durably knows of its shard's record in the registry (R23): who could have what is acknowledged. */
+export interface SeenRecord extends VoterRefs {
+  epoch: number;
+  /** 0: the registry had never been rebuilt. */
+  rebuiltAtMs: number;
+  /** Of the record; revisions compare only where `rebuiltAtMs` is the same. */
+  revision: number;
+}
+
+export interface VoterRefs {
+  voters: ReplicaRef[];
+  /** Set while voters are being changed: majorities of both sets are needed (R14). */
+  prevVoters: ReplicaRef[] | null;
+  learners: ReplicaRef[];
+}
+
 interface Head {
   shard: number;
   /** Changes only when a history was given up (R23); others' are refused. */
@@ -72,6 +88,8 @@ export interface PreFencedMessage extends Head {
 /** R12 b. */
 export interface FenceMessage extends Head {
   kind: 'fence';
+  /** The record by which the sender has its epoch. */
+  seen: SeenRecord;
 }
 export interface FencedMessage extends Head {
   kind: 'fenced';

@@ -11,8 +11,11 @@ export interface Ticket {
 }
 
 export interface ShardCall {
-  /** `status`: of all replicas of the node, whoever leads; name and body mean nothing. */
-  kind: 'execute' | 'query' | 'status';
+  /**
+   * `status`: of all replicas of the node, whoever leads. `records`: what it durably knows (R23). `discard`: clears what
+   * is superseded of the envelope's shard. For these three name and body mean nothing.
+   */
+  kind: 'execute' | 'query' | 'status' | 'records' | 'discard';
   envelope: Envelope;
   name: CommandName | QueryName;
   body: unknown;
@@ -25,7 +28,8 @@ export interface ShardCall {
 export interface ReplicaStatus {
   shard: number;
   role: 'follower' | 'candidate' | 'opening' | 'primary';
-  state: 'installing' | 'live' | 'quarantined' | 'removed';
+  /** `superseded`: the rows of a history that was given up (R23). */
+  state: 'installing' | 'live' | 'quarantined' | 'removed' | 'superseded';
   incarnation: number;
   /** The highest promised. */
   epoch: number;
@@ -36,6 +40,8 @@ export interface ReplicaStatus {
   primary: ReplicaRef | undefined;
   /** Of an open primary: entries that each other replica lacks; undefined: not heard. */
   lags: { replicaId: ReplicaId; lag: number | undefined }[];
+  /** The registry was set back behind what the replica has seen of it: it does nothing by it (R23). */
+  isRegistryBehind: boolean;
   /** False: the clock of the primary goes its own way (R19). */
   isTimeBelieved: boolean;
 }

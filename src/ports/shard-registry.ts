@@ -1,19 +1,19 @@
 // The records by which shards are owned (protocol 1.2), kept where all nodes see them: etcd, or a simulation of it.
 // Contract (tests/contract/shard-registry.test.ts): records change only by `swap`; of two swaps that expect the same
 // revision one wins; `read` is linearizable; a swap that rejects may have been done, or may be done later (A3).
-import type { ReplicaId, ReplicaRef } from './replication.ts';
+import type { ReplicaId, ReplicaRef, VoterRefs } from './replication.ts';
 
-export interface ShardRecord {
+export interface ShardRecord extends VoterRefs {
   incarnation: number;
   epoch: number;
   /** One of `voters`; null before the shard has first been opened. */
   primary: ReplicaRef | null;
-  voters: ReplicaRef[];
-  /** Set while voters are being changed: majorities of both sets are needed (R14). */
-  prevVoters: ReplicaRef[] | null;
-  learners: ReplicaRef[];
   /** Where it should come to (balancing, drains): the primary brings it there, one step at a time. */
   wanted?: WantedShard;
+  /** Wall clock ms at which it was rebuilt from what replicas knew (R23): revisions of before mean nothing. */
+  rebuiltAtMs?: number;
+  /** The one replica whose rows this incarnation began with, all others being given up (R23). */
+  recoveredFrom?: ReplicaId;
   /** Random, of the writer: a swap whose answer was lost is known by it (R2). */
   nonce: string;
 }

@@ -126,9 +126,23 @@ export interface BucketGuard {
   ): undefined | { bucket: unknown };
 }
 
+/**
+ * What the state says of the history it is of (R23). A history that begins with what one replica had left, others being
+ * given up, is not what commands have been told: the machine goes by this row until the operator has looked after it.
+ */
+export interface HistoryRow {
+  readonly address: RowAddress;
+  /** 1: there is no row yet. */
+  incarnationOf(row: Uint8Array | undefined): number;
+  /** The row with which another one begins. */
+  begin(incarnation: number, nowMs: number): Uint8Array;
+}
+
 /** Everything the engine replicates: `cmd` hands it over, so that shard and metadata stay siblings. */
 export interface StateMachine {
   commands: Readonly<Record<string, CommandSpec<never, unknown>>>;
   queries: Readonly<Record<string, QuerySpec<never, unknown>>>;
   bucketGuard: BucketGuard;
+  /** Absent: it does nothing that would need it. */
+  history?: HistoryRow;
 }

@@ -3,7 +3,7 @@
 import { assert } from '../lib/assert.ts';
 import { asBuffer } from '../lib/bytes.ts';
 import { defineRecord } from '../lib/record-codec.ts';
-import type { LogPosition, ReplicaId } from '../ports/replication.ts';
+import type { LogPosition, ReplicaId, SeenRecord } from '../ports/replication.ts';
 
 /** R1, R3: made with the shard's rows, never changed but for the epoch last acted in. */
 export interface SelfRecord {
@@ -26,10 +26,19 @@ export interface ReplicaRecord {
   promised: number;
   /** R16, R17, R14. */
   state: 'installing' | 'live' | 'quarantined' | 'removed';
-  /** Highest revision of the registry that was acted on (R23). */
-  revisionSeen: number;
+  /** The latest record of the registry that was acted on (R23); null before the first. */
+  seen: SeenRecord | null;
 }
-export const replicaCodec = defineRecord<ReplicaRecord>({ name: 'replica', version: 1 });
+export const replicaCodec = defineRecord<ReplicaRecord>({
+  name: 'replica',
+  version: 2,
+  migrations: {
+    1: ({ revisionSeen: _, ...rest }: Omit<ReplicaRecord, 'seen'> & { revisionSeen: number }) => ({
+      ...rest,
+      seen: null,
+    }),
+  },
+});
 
 export const baseCodec = defineRecord<LogPosition>({ name: 'base', version: 1 });
 

@@ -203,7 +203,7 @@ export class Follower {
     say(epoch)(from, { kind: 'nack', promised, hintSeq, echoMs, wallMs: clock.wallMs() });
   }
 
-  async #fence(from: ReplicaRef, { epoch }: FenceMessage): Promise<void> {
+  async #fence(from: ReplicaRef, { epoch, seen }: FenceMessage): Promise<void> {
     const { clock, log, promises, say, onOtherLeads } = this.#parts;
     if (epoch < promises.epoch) {
       say(epoch)(from, { kind: 'refused', promised: promises.epoch });
@@ -212,7 +212,8 @@ export class Follower {
     if (promises.isSilentTo(from.replicaId)) return;
     // R9: a primary answers a foreign fence only after it has stepped down.
     onOtherLeads(epoch, undefined);
-    await promises.raise(epoch);
+    // R23: of any majority one knows by whom this epoch's entries may be held.
+    await promises.raise(epoch, seen);
     if (epoch !== promises.epoch) return;
     const { base, last } = log;
     say(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts: promises.counts });

@@ -25,6 +25,7 @@ import { allVoters } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import { ReplicatedLog } from './replicated-log.ts';
 import { ReplicatedTime } from './replicated-time.ts';
+import { rowKey } from './row-keys.ts';
 import { Shard } from './shard.ts';
 import { SnapshotSource } from './snapshots.ts';
 import { createStateReader } from './state-reader.ts';
@@ -115,8 +116,28 @@ export class Leadership {
   /** R12 d: with its Begin entry committed all before it are, and the state holds them. */
   open(): void {
     const rows: [] = [];
-    this.#entries.append({ rows, timeMs: this.#entries.nowMs(), done: () => this.#opened() });
+    this.#entries.append({ rows, timeMs: this.#entries.nowMs(), done: () => void this.#begun() });
     this.#term.tick();
+  }
+
+  /** R23: the state of a history that begins with what one replica had left says so, before anything is done by it. */
+  async #begun(): Promise<void> {
+    const { shard, kv, machine, record, stepDown } = this.#parts;
+    const { history } = machine;
+    if (history === undefined || record.incarnation === 1) return this.#opened();
+    try {
+      const [row] = await createStateReader(shard, kv).rows([history.address]);
+      if (this.#isOver) return;
+      if (history.incarnationOf(row) >= record.incarnation) return this.#opened();
+      const { table, key } = history.address;
+      const timeMs = this.#entries.nowMs();
+      const value = history.begin(record.incarnation, timeMs);
+      const put = { column: table.column, key: rowKey(shard, table, key), value };
+      this.#entries.append({ rows: [put], timeMs, done: () => this.#opened() });
+    } catch (error) {
+      this.#parts.logger.error({ shard, err: error }, 'shard-not-opened');
+      stepDown('its history could not be read');
+    }
   }
 
   #opened(): void {

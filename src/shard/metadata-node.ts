@@ -4,6 +4,7 @@ import { toHex } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
+import type { StoredReplica } from '../ports/node-records.ts';
 import type { NodeId, PeerPort, ReplicaId } from '../ports/replication.ts';
 import type { ReplicaStatus, ShardCall, ShardCallHandler, ShardReply, Ticket } from '../ports/shard-calls.ts';
 import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry.ts';
@@ -13,9 +14,13 @@ import type { WitnessPort } from '../ports/witness.ts';
 import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
+import { isOlder, isSuperseded } from './registered-record.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
+import { replicaKey } from './row-keys.ts';
+import { clearShard } from './snapshots.ts';
+import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
 import { isListed } from './takeover.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
@@ -63,6 +68,10 @@ class Node implements MetadataNode {
   readonly #deps: MetadataNodeDeps;
   readonly #replicas = new Map<number, Replica>();
   readonly #opening = new Map<number, Promise<void>>();
+  /** Of each shard, before it was opened here. */
+  readonly #stored = new Map<number, StoredReplica>();
+  /** Rows of histories that were given up (R23). */
+  readonly #superseded = new Map<number, StoredReplica>();
   readonly #budget: OverlayBudget = { usedBytes: 0 };
   readonly #stopped = new AbortController();
   readonly #processId: string;
@@ -73,7 +82,9 @@ class Node implements MetadataNode {
   }
 
   async start(): Promise<void> {
-    const { peers, registry, shardCount } = this.#deps;
+    const { peers, registry, shardCount, kv, witness } = this.#deps;
+    for (const stored of await readStoredReplicas(kv, witness, shardCount))
+      this.#stored.set(stored.shard, stored);
     peers.listen((from, message) => this.#replicas.get(message.shard)?.onMessage(from, message));
     registry.watch((shard, registered) => void this.#onRegistered(shard, registered), this.#stopped.signal);
     void this.#tick();
@@ -87,7 +98,10 @@ class Node implements MetadataNode {
   }
 
   status(): ReplicaStatus[] {
-    return [...this.#replicas.values()].map((replica) => replica.status());
+    return [
+      ...[...this.#replicas.values()].map((replica) => replica.status()),
+      ...[...this.#superseded.values()].map(supersededStatus),
+    ];
   }
 
   replica(shard: number): Replica | undefined {
@@ -106,6 +120,7 @@ class Node implements MetadataNode {
     // R48: nothing is evaluated behind the back of a client that was told 503.
     if (ticket.processId !== this.#processId || ageMs > LIMITS.ticketAgeMaxMs) return { kind: 'too-old' };
     if (call.kind === 'status') return { kind: 'done', value: this.status(), timeMs: 0 };
+    if (call.kind === 'discard') return this.#discard(envelope.shard);
     const replica = this.#replicas.get(envelope.shard);
     const reply =
       call.kind === 'execute'
@@ -163,7 +178,15 @@ class Node implements MetadataNode {
     const replica = this.#replicas.get(shard);
     if (replica !== undefined) return replica.onRegistered(registered);
     const { replicaId } = this.#deps;
-    if (!isListed(registered.record, replicaId) || this.#stopped.signal.aborted) return;
+    const { record } = registered;
+    const stored = this.#stored.get(shard);
+    if (stored !== undefined && isSuperseded(record, { ...stored, replicaId })) {
+      this.#superseded.set(shard, stored);
+      return;
+    }
+    // R23: a registry that was set back may have forgotten that it lists it.
+    const isKnown = stored !== undefined && isOlder(registered, { ...stored, replicaId });
+    if (!(isKnown || isListed(record, replicaId)) || this.#stopped.signal.aborted) return;
     const opening = this.#open(shard, registered).finally(() => this.#opening.delete(shard));
     this.#opening.set(shard, opening);
     await opening;
@@ -176,11 +199,62 @@ class Node implements MetadataNode {
       shard,
       budget: this.#budget,
       send: (to, message) => peers.send(to, message),
+      onSuperseded: () => void this.#giveUp(shard),
     };
     try {
-      this.#replicas.set(shard, await openReplica(deps, { clusterId, replicaId }, registered));
+      const how = { registered, mayBeFirst: !this.#isBehindOthers(registered) };
+      this.#replicas.set(shard, await openReplica(deps, { clusterId, replicaId }, how));
     } catch (error) {
       logger.error({ shard, err: error }, 'replica-not-opened');
     }
   }
+
+  /** R23: the registry is behind what this node has seen of it by other shards, so it says nothing about this one. */
+  #isBehindOthers({ record, registryRevision }: RegisteredShard): boolean {
+    const rebuiltAtMs = record.rebuiltAtMs ?? 0;
+    return [...this.#stored.values()].some(({ seen }) => {
+      if (seen === null) return false;
+      return (
+        rebuiltAtMs < seen.rebuiltAtMs ||
+        (rebuiltAtMs === seen.rebuiltAtMs && registryRevision < seen.revision)
+      );
+    });
+  }
+
+  /** R23: its rows stay for salvage, and do nothing. */
+  async #giveUp(shard: number): Promise<void> {
+    const { kv, witness, logger } = this.#deps;
+    const replica = this.#replicas.get(shard);
+    if (replica === undefined) return;
+    this.#replicas.delete(shard);
+    await replica.stop();
+    const stored = await readStoredReplica(kv, witness, shard);
+    if (stored === undefined) return;
+    logger.warn({ shard, incarnation: stored.incarnation, last: stored.last }, 'replica-superseded');
+    this.#stored.set(shard, stored);
+    this.#superseded.set(shard, stored);
+  }
+
+  /** R23: the operator's word that nothing of it is wanted any more. The node may hold the shard anew after that. */
+  async #discard(shard: number): Promise<ShardReply> {
+    const { kv, witness, logger } = this.#deps;
+    if (!this.#superseded.has(shard)) return { kind: 'done', value: { isDiscarded: false }, timeMs: 0 };
+    logger.warn({ shard }, 'superseded-rows-discarded');
+    await clearShard(kv, shard);
+    await witness.lower(shard, undefined);
+    // Last: until it is gone the rows are known for what they are.
+    await kv.commit([{ column: 'rows', key: replicaKey(shard), value: null }]);
+    this.#superseded.delete(shard);
+    this.#stored.delete(shard);
+    void this.#look(shard);
+    return { kind: 'done', value: { isDiscarded: true }, timeMs: 0 };
+  }
+}
+
+function supersededStatus({ shard, incarnation, promised, last, appliedSeq }: StoredReplica): ReplicaStatus {
+  return {
+    ...{ shard, incarnation, epoch: promised, lastSeq: last.seq, appliedSeq, appliedTimeMs: 0 },
+    ...{ role: 'follower', state: 'superseded', primary: undefined, lags: [] },
+    ...{ isRegistryBehind: false, isTimeBelieved: true },
+  };
 }

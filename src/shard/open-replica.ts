@@ -2,7 +2,6 @@
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { ReplicaId } from '../ports/replication.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
-import type { WitnessPort } from '../ports/witness.ts';
 import { type Applied, baseCodec, decodeApplied, type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import { LogStore } from './log-store.ts';
 import { LOG_KEPT } from './log-trimmer.ts';
@@ -22,15 +21,19 @@ export interface ReplicaIdentity {
   replicaId: ReplicaId;
 }
 
-/** Throws when the rows are another cluster's or another replica's: they were copied here. */
+/**
+ * `mayBeFirst`: one without rows may be of a shard that was never opened. Not for rows of another history (R23). Throws when
+ * they are another cluster's or another replica's: they were copied here.
+ */
 export async function openReplica(
   deps: ReplicaDeps,
   identity: ReplicaIdentity,
-  registered: RegisteredShard,
+  { registered, mayBeFirst }: { registered: RegisteredShard; mayBeFirst: boolean },
 ): Promise<Replica> {
   const { shard, kv, witness } = deps;
   const stored = await readOwnRows(kv, shard);
-  const record = stored.record ?? newRecord(identity, registered, witness, shard);
+  const isFirst = mayBeFirst && registered.record.epoch === 0 && witness.read(shard) === undefined;
+  const record = stored.record ?? newRecord(identity, registered.record.incarnation, isFirst);
   if (record.clusterId !== identity.clusterId || record.replicaId !== identity.replicaId)
     throw new Error(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
@@ -78,20 +81,11 @@ async function readOwnRows(kv: KvPort, shard: number): Promise<OwnRows> {
  */
 function newRecord(
   { clusterId, replicaId }: ReplicaIdentity,
-  { record }: RegisteredShard,
-  witness: WitnessPort,
-  shard: number,
+  incarnation: number,
+  isFirst: boolean,
 ): ReplicaRecord {
-  const isFirst = record.epoch === 0 && witness.read(shard) === undefined;
-  const { incarnation } = record;
-  return {
-    clusterId,
-    replicaId,
-    incarnation,
-    promised: 0,
-    state: isFirst ? 'live' : 'installing',
-    revisionSeen: 0,
-  };
+  const state = isFirst ? 'live' : 'installing';
+  return { clusterId, replicaId, incarnation, promised: 0, state, seen: null };
 }
 
 /** R16: what a snapshot that was broken off has left is worth nothing. */

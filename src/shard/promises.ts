@@ -1,12 +1,15 @@
 // What a replica has promised, durably (R1, R3): no lower epoch, and whether it may count. And what it promises for a
 // while, in memory (R9): silence to everybody but one. Nothing that rests on a promise is said before it is on the disk.
+import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
-import type { ReplicaId } from '../ports/replication.ts';
+import type { ReplicaId, SeenRecord, VoterRefs } from '../ports/replication.ts';
+import type { RegisteredShard } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
+import { compareSeen, seenOf } from './registered-record.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 import { SILENCE_MS } from './timing.ts';
 
@@ -51,16 +54,42 @@ export class Promises {
     return this.#isLiveOnDisk && this.#record.state === 'live';
   }
 
-  /** Resolves when no lower epoch will ever be taken, whatever happens. */
-  async raise(epoch: number, revision = 0): Promise<void> {
-    const { promised, revisionSeen } = this.#record;
-    this.#record = {
-      ...this.#record,
-      promised: Math.max(epoch, promised),
-      revisionSeen: Math.max(revision, revisionSeen),
-    };
+  /** Resolves when no lower epoch will ever be taken, whatever happens. `seen`: the record that the epoch is by. */
+  async raise(epoch: number, seen?: SeenRecord): Promise<void> {
+    const { promised } = this.#record;
+    this.#record = { ...this.#record, promised: Math.max(epoch, promised), seen: this.#laterSeen(seen) };
     await this.#save();
     this.witness(this.#parts.log.syncedSeq);
+  }
+
+  /** R23: who may come to hold what is acknowledged, as the registry has it now. */
+  async see(registered: RegisteredShard): Promise<void> {
+    const seen = this.#laterSeen(seenOf(registered));
+    if (registered.record.incarnation !== this.#record.incarnation || seen === this.#record.seen) return;
+    const before = this.#record.seen;
+    this.#record = { ...this.#record, seen };
+    // Written where it says something new; what else it says comes with the next promise.
+    if (!isDeepStrictEqual(votersOf(before), votersOf(seen))) await this.#save();
+  }
+
+  #laterSeen(seen: SeenRecord | undefined): SeenRecord | null {
+    const before = this.#record.seen;
+    return seen !== undefined && (before === null || compareSeen(seen, before) > 0) ? seen : before;
+  }
+
+  /** R23: all that is here is what there is. Durable before anything is done in the new history. */
+  async adopt(registered: RegisteredShard): Promise<void> {
+    const { shard, log, logger } = this.#parts;
+    const { record } = registered;
+    if (record.incarnation <= this.#record.incarnation) return;
+    // First: a log that was shorter than witnessed would be damage again after a crash in between.
+    await this.lowerWitness(log.last.seq);
+    this.#isLiveOnDisk = false;
+    const { incarnation } = record;
+    this.#record = { ...this.#record, incarnation, state: 'live', seen: seenOf(registered) };
+    await this.#save();
+    this.#isLiveOnDisk = true;
+    logger.warn({ shard, incarnation, last: log.last }, 'history-adopted');
   }
 
   async setState(state: ReplicaRecord['state']): Promise<void> {
@@ -107,4 +136,10 @@ export class Promises {
     const key = rowKey(this.#parts.shard, ENGINE_TABLES.replica, NO_KEY);
     return this.#parts.kv.commit([{ column: 'rows', key, value: replicaCodec.encode(this.#record) }]);
   }
+}
+
+function votersOf(seen: VoterRefs | null): VoterRefs | null {
+  if (seen === null) return null;
+  const { voters, prevVoters, learners } = seen;
+  return { voters, prevVoters, learners };
 }

@@ -25,6 +25,8 @@ export interface ReplicaDeps {
   budget: OverlayBudget;
   logger: Logger;
   send(to: NodeId, message: ReplicaMessage): void;
+  /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */
+  onSuperseded(): void;
   /** Default LOG_KEPT. */
   logKept?: LogKept;
   /** Protocol branches taken, for tests and metrics. */

@@ -13,6 +13,7 @@ import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
 import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
+import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
 import type { Shard } from './shard.ts';
 import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
@@ -32,6 +33,7 @@ export class Replica {
   readonly #promises: Promises;
   readonly #follower: Follower;
   readonly #trimmer: LogTrimmer;
+  readonly #check: RegistryCheck;
   #role: Role = FOLLOWER;
   #registered: RegisteredShard | undefined;
   #primary: ReplicaRef | undefined;
@@ -55,6 +57,7 @@ export class Replica {
       ...{ shard, log, logger, applier: this.#applier },
       kept: deps.logKept ?? LOG_KEPT,
     });
+    this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
     this.#follower = new Follower({
       ...{
         shard,
@@ -96,6 +99,7 @@ export class Replica {
       appliedTimeMs: timeMs,
       primary: this.#primary,
       lags: role.kind === 'primary' ? role.leadership.lags() : [],
+      isRegistryBehind: this.#check.isBehind,
       isTimeBelieved: role.kind !== 'primary' || role.leadership.isTimeBelieved,
     };
   }
@@ -153,10 +157,10 @@ export class Replica {
     const promises = this.#promises;
     return new Takeover({
       ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
-      incarnation: promises.record.incarnation,
+      check: this.#check,
       say: (epoch) => this.#say(epoch),
-      seen: () => ({ promised: promises.epoch, revision: promises.record.revisionSeen }),
-      promise: (epoch, revision) => promises.raise(epoch, revision),
+      own: () => promises.record,
+      promise: (registered) => promises.raise(registered.record.epoch, seenOf(registered)),
       silentUntilMs: () => promises.silentUntilMs,
       adopt: (after, entries) => this.#follower.adopt(after, entries),
       onRegistered: (registered) => this.onRegistered(registered),
@@ -285,18 +289,36 @@ export class Replica {
   /** A hint, or what was read: never a ground to act as primary. */
   onRegistered(registered: RegisteredShard): void {
     const known = this.#registered;
-    if (known !== undefined && known.revision >= registered.revision) return;
+    const own = this.#promises.record;
+    const isLate = isOlder(registered, own);
+    if (isLate) void this.#check.ask();
+    if (known !== undefined && !isNewer(registered, known)) return;
     this.#registered = registered;
+    // R23: nothing is given up for what is late, or of a registry that was set back.
+    if (isLate) return;
+    if (registered.record.incarnation > own.incarnation) this.#onOtherHistory(registered);
+    else this.#onOwnHistory(registered);
+  }
+
+  #onOwnHistory(registered: RegisteredShard): void {
     const { record } = registered;
-    const { state } = this.#promises.record;
-    if (record.primary !== null && record.epoch >= this.#promises.epoch) this.#primary = record.primary;
-    if (!isListed(record, this.#promises.record.replicaId)) {
+    const { state, replicaId, promised } = this.#promises.record;
+    this.#follower.inTurn(() => this.#promises.see(registered));
+    if (record.primary !== null && record.epoch >= promised) this.#primary = record.primary;
+    if (!isListed(record, replicaId)) {
       // Its files are kept for a day (R14); listed again, it must catch up before it counts.
       if (state !== 'removed') this.#remove();
       return;
     }
     if (state === 'removed') this.#follower.inTurn(() => this.#promises.setState('installing'));
     if (this.#role.kind === 'primary') this.#role.leadership.onRegistered(registered);
+  }
+
+  /** R23: its rows are given up, or all others'. */
+  #onOtherHistory(registered: RegisteredShard): void {
+    this.#stepDown('another history goes on');
+    if (isSuperseded(registered.record, this.#promises.record)) this.#deps.onSuperseded();
+    else this.#follower.inTurn(() => this.#promises.adopt(registered));
   }
 
   #remove(): void {

@@ -42,6 +42,11 @@ export function rowKey(shard: number, table: TableRef, key: Uint8Array): Uint8Ar
   return bytes;
 }
 
+/** Of the row that says who the replica is. */
+export function replicaKey(shard: number): Uint8Array {
+  return rowKey(shard, ENGINE_TABLES.replica, new Uint8Array(0));
+}
+
 /** Of encoded entries by number (entry-codec.ts): apart, because they come and go in order. */
 export const LOG_COLUMN = 'log';
 

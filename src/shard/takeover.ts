@@ -13,9 +13,11 @@ import type {
 } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
+import type { ReplicaRecord } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
 import type { Say } from './primary-term.ts';
 import { hasMajority, isVoter, type VoterSets } from './quorum.ts';
+import { type RegistryCheck, seenOf } from './registered-record.ts';
 import { HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
 
 const NONCE_BYTES = 16;
@@ -30,7 +32,7 @@ export type TakeoverEnd =
 export interface TakeoverParts {
   shard: number;
   self: ReplicaRef;
-  incarnation: number;
+  check: RegistryCheck;
   log: LogStore;
   clock: ClockPort;
   random: RandomPort;
@@ -38,10 +40,9 @@ export interface TakeoverParts {
   logger: Logger;
   /** Says it in this epoch. */
   say(epoch: number): Say;
-  /** The highest epoch promised to anybody, and the highest revision that was acted on (R23). */
-  seen(): { promised: number; revision: number };
+  own(): ReplicaRecord;
   /** Takes no more appends of lower epochs; resolves when that is durable. */
-  promise(epoch: number, revision: number): Promise<void>;
+  promise(registered: RegisteredShard): Promise<void>;
   /** Until when others have our silence, by our monotonic clock (R9). */
   silentUntilMs(): number;
   /** Writes entries of a better log behind `after` (R4). False when they disagree with what is committed (R17). */
@@ -93,11 +94,12 @@ export class Takeover {
   }
 
   async run(): Promise<TakeoverEnd> {
-    const { registry, shard, self } = this.#parts;
+    const { registry, shard, self, own } = this.#parts;
+    const before = own();
     const registered = await registry.read(shard).catch(() => undefined);
     if (registered === undefined) return givenUp('the registry is away');
     this.#parts.onRegistered(registered);
-    const problem = this.#whyNot(registered);
+    const problem = this.#whyNot(registered, before);
     if (problem !== undefined) return givenUp(problem);
     const { record } = registered;
     if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
@@ -110,23 +112,19 @@ export class Takeover {
 
   /** From an epoch that is ours on (R12 b, c). */
   async finish(registered: RegisteredShard, self: ReplicaRef): Promise<TakeoverEnd> {
-    const { record, revision } = registered;
+    const { record } = registered;
     this.#epoch = record.epoch;
-    await this.#parts.promise(record.epoch, revision);
-    if (!(await this.#fence(record, self))) return givenUp('no majority is fenced');
+    await this.#parts.promise(registered);
+    if (!(await this.#fence(registered, self))) return givenUp('no majority is fenced');
     if (!(await this.#adoptBest(record))) return givenUp('the best log could not be had');
     return this.#isOver ? givenUp('a higher epoch was seen') : { kind: 'won', registered };
   }
 
-  #whyNot({ record, registryRevision }: RegisteredShard): string | undefined {
-    const { self, incarnation, seen, logger, shard } = this.#parts;
-    const { promised, revision } = seen();
-    const { epoch } = record;
-    if (registryRevision < revision || record.incarnation < incarnation || epoch < promised) {
-      logger.error({ shard, epoch, promised, registryRevision, revision }, 'registry-was-set-back');
-      return 'the registry is behind what was seen of it';
-    }
-    if (record.incarnation > incarnation) return 'another history goes on';
+  #whyNot(registered: RegisteredShard, before: ReplicaRecord): string | undefined {
+    const { self, check } = this.#parts;
+    const { record } = registered;
+    if (check.judge(registered, before)) return 'the registry is behind what was seen of it';
+    if (record.incarnation > before.incarnation) return 'another history goes on';
     return record.voters.some(({ replicaId }) => replicaId === self.replicaId)
       ? undefined
       : 'this is no voter';
@@ -153,7 +151,9 @@ export class Takeover {
   }
 
   /** R12 b: asks again and again; who has promised silence to another answers when that has lapsed. */
-  async #fence(record: ShardRecord, self: ReplicaRef): Promise<boolean> {
+  async #fence(registered: RegisteredShard, self: ReplicaRef): Promise<boolean> {
+    const { record } = registered;
+    const fence = { kind: 'fence', seen: seenOf(registered) } as const;
     const { clock, silentUntilMs } = this.#parts;
     const sets = setsOf(record);
     const isFenced = () => {
@@ -165,7 +165,7 @@ export class Takeover {
     };
     for (let round = 0; round < FENCE_ROUNDS_MAX && !this.#isOver; round++) {
       for (const ref of othersOf(record, self))
-        if (!this.#fenced.has(ref.replicaId)) this.#parts.say(record.epoch)(ref, { kind: 'fence' });
+        if (!this.#fenced.has(ref.replicaId)) this.#parts.say(record.epoch)(ref, fence);
       await this.#until(isFenced, HEARTBEAT_MS);
       if (isFenced()) return !this.#isOver;
     }

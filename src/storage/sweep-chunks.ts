@@ -75,7 +75,8 @@ async function findOrphans(
   const blobIds = [...new Set(late.map(({ blobId }) => blobId))];
   if (blobIds.length === 0) return [];
   const found = await metadata.query({ shard }, 'get-blobs', { blobIds });
-  if (found.kind !== 'done') return 'refused';
+  // R23: what a home does not know may be what it has lost.
+  if (found.kind !== 'done' || found.value.isUnconfirmed) return 'refused';
   const unknown = new Set(blobIds.filter((_, at) => (found.value.blobs[at] ?? null) === null));
   return late.filter(({ blobId }) => unknown.has(blobId));
 }

@@ -1,5 +1,6 @@
 // The background jobs of metadata over the shards of metadata-shards.ts and a real chunk store, run by hand.
 import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
+import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
@@ -18,12 +19,12 @@ import { type MetadataShards, type NewData, openMetadata } from './metadata-shar
 export const MINUTE = 60_000;
 export const DAY = 24 * 60 * MINUTE;
 
-type WorkerName = 'parts' | 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
+type WorkerName = 'assert' | 'parts' | 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
 
 export interface Background {
   world: MetadataShards;
   chunks: ChunkPort;
-  /** Fixed event names that were logged as warnings. */
+  /** Fixed event names that were logged as warnings or errors. */
   warnings: string[];
   workers: Record<WorkerName, Worker>;
   /** Each until it is idle, in this order. */
@@ -43,7 +44,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
   const warnings: string[] = [];
   const nothing = () => {};
   const warn = (_fields: object, event: string) => void warnings.push(event);
-  const log = { debug: nothing, info: nothing, error: nothing, warn };
+  const log = { debug: nothing, info: nothing, error: warn, warn };
   const readSpace = async () => ({ freeBytes: 1e12, totalBytes: 1e12 });
   const reserve = createDiskReserve({ readSpace, clock });
   const chunks = await openChunkStore({ kv: createMemoryKv(CHUNK_COLUMNS), reserve, clock, log });
@@ -54,6 +55,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     const shards = () => Array.from({ length: shardCount }, (_, shard) => shard);
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
+      assert: createClaimAssertion({ metadata, shards, log }),
       condemn: createBlobCondemner({ metadata, shards }),
       parts: createPartRelease({ metadata, shards }),
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),

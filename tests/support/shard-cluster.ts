@@ -1,16 +1,21 @@
 // Metadata nodes in one process, over memory, on a clock that a test moves: for tests of replicas that need no faults of
 // disks or clocks. The simulation (tests/simulation) has those.
 import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
+import type { FoundReplica } from '../../src/cluster/rebuild-records.ts';
 import { must } from '../../src/lib/assert.ts';
 import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
 import type { LogPosition, NodeId, ReplicaMessage, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ShardReply } from '../../src/ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
+import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
 import { LOG_COLUMN, logKey } from '../../src/shard/row-keys.ts';
 import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
+import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom } from './simulated.ts';
 
@@ -24,9 +29,15 @@ export interface ClusterNode {
   node: MetadataNode | undefined;
 }
 
+export interface MemoryRegistry extends ShardRegistryPort {
+  records: Map<number, RegisteredShard>;
+  /** A backup; what it gives restores it. Watches tell what was restored. */
+  backUp(): () => void;
+}
+
 export interface ShardCluster {
   readonly nodes: ClusterNode[];
-  readonly registry: ShardRegistryPort & { records: Map<number, RegisteredShard> };
+  readonly registry: MemoryRegistry;
   readonly events: ReplicaEvent[];
   /** Messages between these two are lost from now on, or no longer. */
   cut(a: number, b: number): void;
@@ -36,6 +47,12 @@ export interface ShardCluster {
   kill(index: number): void;
   /** Writes into the record which voters it should have. */
   want(indices: readonly number[]): Promise<void>;
+  /** As an operator's tool writes. */
+  register(record: Partial<ShardRecord>): Promise<void>;
+  /** The node loses all it has, and is another one when it starts. */
+  wipe(index: number): void;
+  /** What a tool finds in the folders of these nodes. */
+  found(...indices: number[]): Promise<FoundReplica[]>;
   /** Takes the last `count` entries from the log of one that is down. */
   cutLog(index: number, count: number): Promise<void>;
   run(ms: number): Promise<void>;
@@ -56,14 +73,17 @@ export async function openShardCluster(options: {
   /** Of the first nodes; default: all. */
   voterCount?: number;
   shardCount?: number;
+  machine?: StateMachine;
 }): Promise<ShardCluster> {
-  const { nodeCount, voterCount = nodeCount, shardCount = 1 } = options;
+  const { nodeCount, voterCount = nodeCount, shardCount = 1, machine = noteMachine } = options;
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const random = createSeededRandom(7);
   const events: ReplicaEvent[] = [];
   const cutPairs = new Set<string>();
   const listeners = new Map<NodeId, (from: NodeId, message: ReplicaMessage) => void>();
   const registry = createRegistry();
+  let lives = 0;
+  const running = new Map<ClusterNode, { isOver: boolean }>();
   const nodes = Array.from({ length: nodeCount }, (_, index): ClusterNode => {
     const id = (what: string) => `${what}${index}`.padEnd(32, '0');
     const ref = { nodeId: id('node'), replicaId: id('replica') };
@@ -96,15 +116,17 @@ export async function openShardCluster(options: {
     async start(index) {
       const own = must(nodes[index], 'a node');
       const { ref, kv, witness } = own;
+      const life = { isOver: false };
+      running.set(own, life);
       const mine: MetadataNode = createMetadataNode({
-        ...{ clusterId: 'c', ...ref, shardCount, kv, witness, machine: noteMachine, clock, random, registry },
+        ...{ clusterId: 'c', ...ref, shardCount, witness, machine, random },
+        ...mortal({ kv, clock, registry }, life),
         logger: { debug() {}, info() {}, warn() {}, error() {} },
         onEvent: (event) => events.push(event),
         peers: {
           send(to, message) {
             const bytes = packPlain(message);
-            // One that was killed goes on in this process, and is heard by nobody.
-            if (own.node !== mine || cutPairs.has(`${ref.nodeId}/${to}`)) return;
+            if (life.isOver || cutPairs.has(`${ref.nodeId}/${to}`)) return;
             setImmediate(() => listeners.get(to)?.(ref.nodeId, unpackPlain(bytes) as ReplicaMessage));
           },
           listen: (onMessage) => listeners.set(ref.nodeId, onMessage),
@@ -116,12 +138,37 @@ export async function openShardCluster(options: {
     kill(index) {
       const own = must(nodes[index], 'a node');
       listeners.delete(own.ref.nodeId);
+      must(running.get(own), 'it runs').isOver = true;
       own.node = undefined;
     },
     async want(indices) {
       const { record, revision } = must(await registry.read(0), 'a record');
       const voters = indices.map((index) => must(nodes[index], 'a node').ref);
       await registry.swap(0, { expected: revision, record: { ...record, wanted: { voters } } });
+    },
+    async register(change) {
+      const present = await registry.read(0);
+      const record = { ...must(present, 'a record').record, ...change };
+      await registry.swap(0, { expected: present?.revision ?? 0, record });
+    },
+    wipe(index) {
+      const own = must(nodes[index], 'a node');
+      const life = `${++lives}`;
+      own.ref = {
+        nodeId: `node${index}-${life}`.padEnd(32, '0'),
+        replicaId: `replica${index}-${life}`.padEnd(32, '0'),
+      };
+      own.kv = createMemoryKv([...SHARD_COLUMNS, LOG_COLUMN]);
+      own.witness = createWitness();
+    },
+    async found(...indices) {
+      const all = await Promise.all(
+        indices.map(async (index) => {
+          const { kv, witness, ref } = must(nodes[index], 'a node');
+          return (await readStoredReplicas(kv, witness, shardCount)).map((stored) => ({ ...stored, ...ref }));
+        }),
+      );
+      return all.flat();
     },
     async cutLog(index, count) {
       const { kv } = must(nodes[index], 'a node');
@@ -162,6 +209,32 @@ export async function openShardCluster(options: {
   return cluster;
 }
 
+/** What a process has, until it is killed: nothing comes back to it from then on, and nothing that it does is done. */
+function mortal(
+  { kv, clock, registry }: { kv: KvPort; clock: ClockPort; registry: ShardRegistryPort },
+  life: { isOver: boolean },
+): { kv: KvPort; clock: ClockPort; registry: ShardRegistryPort } {
+  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
+    const answer = life.isOver ? undefined : await question();
+    return life.isOver ? new Promise<T>(() => {}) : (answer as T);
+  };
+  return {
+    kv: {
+      ...kv,
+      getMany: (...args) => ask(() => kv.getMany(...args)),
+      range: (...args) => ask(() => kv.range(...args)),
+      commit: (...args) => ask(() => kv.commit(...args)),
+    },
+    clock: { ...clock, sleep: (ms, signal) => ask(() => clock.sleep(ms, signal)) },
+    registry: {
+      read: (shard) => ask(() => registry.read(shard)),
+      swap: (shard, change) => ask(() => registry.swap(shard, change)),
+      watch: (onChange, signal) =>
+        registry.watch((shard, registered) => life.isOver || onChange(shard, registered), signal),
+    },
+  };
+}
+
 function createWitness(): WitnessPort {
   const positions = new Map<number, LogPosition>();
   return {
@@ -176,12 +249,23 @@ function createWitness(): WitnessPort {
   };
 }
 
-function createRegistry(): ShardRegistryPort & { records: Map<number, RegisteredShard> } {
+function createRegistry(): MemoryRegistry {
   const records = new Map<number, RegisteredShard>();
   const watchers = new Set<(shard: number, registered: RegisteredShard) => void>();
   let revision = 0;
   return {
     records,
+    backUp() {
+      const copy = { records: new Map(records), revision };
+      return () => {
+        records.clear();
+        for (const [shard, registered] of copy.records) records.set(shard, registered);
+        revision = copy.revision;
+        for (const tell of watchers)
+          for (const [shard, registered] of records)
+            tell(shard, { ...registered, registryRevision: revision });
+      };
+    },
     async read(shard) {
       const registered = records.get(shard);
       return registered && { ...registered, registryRevision: revision };

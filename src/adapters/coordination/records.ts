@@ -46,6 +46,8 @@ export const shardRecord = defineJsonRecord<ShardRecord>((fields) => ({
   prevVoters: fields.prevVoters === null ? null : listOf(fields, 'prevVoters').map(replicaOf),
   learners: listOf(fields, 'learners').map(replicaOf),
   ...(fields.wanted !== undefined && { wanted: wantedOf(fields.wanted) }),
+  ...(fields.rebuiltAtMs !== undefined && { rebuiltAtMs: wholeOf(fields, 'rebuiltAtMs') }),
+  ...(fields.recoveredFrom !== undefined && { recoveredFrom: textOf(fields, 'recoveredFrom') }),
   nonce: textOf(fields, 'nonce'),
 }));
 

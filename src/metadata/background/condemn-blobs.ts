@@ -19,7 +19,9 @@ export function createBlobCondemner(deps: { metadata: MetadataPort; shards(): re
       const { ended } = doneValue(await metadata.query({ shard }, 'list-ended-links', query));
       const last = ended.at(-1);
       if (last === undefined) return false;
-      doneValue(await metadata.execute({ shard }, 'condemn-blobs', { ended }));
+      const { kind } = doneValue(await metadata.execute({ shard }, 'condemn-blobs', { ended }));
+      // R23: they wait for the operator's word.
+      if (kind === 'unconfirmed') return false;
       cursors.advance(shard, last.endedAtMs);
       return ended.length === BATCH;
     },

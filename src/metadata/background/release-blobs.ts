@@ -53,7 +53,8 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
       }
       // Rows last: as long as they are there, what could not be dropped is tried again.
       const blobIds = blobs.map(({ blobId }) => blobId);
-      doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
+      const { kind } = doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
+      if (kind === 'unconfirmed') return false;
       cursors.advance(shard, last.blob.condemnedAtMs ?? 0);
       return blobs.length === BLOB_BATCH;
     },

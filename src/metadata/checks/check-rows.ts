@@ -40,8 +40,8 @@ import { CheckScan, type RowCheck } from './scan.ts';
 type Query = QueryOf<'check-rows'>;
 type Result = ResultOf<'check-rows'>;
 
-/** `bodies` are compared with blobs by their keys; of ticks there is nothing to compare; versions are walked. */
-type Apart = 'bodies' | 'ticks' | 'objects';
+/** `bodies` are compared with blobs by their keys; versions are walked; of the others there is nothing to compare. */
+type Apart = 'bodies' | 'objects' | 'ticks' | 'history' | 'homeHistories';
 
 const nothing: RowCheck = async () => {};
 

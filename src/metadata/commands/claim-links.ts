@@ -13,7 +13,8 @@ import {
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { defineCommand, LOCK, shared } from '../define-command.ts';
-import { blobRow, linkRow, PRESENT, pendingClaimRow, put } from '../keyspace.ts';
+import { findHistory } from '../history.ts';
+import { blobRow, HISTORY_ROW, linkRow, PRESENT, pendingClaimRow, put } from '../keyspace.ts';
 import { isLive, sharePuts } from '../links.ts';
 import { refuse } from '../write-version.ts';
 
@@ -21,6 +22,7 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
   locks: ({ blobIds }) => blobIds.map((blobId) => shared(LOCK.blob(blobId))),
 
   look({ blobIds, linkId }, view) {
+    view.row(HISTORY_ROW);
     for (const blobId of blobIds) {
       view.row(blobRow(blobId));
       view.row(linkRow(blobId, linkId));
@@ -33,9 +35,11 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
     if (nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs) return refuse({ kind: 'gone', blobIds });
     const gone = blobIds.filter((blobId) => !isLive(blobId, view));
     if (gone.length > 0) return refuse({ kind: 'gone', blobIds: gone });
+    const history = findHistory(view);
+    const incarnation = history && { incarnation: history.incarnation };
     const layouts = blobIds.map((blobId): ForeignRecord => {
       assert(homeShardOf(blobId) === shard, 'a claim is made at the home');
-      return { homeShard: shard, linkId, layout: layoutOf(blobId, view) };
+      return { homeShard: shard, linkId, ...incarnation, layout: layoutOf(blobId, view) };
     });
     const link: LinkRecord = { state: 'pending', shard: claimingShard };
     // A claim that arrives twice must not fall back to pending once it is confirmed.

@@ -8,11 +8,13 @@ import type { EndedLink } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { isUnconfirmed } from '../history.ts';
 import {
   blobRow,
   condemnedRow,
   endedLinkRow,
   foreignRow,
+  HISTORY_ROW,
   linkRange,
   outboxRow,
   PRESENT,
@@ -20,6 +22,7 @@ import {
   remove,
 } from '../keyspace.ts';
 import { isLive } from '../links.ts';
+import { refuse } from '../write-version.ts';
 
 type Command = CommandOf<'condemn-blobs'>;
 
@@ -27,6 +30,7 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   locks: ({ ended }) => blobsOf(ended).map((blobId) => exclusive(LOCK.blob(blobId))),
 
   look(command, view) {
+    view.row(HISTORY_ROW);
     for (const link of command.ended) view.row(rowOf(link));
     for (const blobId of blobsOf(command.ended)) {
       view.row(foreignRow(blobId));
@@ -35,6 +39,7 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
   },
 
   decide(command, view, context) {
+    if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
     // Only what did end: the word of a worker alone condemns nothing.
     const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
     const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));

@@ -6,12 +6,15 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { blobRow, bodyRow, condemnedRow, manifestPageRange, remove } from '../keyspace.ts';
+import { isUnconfirmed } from '../history.ts';
+import { blobRow, bodyRow, condemnedRow, HISTORY_ROW, manifestPageRange, remove } from '../keyspace.ts';
+import { refuse } from '../write-version.ts';
 
 export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'erase-blobs'>>({
   locks: ({ blobIds }) => blobIds.map((blobId) => exclusive(LOCK.blob(blobId))),
 
   look({ blobIds }, view) {
+    view.row(HISTORY_ROW);
     for (const blobId of blobIds) {
       const blob = findBlob(blobId, view);
       if (blob?.kind === 'manifest') view.range(manifestPageRange(blobId, 0, 1));
@@ -19,6 +22,7 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
   },
 
   decide({ blobIds }, view) {
+    if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
     const found = blobIds.flatMap((blobId) => {
       const blob = findBlob(blobId, view);
       return blob === undefined ? [] : [{ blobId, blob }];

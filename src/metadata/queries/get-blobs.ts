@@ -2,7 +2,8 @@
 import { blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { blobRow, bodyRow, manifestPageRow } from '../keyspace.ts';
+import { isUnconfirmedRow } from '../history.ts';
+import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow } from '../keyspace.ts';
 
 /** Pages `from` to `to`, both included. */
 export const getManifestPages: QuerySpec<QueryOf<'get-manifest-pages'>, ResultOf<'get-manifest-pages'>> = {
@@ -23,7 +24,8 @@ export const getBodies: QuerySpec<QueryOf<'get-bodies'>, ResultOf<'get-bodies'>>
 
 export const getBlobs: QuerySpec<QueryOf<'get-blobs'>, ResultOf<'get-blobs'>> = {
   async run({ blobIds }, state) {
-    const rows = await state.rows(blobIds.map(blobRow));
-    return { blobs: rows.map((row) => (row === undefined ? null : blobCodec.decode(row))) };
+    const [history, ...rows] = await state.rows([HISTORY_ROW, ...blobIds.map(blobRow)]);
+    const doubt = isUnconfirmedRow(history) ? { isUnconfirmed: true as const } : {};
+    return { ...doubt, blobs: rows.map((row) => (row === undefined ? null : blobCodec.decode(row))) };
   },
 };

@@ -5,11 +5,13 @@ import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../model/rec
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { isUnconfirmedRow } from '../history.ts';
 import { readU48 } from '../key-parts.ts';
 import {
   blobRow,
   END_OF_TIME_MS,
   foreignRow,
+  HISTORY_ROW,
   linkRow,
   outboxRow,
   pendingClaimRow,
@@ -55,6 +57,10 @@ export const listEndedUploads: QuerySpec<QueryOf<'list-ended-uploads'>, ResultOf
 
 export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
   async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+    const [totalCount = 0] = await state.counters([COUNTER.condemned]);
+    const [history] = await state.rows([HISTORY_ROW]);
+    // R23: none of them may go.
+    if (isUnconfirmedRow(history)) return { blobs: [], totalCount };
     const toMs = Math.max(0, nowMs - olderThanMs);
     const range = timeRange({ table: TABLES.condemned, fromMs, toMs, limit });
     const blobIds = (await state.range(range)).map(({ key }) => toHex(key.subarray(6)) as BlobId);
@@ -64,7 +70,6 @@ export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-
       // Erased between the two reads.
       return row === undefined ? [] : [{ blobId, blob: blobCodec.decode(row) }];
     });
-    const [totalCount = 0] = await state.counters([COUNTER.condemned]);
     return { blobs, totalCount };
   },
 };

@@ -169,9 +169,30 @@ export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });
 export interface ForeignRecord {
   homeShard: number;
   linkId: LinkId;
+  /** Of the home, when the claim was made; absent: 1. One of a history that was given up is worth nothing (R23). */
+  incarnation?: number;
   layout: BlobLayout & { kind: 'data' | 'manifest' };
 }
 export const foreignCodec = defineRecord<ForeignRecord>({ name: 'foreign', version: 1 });
+
+/**
+ * R23: of a history that began with what one replica had left. Until the operator has confirmed it nothing of this home
+ * is condemned or freed, and before that all shards must have told which blobs of it they hold.
+ */
+export interface HistoryRecord {
+  incarnation: number;
+  begunAtMs: number;
+  /** Shards that have told all; this one too, when others know again what it holds of theirs. */
+  assertedBy: number[];
+  /** Links that were missing, and blobs whose rows were. */
+  linkCount: number;
+  blobCount: number;
+  confirmedAtMs?: number;
+}
+export const historyCodec = defineRecord<HistoryRecord>({ name: 'history', version: 1 });
+
+/** R23: the history of another home that this shard has heard of last: claims of earlier ones are worth nothing. */
+export const homeHistoryCodec = defineRecord<{ incarnation: number }>({ name: 'home-history', version: 1 });
 
 /** Work that one shard owes another (R21, R29, R41 to R43); sent until done, idempotent by content. */
 export type OutboxRecord =

@@ -1,0 +1,56 @@
+// The role metadata at rest (R23): opens no replica, and tells what its rows say, so that the registry can be rebuilt from
+// nodes on many machines. It needs nothing of etcd, and is found there. Wiring only.
+import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
+import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
+import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
+import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
+import { openWitnessFile } from '../../src/adapters/witness-file.ts';
+import { answerRecords, createNodeAtRest } from '../../src/cluster/answer-records.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { readVersion } from '../version.ts';
+import { addressToTell, connect, hostAndPort, securityOf } from './join.ts';
+import { openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
+import { openNodeFolder, readDatabaseId } from './node-folder.ts';
+import type { RunningRole } from './run-role.ts';
+
+export async function startAtRest(surroundings: Surroundings): Promise<RunningRole> {
+  const { config, clock, random, log, telemetry, closing } = surroundings;
+  const { folder, nodeId, cluster } = await openNodeFolder(surroundings, 'metadata');
+  if (cluster === undefined) throw new Refusal(`${folder} is of a node that has never joined a cluster`);
+  const credentials = await openRpcCredentials(securityOf(config), { clock, log });
+  closing.defer(() => credentials.close());
+  const kv = await openMetadataKv(folder);
+  closing.defer(() => kv.close());
+  const replicaId = await readDatabaseId(kv);
+  if (replicaId === undefined) throw new Refusal(`the database of ${folder} is empty`);
+  const witness = await openWitnessFile(witnessPath(folder), clock);
+  closing.defer(() => witness.close());
+  const sources = { folder, nodeId, replicaId, kv, witness, cluster, isAtRest: true };
+  const handler = answerRecords(createNodeAtRest({ clock, random }), {
+    read: () => readNodeRecords(sources),
+    log,
+  });
+  const server = await startRpcServer({
+    ...surroundings,
+    self: { clusterId: cluster.clusterId, nodeId },
+    listen: config.node.listen,
+    credentials,
+    calls: createCallServer({ handler, log, telemetry }),
+    peers: createPeerServer({ log, telemetry }),
+  });
+  closing.defer(() => server.close());
+  const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
+  const coordinator = connect(surroundings, `metadata ${nodeId}`);
+  closing.defer(() => coordinator.close());
+  const stopping = new AbortController();
+  const disks = [{ diskId: replicaId, capacityBytes: 0 }];
+  const member = { nodeId, role: 'metadata', address, zone: config.node.zone ?? nodeId, disks } as const;
+  const left = coordinator.members.announce({ ...member, version: readVersion() }, stopping.signal);
+  closing.defer(() => {
+    stopping.abort();
+    return left;
+  });
+  log.warn({ nodeId, clusterId: cluster.clusterId }, 'started-at-rest');
+  return { address, nodeId, clusterId: cluster.clusterId, failed: kv.failed };
+}

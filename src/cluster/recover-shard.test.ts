@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { ReplicaRef } from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import type { FoundReplica } from './rebuild-records.ts';
+import { planRecovery } from './recover-shard.ts';
+
+const ref = (name: string): ReplicaRef => ({ replicaId: `replica-${name}`, nodeId: `node-${name}` });
+const VOTERS = ['a', 'b', 'c'].map(ref);
+const SEEN = { epoch: 4, rebuiltAtMs: 0, revision: 40, voters: VOTERS, prevVoters: null, learners: [] };
+
+function replica(name: string, fields: Partial<FoundReplica> = {}): FoundReplica {
+  return {
+    ...ref(name),
+    ...{ shard: 0, state: 'live', incarnation: 1, promised: 4, appliedSeq: 9, seen: SEEN },
+    ...{ last: { seq: 9, epoch: 4 }, witness: { seq: 9, epoch: 4 } },
+    ...fields,
+  };
+}
+
+function registered(fields: Partial<ShardRecord> = {}): RegisteredShard {
+  const record: ShardRecord = {
+    ...{
+      incarnation: 1,
+      epoch: 5,
+      primary: ref('b'),
+      voters: VOTERS,
+      prevVoters: null,
+      learners: [ref('d')],
+    },
+    ...{ wanted: { voters: VOTERS }, nonce: 'old', ...fields },
+  };
+  return { record, revision: 50, registryRevision: 60 };
+}
+
+function plan(found: FoundReplica[], options: { record?: RegisteredShard; present?: string[] } = {}) {
+  const { record = registered(), present = [] } = options;
+  const facts = { found, registered: record, present: new Set(present.map((name) => ref(name).replicaId)) };
+  return planRecovery(facts, { from: 'replica-a', nonce: 'n' });
+}
+
+describe('a shard goes on with one replica', () => {
+  test('in a new history, which it alone can begin', () => {
+    expect(plan([replica('a'), replica('b', { promised: 7 })])).toEqual({
+      kind: 'recover',
+      expected: 50,
+      record: {
+        ...{ incarnation: 2, epoch: 8, primary: null, voters: [ref('a')], prevVoters: null, learners: [] },
+        ...{ recoveredFrom: 'replica-a', nonce: 'n' },
+      },
+    });
+  });
+
+  test('also when it was damaged, or etcd knows nothing of the shard', () => {
+    expect(plan([replica('a', { state: 'quarantined' })]).kind).toBe('recover');
+    const facts = { found: [replica('a', { seen: { ...SEEN, rebuiltAtMs: 9 } })], registered: undefined };
+    expect(planRecovery({ ...facts, present: new Set() }, { from: 'replica-a', nonce: 'n' })).toMatchObject({
+      expected: 0,
+      record: { incarnation: 2, epoch: 5, rebuiltAtMs: 9 },
+    });
+  });
+
+  test.each([
+    ['it was not found', [replica('b')], {}],
+    ['it is not whole', [replica('a', { state: 'installing' })], {}],
+    ['it was taken out', [replica('a', { state: 'removed' })], {}],
+    ['its history was given up', [replica('a'), replica('d', { incarnation: 2 })], {}],
+    ['another voter is there', [replica('a')], { present: ['a', 'b'] }],
+    [
+      'a voter of before the change is there',
+      [replica('a')],
+      { present: ['e'], record: registered({ prevVoters: [ref('e')] }) },
+    ],
+    [
+      'a voter that etcd has forgotten is there',
+      [replica('a', { seen: { ...SEEN, voters: [ref('a'), ref('f')] } })],
+      { present: ['f'] },
+    ],
+    [
+      'that was said already',
+      [replica('a')],
+      {
+        record: registered({ recoveredFrom: 'replica-a', primary: null, voters: [ref('a')], incarnation: 2 }),
+      },
+    ],
+  ])('not when %s', (_why, found, options) => {
+    expect(plan(found, options).kind).toBe('cannot');
+  });
+
+  test('nodes that are no voters may run', () => {
+    expect(plan([replica('a')], { present: ['a', 'x', 'd'] }).kind).toBe('recover');
+  });
+});

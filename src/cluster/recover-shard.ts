@@ -1,0 +1,64 @@
+// A shard that has lost the majority of its voters for good goes on with what one replica has left (R23): what is
+// acknowledged and not in that replica is given up. Pure: says why not, or what is to be written.
+import type { ReplicaId } from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import { type FoundReplica, highestEpoch, latestSeen } from './rebuild-records.ts';
+
+export interface RecoveryFacts {
+  found: readonly FoundReplica[];
+  registered: RegisteredShard | undefined;
+  /** Of nodes that are announced, or answer. */
+  present: ReadonlySet<ReplicaId>;
+}
+
+export type RecoveryPlan =
+  | { kind: 'recover'; expected: number; record: ShardRecord }
+  | { kind: 'cannot'; why: string };
+
+export function planRecovery(
+  { found, registered, present }: RecoveryFacts,
+  { from, nonce }: { from: ReplicaId; nonce: string },
+): RecoveryPlan {
+  const chosen = found.find(({ replicaId }) => replicaId === from);
+  if (chosen === undefined) return cannot(`replica ${from} was not found`);
+  const record = registered?.record;
+  const incarnation = Math.max(record?.incarnation ?? 0, ...found.map((replica) => replica.incarnation));
+  const { nodeId, state } = chosen;
+  if (record?.recoveredFrom === from && record.primary === null && record.voters.length === 1)
+    return cannot(`it goes on with replica ${from} already, as soon as that runs`);
+  if (chosen.incarnation < incarnation)
+    return cannot(
+      `replica ${from} is of a history that was given up: ${chosen.incarnation}, not ${incarnation}`,
+    );
+  if (state !== 'live' && state !== 'quarantined')
+    return cannot(`replica ${from} is ${state}: it is not whole`);
+  const ours = found.filter((replica) => replica.incarnation === incarnation);
+  const others = [record, latestSeen(ours)].flatMap((set) =>
+    set === undefined ? [] : [...set.voters, ...(set.prevVoters ?? [])],
+  );
+  const on = others.find(({ replicaId }) => replicaId !== from && present.has(replicaId));
+  if (on !== undefined)
+    return cannot(
+      `node ${on.nodeId} is there, with replica ${on.replicaId}: bring the shard back by it, or stop it`,
+    );
+  const epoch = Math.max(
+    record?.epoch ?? 0,
+    ...found.map(highestEpoch),
+    ...found.map((one) => one.seen?.epoch ?? 0),
+  );
+  const rebuiltAtMs = Math.max(record?.rebuiltAtMs ?? 0, ...found.map(({ seen }) => seen?.rebuiltAtMs ?? 0));
+  return {
+    kind: 'recover',
+    expected: registered?.revision ?? 0,
+    record: {
+      ...{ incarnation: incarnation + 1, epoch: epoch + 1, primary: null },
+      ...{ voters: [{ replicaId: from, nodeId }], prevVoters: null, learners: [] },
+      ...(rebuiltAtMs > 0 && { rebuiltAtMs }),
+      ...{ recoveredFrom: from, nonce },
+    },
+  };
+}
+
+function cannot(why: string): RecoveryPlan {
+  return { kind: 'cannot', why };
+}

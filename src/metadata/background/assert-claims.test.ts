@@ -1,0 +1,272 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  BUCKET,
+  BUCKET_NAME,
+  dataOf,
+  etagOf,
+  type MetadataShards,
+  type NewData,
+  OWNER,
+} from '../../../tests/support/metadata-shards.ts';
+import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { BlobId, ObjectKey } from '../../model/names.ts';
+import { foreignCodec } from '../../model/records/rows.ts';
+import { ENGINE_TABLES, rowKey } from '../../shard/row-keys.ts';
+import { historyRow } from '../history.ts';
+import { blobRow, foreignRow, HISTORY_ROW, linkRow } from '../keyspace.ts';
+
+const HOME = 1;
+/** Holds a copy of what HOME has. */
+const HOLDER = 0;
+
+let world: MetadataShards;
+let background: Background;
+let data: NewData;
+const blobOf = ({ uses }: NewData) => uses[0]?.blobId as BlobId;
+const run: Background['run'] = (...names) => background.run(...names);
+
+beforeEach(async () => {
+  background = await openBackground(2);
+  ({ world } = background);
+  await world.execute('create-bucket', { bucketId: BUCKET, name: BUCKET_NAME, owner: OWNER }, HOME);
+  data = await background.newStored(1, HOME);
+  const { sizeBytes, manifest, grant } = data;
+  const version = { sizeBytes, manifest, etag: etagOf('src'), owner: OWNER, originals: [] };
+  const source = { bucketId: BUCKET, key: 'src' as ObjectKey, version, data: grant };
+  await world.execute('commit-version', source, HOME);
+});
+
+async function claim(): Promise<NewData> {
+  const linkId = world.newLinkId();
+  const outcome = await world.execute(
+    'claim-links',
+    { shard: HOLDER, linkId, blobIds: [blobOf(data)] },
+    HOME,
+  );
+  if (outcome.kind !== 'claimed') throw new Error(outcome.kind);
+  const uses = data.uses.map((use) => ({ ...use, linkId }));
+  const links = [{ blobId: blobOf(data), linkId, claim: outcome.layouts[0] as never }];
+  return dataOf(uses, { births: [], links });
+}
+
+async function removeSource(): Promise<void> {
+  const command = { bucketId: BUCKET, owner: OWNER, items: [{ key: 'src' as ObjectKey }] };
+  await world.execute('delete-versions', command, HOME);
+}
+
+/** What a history begins with that one replica had left: `lost` rows of HOME are gone, and it knows that it may be so. */
+async function loseHistory(lost: { table: { id: number; column: 'rows' | 'bodies' }; key: Uint8Array }[]) {
+  const { table, key } = HISTORY_ROW;
+  await world.kv.commit([
+    ...lost.map((row) => ({ column: row.table.column, key: rowKey(HOME, row.table, row.key), value: null })),
+    { column: 'rows', key: rowKey(HOME, table, key), value: historyRow.begin(2, world.clock.wallMs()) },
+  ]);
+}
+
+const linkOf = ({ uses }: NewData) => linkRow(blobOf(data), uses[0]?.linkId as never);
+
+async function allElse(): Promise<void> {
+  await run('condemn', 'deliver', 'condemn');
+  world.clock.advance(11 * MINUTE);
+  await run('release');
+}
+
+const confirm = (shard = HOME) => world.execute('confirm-history', {}, shard);
+const historyOf = async (shard = HOME) => (await world.query('get-history', {}, shard)).history;
+
+describe('a home that has lost the end of its history', () => {
+  test('condemns and frees nothing before the operator has confirmed it', async () => {
+    await removeSource();
+    await run('condemn');
+    world.clock.advance(11 * MINUTE);
+    await loseHistory([]);
+    const second = await background.newStored(1, HOME);
+    await world.execute(
+      'commit-version',
+      {
+        bucketId: BUCKET,
+        key: 'src' as ObjectKey,
+        version: {
+          sizeBytes: 1,
+          manifest: second.manifest,
+          etag: etagOf('two'),
+          owner: OWNER,
+          originals: [],
+        },
+        data: second.grant,
+      },
+      HOME,
+    );
+    await removeSource();
+    await allElse();
+    expect(await background.chunksLeft()).toBe(2);
+    const command = { blobIds: [blobOf(data)] };
+    expect(await world.execute('erase-blobs', command, HOME)).toEqual({ kind: 'unconfirmed' });
+    await run('assert');
+    await allElse();
+    expect(await background.chunksLeft()).toBe(2);
+    expect(await confirm()).toMatchObject({ kind: 'confirmed', history: { assertedBy: [0, 1] } });
+    await allElse();
+    expect(await background.chunksLeft()).toBe(0);
+  });
+
+  test('knows again, of those that hold them, links and blobs that it has forgotten', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    const blobId = blobOf(data);
+    await loseHistory([
+      blobRow(blobId),
+      linkOf(copy),
+      linkOf(data),
+      { table: ENGINE_TABLES.counters, key: Buffer.from('x') },
+    ]);
+    await run('assert');
+    expect(await historyOf()).toMatchObject({ linkCount: 1, blobCount: 1, assertedBy: [0, 1] });
+    const { blobs } = await world.query('get-blobs', { blobIds: [blobId] }, HOME);
+    expect(blobs).toEqual([{ kind: 'data', isShared: true, ...layoutOf(data) }]);
+    expect(await linksOf(copy)).toEqual([{ state: 'confirmed', shard: HOLDER }]);
+    expect((await confirm()).kind).toBe('confirmed');
+    await allElse();
+    expect(await background.chunksLeft()).toBe(1);
+    await world.remove('copy');
+    await allElse();
+    expect(await background.chunksLeft()).toBe(0);
+  });
+
+  test('takes back a condemnation that its last entries have, and others’ had not', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    // In the history that was given up the claim came before the deletion of the source; here it was not there.
+    await loseHistory([linkOf(copy)]);
+    await world.kv.commit([
+      { column: 'rows', key: rowKey(HOME, HISTORY_ROW.table, HISTORY_ROW.key), value: null },
+    ]);
+    await removeSource();
+    const blob = await world.query('get-blobs', { blobIds: [blobOf(data)] }, HOME);
+    expect(blob.blobs[0]?.isShared).toBe(true);
+    await run('condemn');
+    expect((await world.query('list-condemned', { olderThanMs: 0, limit: 9 }, HOME)).totalCount).toBe(1);
+    await loseHistory([]);
+    await run('assert');
+    expect((await confirm()).kind).toBe('confirmed');
+    expect((await world.query('list-condemned', { olderThanMs: 0, limit: 9 }, HOME)).totalCount).toBe(0);
+    await allElse();
+    expect(await background.chunksLeft()).toBe(1);
+  });
+
+  test('a claim of before is committed by nobody once its holder has told all', async () => {
+    const late = await claim();
+    await loseHistory([linkOf(late)]);
+    await run('assert');
+    expect((await confirm()).kind).toBe('confirmed');
+    expect(await world.put('late', { data: late })).toEqual({ kind: 'gone', blobIds: [blobOf(data)] });
+    expect((await world.put('again', { data: await claim() })).kind).toBe('committed');
+  });
+
+  test('a claim that was released while it was told does not stay', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    await loseHistory([linkOf(copy)]);
+    const held = [
+      {
+        blobId: blobOf(data),
+        linkId: copy.uses[0]?.linkId as never,
+        layout: { kind: 'data' as const, ...layoutOf(data) },
+      },
+    ];
+    // Told, then released, then told again by a message that was late.
+    await world.remove('copy');
+    await run('condemn', 'deliver');
+    await world.execute('assert-links', { shard: HOLDER, claims: held }, HOME);
+    await run('assert');
+    expect((await confirm()).kind).toBe('confirmed');
+    await removeSource();
+    world.clock.advance(LIMITS.linkIdAgeMaxMs + DAY);
+    await run('resolve');
+    await allElse();
+    expect(await background.chunksLeft()).toBe(0);
+  });
+
+  test('cannot be confirmed before all have told, and need not be twice', async () => {
+    await loseHistory([]);
+    expect(await confirm()).toEqual({ kind: 'waiting', shards: [0, 1] });
+    await world.execute('note-asserted', { shard: 1 }, HOME);
+    expect(await confirm()).toEqual({ kind: 'waiting', shards: [0] });
+    await run('assert');
+    expect((await confirm()).kind).toBe('confirmed');
+    expect(await confirm()).toEqual({ kind: 'no-doubt' });
+    expect(await confirm(HOLDER)).toEqual({ kind: 'no-doubt' });
+  });
+
+  test('is not asked by a sweep what it does not know', async () => {
+    await loseHistory([blobRow(blobOf(data))]);
+    expect(await world.query('get-blobs', { blobIds: [blobOf(data)] }, HOME)).toEqual({
+      blobs: [null],
+      isUnconfirmed: true,
+    });
+  });
+});
+
+describe('a holder that has lost the end of its history', () => {
+  /** HOLDER has forgotten that it gave its claim back, and HOME has not. */
+  async function holdAgain(): Promise<NewData> {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    const foreign = rowKey(HOLDER, foreignRow(blobOf(data)).table, foreignRow(blobOf(data)).key);
+    const link = rowKey(HOLDER, linkOf(copy).table, linkOf(copy).key);
+    const [foreignValue, linkValue] = await world.kv.getMany('rows', [foreign, link]);
+    await world.remove('copy');
+    await run('condemn', 'deliver', 'condemn');
+    await world.kv.commit([
+      { column: 'rows', key: foreign, value: foreignValue ?? null },
+      { column: 'rows', key: link, value: linkValue ?? null },
+      {
+        column: 'rows',
+        key: rowKey(HOLDER, HISTORY_ROW.table, HISTORY_ROW.key),
+        value: historyRow.begin(2, world.clock.wallMs()),
+      },
+    ]);
+    return copy;
+  }
+
+  test('claims again what it holds, where that is still there', async () => {
+    const copy = await holdAgain();
+    expect(await linksOf(copy)).toEqual([null]);
+    await run('assert');
+    expect(await linksOf(copy)).toEqual([{ state: 'confirmed', shard: HOLDER }]);
+    expect(background.warnings).toEqual([]);
+  });
+
+  test('is told of what is gone, which nobody makes again', async () => {
+    const copy = await holdAgain();
+    await removeSource();
+    await allElse();
+    expect(await background.chunksLeft()).toBe(0);
+    await run('assert');
+    expect(await linksOf(copy)).toEqual([null]);
+    expect((await world.query('get-blobs', { blobIds: [blobOf(data)] }, HOME)).blobs).toEqual([null]);
+    expect(background.warnings).toEqual(['held-blobs-are-gone']);
+  });
+});
+
+test('claims say of which history their home is', async () => {
+  expect((await claim()).uses).toHaveLength(1);
+  await loseHistory([]);
+  const copy = await claim();
+  await world.put('copy', { data: copy });
+  const { table, key } = foreignRow(blobOf(data));
+  const [row] = await world.kv.getMany('rows', [rowKey(HOLDER, table, key)]);
+  expect(row && foreignCodec.decode(row)).toMatchObject({ homeShard: HOME, incarnation: 2 });
+});
+
+function layoutOf({ uses: [use] }: NewData) {
+  if (use === undefined) throw new Error('no use');
+  const { sizeBytes, storage, chunkSizeBytes } = use;
+  return { sizeBytes, storage, chunkSizeBytes };
+}
+
+async function linksOf({ uses }: NewData) {
+  const links = uses.map(({ linkId }) => ({ blobId: blobOf(data), linkId }));
+  return (await world.query('get-links', { links }, HOME)).links;
+}

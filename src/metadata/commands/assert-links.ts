@@ -1,0 +1,108 @@
+// R23, A16, in the blobs' home: another shard says what it holds of it. A history that began with what one replica had left
+// may have forgotten the links, and the blobs themselves: both are made anew. Links begin as pending ones, so that what
+// was released between the telling and this entry is found (R30).
+import { assert } from '../../lib/assert.ts';
+import { homeShardOf } from '../../model/names.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  type HistoryRecord,
+  historyCodec,
+  linkCodec,
+} from '../../model/records/rows.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { HeldClaim } from '../../ports/metadata-commands.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { findHistory } from '../history.ts';
+import {
+  blobRow,
+  condemnedRow,
+  HISTORY_ROW,
+  linkRow,
+  PRESENT,
+  pendingClaimRow,
+  put,
+  remove,
+} from '../keyspace.ts';
+
+type Command = CommandOf<'assert-links'>;
+
+export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
+  locks: ({ claims }) => [
+    exclusive(LOCK.history),
+    ...claims.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
+  ],
+
+  look({ claims }, view) {
+    view.row(HISTORY_ROW);
+    for (const { blobId, linkId } of claims) {
+      view.row(blobRow(blobId));
+      view.row(linkRow(blobId, linkId));
+    }
+  },
+
+  decide({ shard: holder, claims }, view, { shard }) {
+    assert(holder !== shard, 'a shard knows its own links');
+    const history = findHistory(view);
+    const mayMake = history !== undefined && history.confirmedAtMs === undefined;
+    const missing = claims.filter(({ blobId, linkId }) => view.row(linkRow(blobId, linkId)) === undefined);
+    const told = missing.map((claim) => {
+      assert(homeShardOf(claim.blobId) === shard, 'links are asserted in the home');
+      return { claim, blob: standing(claim, view, mayMake) };
+    });
+    const held = told.filter(({ blob }) => blob !== undefined);
+    const made = held.filter(({ blob }) => blob?.isMade);
+    const freed = held.filter(({ blob }) => blob?.wasCondemned);
+    return {
+      outcome: {
+        kind: 'asserted',
+        gone: told.flatMap(({ claim, blob }) => (blob === undefined ? [claim.blobId] : [])),
+      },
+      puts: [
+        ...held.flatMap(({ claim, blob }) => [...(blob?.puts ?? []), ...linkPuts(claim, holder)]),
+        ...(history !== undefined && held.length > 0 ? [countPut(history, held.length, made.length)] : []),
+      ],
+      counters: freed.length > 0 ? [{ name: COUNTER.condemned, delta: -freed.length }] : [],
+    };
+  },
+});
+
+interface Standing {
+  puts: RowPut[];
+  isMade: boolean;
+  wasCondemned: boolean;
+}
+
+/** The rows by which the blob is live and known to be shared; undefined: it is gone, and that was no loss. */
+function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): Standing | undefined {
+  const row = view.row(blobRow(blobId));
+  if (row === undefined) {
+    if (!mayMake) return undefined;
+    const blob: BlobRecord = { ...layout, isShared: true };
+    return { puts: [put(blobRow(blobId), blobCodec.encode(blob))], isMade: true, wasCondemned: false };
+  }
+  const { condemnedAtMs, ...blob } = blobCodec.decode(row);
+  // What was condemned at the end of a log that others did not follow: nothing of it has been freed.
+  if (condemnedAtMs !== undefined && !mayMake) return undefined;
+  const puts = [put(blobRow(blobId), blobCodec.encode({ ...blob, isShared: true }))];
+  if (condemnedAtMs !== undefined) puts.push(remove(condemnedRow(condemnedAtMs, blobId)));
+  return { puts, isMade: false, wasCondemned: condemnedAtMs !== undefined };
+}
+
+function linkPuts({ blobId, linkId }: HeldClaim, holder: number): RowPut[] {
+  const link = linkCodec.encode({ state: 'pending', shard: holder });
+  return [put(linkRow(blobId, linkId), link), put(pendingClaimRow(blobId, linkId), PRESENT)];
+}
+
+function countPut(history: HistoryRecord, linkCount: number, blobCount: number): RowPut {
+  return put(
+    HISTORY_ROW,
+    historyCodec.encode({
+      ...history,
+      linkCount: history.linkCount + linkCount,
+      blobCount: history.blobCount + blobCount,
+    }),
+  );
+}

@@ -1,0 +1,106 @@
+// What a replica makes of its shard's record in the registry (R23): whether it is news, is late or was set back, and
+// whether it begins another history. Pure, but for the looking again.
+import type { SeenRecord } from '../ports/replication.ts';
+import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import type { ReplicaRecord } from './entry-rows.ts';
+
+type Own = Pick<ReplicaRecord, 'incarnation' | 'promised' | 'seen' | 'replicaId' | 'state'>;
+
+export function seenOf({ record, revision }: RegisteredShard): SeenRecord {
+  const { epoch, rebuiltAtMs = 0, voters, prevVoters, learners } = record;
+  return { epoch, rebuiltAtMs, revision, voters, prevVoters, learners };
+}
+
+type Order = Pick<SeenRecord, 'epoch' | 'rebuiltAtMs' | 'revision'>;
+
+/** Negative: `a` is the older one. */
+export function compareSeen(a: Order, b: Order): number {
+  return a.epoch - b.epoch || a.rebuiltAtMs - b.rebuiltAtMs || a.revision - b.revision;
+}
+
+/** Of two that were read of one registry. Revisions of before a rebuilding say nothing. */
+export function isNewer({ record, revision }: RegisteredShard, known: RegisteredShard): boolean {
+  const rebuilt = (record.rebuiltAtMs ?? 0) - (known.record.rebuiltAtMs ?? 0);
+  return rebuilt > 0 || (rebuilt === 0 && revision > known.revision);
+}
+
+/** It is behind what was acted on: late, where it is a hint. */
+export function isOlder(registered: RegisteredShard, own: Own): boolean {
+  return isBehind(registered, registered.revision, own);
+}
+
+/** `registered` was read, and `own` is from before that: the registry itself is behind what was seen of it. */
+export function isSetBack(registered: RegisteredShard, own: Own): boolean {
+  return isBehind(registered, registered.registryRevision, own);
+}
+
+function isBehind({ record }: RegisteredShard, revision: number, own: Own): boolean {
+  if (record.incarnation !== own.incarnation) return record.incarnation < own.incarnation;
+  if (record.epoch < own.promised) return true;
+  const { rebuiltAtMs, revision: seenRevision } = own.seen ?? { rebuiltAtMs: 0, revision: 0 };
+  const rebuilt = (record.rebuiltAtMs ?? 0) - rebuiltAtMs;
+  return rebuilt < 0 || (rebuilt === 0 && revision < seenRevision);
+}
+
+/** The histories of these rows were given up: they never join again, and stay for salvage. */
+export function isSuperseded(record: ShardRecord, own: Own): boolean {
+  return record.incarnation > own.incarnation && !isRecoveredFrom(record, own);
+}
+
+/** The new history begins with these rows, and with no others: whoever wrote that named nobody else. */
+function isRecoveredFrom({ recoveredFrom, voters, prevVoters, primary }: ShardRecord, own: Own): boolean {
+  const [only] = voters;
+  const namesIt = voters.length === 1 && only?.replicaId === own.replicaId && prevVoters === null;
+  const isWhole = own.state === 'live' || own.state === 'quarantined';
+  return recoveredFrom === own.replicaId && namesIt && primary === null && isWhole;
+}
+
+/** Whether the registry is behind this replica: an alarm until it is not. */
+export class RegistryCheck {
+  readonly #parts: { shard: number; registry: ShardRegistryPort; logger: Logger; own(): Own };
+  #isBehind = false;
+  #isAsking = false;
+
+  constructor(parts: { shard: number; registry: ShardRegistryPort; logger: Logger; own(): Own }) {
+    this.#parts = parts;
+  }
+
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  /** `own`: what was known before it was read. True: nothing may be done by it. */
+  judge(registered: RegisteredShard, own: Own): boolean {
+    const wasBehind = this.#isBehind;
+    this.#isBehind = isSetBack(registered, own);
+    if (this.#isBehind && !wasBehind) {
+      const { shard, logger } = this.#parts;
+      const { record, registryRevision } = registered;
+      const { incarnation, epoch, rebuiltAtMs = 0 } = record;
+      const { promised, seen } = own;
+      const found = { incarnation, epoch, rebuiltAtMs, registryRevision };
+      logger.error(
+        { shard, found, known: { incarnation: own.incarnation, promised, seen } },
+        'registry-was-set-back',
+      );
+    }
+    return this.#isBehind;
+  }
+
+  /** After a hint that was older than it may be: it was late, or the registry was set back. */
+  async ask(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    const { registry, shard, own } = this.#parts;
+    const before = own();
+    try {
+      const registered = await registry.read(shard);
+      if (registered !== undefined) this.judge(registered, before);
+    } catch {
+      // It is away: whoever needs it finds that out.
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+}
