@@ -86,6 +86,7 @@ export class DevCluster {
   readonly #parts: Part[] = [];
   #etcdProgram = '';
   #etcd: EtcdProcess | undefined;
+  #isEtcdGone = false;
   #secret = '';
   #isStopping = false;
 
@@ -141,7 +142,8 @@ export class DevCluster {
 
   /** undefined: it does not run. */
   processId(name: string): number | undefined {
-    return name === ETCD ? this.#etcd?.pid : this.#part(name).child?.pid;
+    if (name === ETCD) return this.#isEtcdGone ? undefined : this.#etcd?.pid;
+    return this.#part(name).child?.pid;
   }
 
   /** Sends a signal to a process by its name, {@link ETCD} too. False when it does not run. */
@@ -195,7 +197,9 @@ export class DevCluster {
       ...(this.#etcd && { clientPort: this.#etcd.clientPort }),
     });
     this.#etcd = etcd;
+    this.#isEtcdGone = false;
     void etcd.exited.then(({ code, signal }) => {
+      this.#isEtcdGone = true;
       if (this.#isStopping) return;
       this.#print(`${ETCD} has ended (${signal ?? code})`);
       if (this.#options.restarts) void this.#restartEtcd();

@@ -14,6 +14,8 @@ const REQUEST_ID_BYTES = 16;
 const ATTEMPT_MS = 1500;
 /** Clocks of both ends drift by less than 5 % (protocol 1.1). */
 const CLOCKS_APART = 1.11;
+/** A node that kept one to itself is asked again after so long only, or once it has answered: others may lead by then. */
+const LEFT_ALONE_MS = 5000;
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 300;
 
@@ -39,7 +41,8 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     }
     return route;
   };
-  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), call).run();
+  const silent: SilentNodes = new Map();
+  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), silent, call).run();
   return {
     shardCount: deps.shardCount,
     execute(envelope, name, body) {
@@ -71,12 +74,16 @@ interface Route {
   rebuiltAtMs: number;
 }
 
+/** Of all shards: until when, in monotonic ms, a node is not asked. */
+type SilentNodes = Map<NodeId, number>;
+
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 
 /** Of one command or query. */
 class Attempts {
   readonly #deps: RouterDeps;
   readonly #route: Route;
+  readonly #silent: SilentNodes;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
@@ -84,9 +91,10 @@ class Attempts {
   /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
   #sentMs: number | undefined;
 
-  constructor(deps: RouterDeps, route: Route, question: Question) {
+  constructor(deps: RouterDeps, route: Route, silent: SilentNodes, question: Question) {
     this.#deps = deps;
     this.#route = route;
+    this.#silent = silent;
     this.#question = question;
     this.#startedMs = deps.clock.monotonicMs();
   }
@@ -114,7 +122,17 @@ class Attempts {
 
   #choose(): NodeId | undefined {
     const { primary, nodes } = this.#route;
+    if (primary !== undefined && !this.#isSilent(primary)) return primary;
+    for (let tries = nodes.length; tries > 0; tries--) {
+      const node = nodes[this.#route.next++ % nodes.length];
+      if (node !== undefined && !this.#isSilent(node)) return node;
+    }
     return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
+  }
+
+  #isSilent(node: NodeId): boolean {
+    const untilMs = this.#silent.get(node);
+    return untilMs !== undefined && this.#deps.clock.monotonicMs() < untilMs;
   }
 
   /** `now`: another node is to be asked at once. */
@@ -135,15 +153,21 @@ class Attempts {
       })
       .finally(() => isAnswered.abort());
     await clock.sleep(ATTEMPT_MS, isAnswered.signal);
-    // Silent: it may be standing still. Its answer, if it comes, is as good as another's.
-    if (!isAnswered.signal.aborted) this.#doubt(node);
+    if (!isAnswered.signal.aborted) {
+      // It may be standing still. Its answer, if it comes, is as good as another's.
+      this.#silent.set(node, clock.monotonicMs() + LEFT_ALONE_MS);
+      this.#doubt(node);
+    }
     return next;
   }
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
+    this.#silent.delete(node);
     if (reply.kind === 'not-primary') {
-      const isNews = reply.primary !== undefined && reply.primary !== node;
-      this.#route.primary = isNews ? reply.primary : undefined;
+      const { primary } = reply;
+      // Who follows one that stands still learns later than we that it does not lead.
+      const isNews = primary !== undefined && primary !== node && !this.#isSilent(primary);
+      this.#route.primary = isNews ? primary : undefined;
       return isNews ? 'now' : 'later';
     }
     if (reply.kind === 'too-old') return 'later';

@@ -53,6 +53,8 @@ export interface TestCluster {
   /** SIGSTOP and SIGCONT. */
   pause(name: string): void;
   resume(name: string): void;
+  /** Takes back what a test that has failed left behind. Resolves when it is healthy. */
+  mend(): Promise<void>;
   /** What `holdfast cluster status --json` says. Rejects while etcd is away. */
   status(): Promise<ClusterStatus>;
   /** Resolves when everybody is there and nothing is wrong. Rejects with what is. */
@@ -182,6 +184,15 @@ class RunningCluster implements TestCluster {
 
   resume(name: string): void {
     this.#parts.cluster.signal(name, 'SIGCONT');
+  }
+
+  async mend(): Promise<void> {
+    this.network.heal();
+    for (const name of [ETCD, ...this.names]) {
+      if (this.processId(name) === undefined) await this.run(name);
+      else this.resume(name);
+    }
+    await this.untilHealthy();
   }
 
   status(): Promise<ClusterStatus> {

@@ -1,0 +1,75 @@
+// How soon a gateway finds a shard's new primary, when the old one stands still instead of refusing.
+import { expect, test } from 'vitest';
+import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
+import type { ShardReply } from '../ports/shard-calls.ts';
+import type { ShardRecord } from '../ports/shard-registry.ts';
+import { createMetadataRouter } from './route-metadata.ts';
+
+const STEP_MS = 10;
+const [OLD, OTHER] = ['a'.repeat(32), 'b'.repeat(32)];
+const refOf = (nodeId: string) => ({ nodeId, replicaId: nodeId });
+const RECORD: ShardRecord = {
+  ...{ incarnation: 1, epoch: 1, primary: refOf(OLD), voters: [OLD, OTHER].map(refOf) },
+  ...{ prevVoters: null, learners: [], nonce: '' },
+};
+
+/** A router that knows `OLD` as the primary; `answer` says what a node answers, undefined: nothing. */
+function openRouter(answer: (node: string, nowMs: number) => ShardReply | undefined) {
+  const clock = createManualClock(0);
+  const asked: { node: string; atMs: number }[] = [];
+  const calls = {
+    call(node: string): Promise<ShardReply> {
+      asked.push({ node, atMs: clock.monotonicMs() });
+      const reply = answer(node, clock.monotonicMs());
+      return reply === undefined ? new Promise(() => {}) : Promise.resolve(reply);
+    },
+  };
+  const router = createMetadataRouter({ shardCount: 2, calls, clock, random: createSeededRandom(1) });
+  for (const shard of [0, 1])
+    router.onRegistered(shard, { record: RECORD, revision: 1, registryRevision: 1 });
+  /** Resolves with how long one query takes. */
+  const timeOf = async (shard: number): Promise<number> => {
+    const begunMs = clock.monotonicMs();
+    let tookMs: number | undefined;
+    void router.query({ shard }, 'get-bucket', { bucketId: 'x' } as never).then(() => {
+      tookMs = clock.monotonicMs() - begunMs;
+    });
+    while (tookMs === undefined && clock.monotonicMs() < begunMs + 60_000) {
+      await new Promise(setImmediate);
+      clock.advance(STEP_MS);
+    }
+    return tookMs ?? Number.POSITIVE_INFINITY;
+  };
+  return { asked, timeOf };
+}
+
+const done: ShardReply = { kind: 'done', value: null, timeMs: 0 };
+const NEW_LEADS_AT_MS = 4000;
+
+/** The old one is silent; the other says that it leads, until it leads itself. */
+const takenOver = (node: string, nowMs: number): ShardReply | undefined => {
+  if (node === OLD) return undefined;
+  return nowMs < NEW_LEADS_AT_MS ? { kind: 'not-primary', primary: OLD } : done;
+};
+
+test('a node that is silent is not asked again because another says that it leads', async () => {
+  const { asked, timeOf } = openRouter(takenOver);
+  expect(await timeOf(0)).toBeLessThan(NEW_LEADS_AT_MS + 500);
+  expect(asked.filter(({ node }) => node === OLD)).toHaveLength(1);
+});
+
+test('what one request has found of a node, those for other shards know', async () => {
+  const { asked, timeOf } = openRouter(takenOver);
+  await timeOf(0);
+  expect(await timeOf(1)).toBeLessThan(500);
+  expect(asked.filter(({ node }) => node === OLD)).toHaveLength(1);
+});
+
+test('one whose answer was lost, and that leads all the same, is asked again after a while', async () => {
+  const { asked, timeOf } = openRouter((node, nowMs) => {
+    if (node === OTHER) return { kind: 'not-primary', primary: OLD };
+    return nowMs === 0 ? undefined : done;
+  });
+  expect(await timeOf(0)).toBeLessThan(10_000);
+  expect(asked.filter(({ node }) => node === OLD)).toHaveLength(2);
+});
