@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ShardStatus } from '../../cmd/cluster/status.ts';
 import { must } from '../../src/lib/assert.ts';
 import { ClusterLoad } from '../support/cluster-load.ts';
+import type { Access } from '../support/raw-s3.ts';
 import { ETCD, startCluster, type TestCluster } from '../support/start-cluster.ts';
 
 const isLong = process.env.HOLDFAST_TEST_CLUSTER_FAULTS === 'long';
@@ -178,12 +179,16 @@ test(
     endure(`network cut for ${CUT_MS / 1000} s`, async ({ back }) => {
       const name = await busiestNode();
       const minority = [name, 'gateway-1'];
+      cluster.network.cut(minority, others(...minority));
       // Clients leave the gateway that is cut off; it is still asked, and must not answer from the past.
       load.use([1]);
-      cluster.network.cut(minority, others(...minority));
       const until = sleep(CUT_MS);
       await back('cut');
       await until;
+      // Whoever sends clients to it hears that they should go elsewhere.
+      const [{ endpoint }] = cluster.gateways as [Access];
+      const health = async () => (await fetch(`${endpoint}/health/ready`)).status;
+      await expect.poll(health, { timeout: 30_000, interval: 200 }).toBe(503);
       cluster.network.heal();
       load.use([0, 1]);
       await back('healed');
