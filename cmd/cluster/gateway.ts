@@ -73,7 +73,8 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
-    isReady: () => state.isReady,
+    // One that is cut off from the shards would keep its clients waiting; those of another are served.
+    isReady: () => state.isReady && identityFeed.isCurrent(),
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator(

@@ -7,9 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ShardStatus } from '../../cmd/cluster/status.ts';
+import { runFsck } from '../../src/cli/fsck-command.ts';
 import { must } from '../../src/lib/assert.ts';
 import { ClusterLoad } from '../support/cluster-load.ts';
+import type { Access } from '../support/raw-s3.ts';
 import { ETCD, startCluster, type TestCluster } from '../support/start-cluster.ts';
+import { seededNumbers } from '../support/tree.ts';
 
 const isLong = process.env.HOLDFAST_TEST_CLUSTER_FAULTS === 'long';
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
@@ -22,6 +25,8 @@ const BACK_WITHIN_MS = 30_000;
 /** Of load before the next harm. */
 const BETWEEN_MS = isLong ? 5000 : 500;
 const SHARDS = 4;
+const RANDOM_ROUNDS = isLong ? 40 : 3;
+const RANDOM_MS_MAX = 6000;
 
 let cluster: TestCluster;
 let load: ClusterLoad;
@@ -178,12 +183,16 @@ test(
     endure(`network cut for ${CUT_MS / 1000} s`, async ({ back }) => {
       const name = await busiestNode();
       const minority = [name, 'gateway-1'];
+      cluster.network.cut(minority, others(...minority));
       // Clients leave the gateway that is cut off; it is still asked, and must not answer from the past.
       load.use([1]);
-      cluster.network.cut(minority, others(...minority));
       const until = sleep(CUT_MS);
       await back('cut');
       await until;
+      // Whoever sends clients to it hears that they should go elsewhere.
+      const [{ endpoint }] = cluster.gateways as [Access];
+      const health = async () => (await fetch(`${endpoint}/health/ready`)).status;
+      await expect.poll(health, { timeout: 30_000, interval: 200 }).toBe(503);
       cluster.network.heal();
       load.use([0, 1]);
       await back('healed');
@@ -268,3 +277,46 @@ test(
       await cluster.run(name);
     }),
 );
+
+/** Each does harm to a process, and gives what takes it back. */
+const HARMS: Readonly<Record<string, (name: string) => Promise<() => Promise<void>>>> = {
+  async kill(name) {
+    await cluster.kill(name);
+    return () => cluster.run(name);
+  },
+  async stop(name) {
+    cluster.pause(name);
+    return async () => cluster.resume(name);
+  },
+  async cut(name) {
+    cluster.network.cut([name], others(name));
+    return async () => cluster.network.heal();
+  },
+};
+
+test(`any process at random, ${RANDOM_ROUNDS} times`, { timeout: 120_000 + RANDOM_ROUNDS * 60_000 }, () =>
+  endure(`${RANDOM_ROUNDS} faults at random`, async ({ back }) => {
+    const random = seededNumbers(`faults:${SEED}`);
+    const one = <T>(of: readonly T[]): T => must(of[Math.floor(random() * of.length)], 'one of them');
+    for (let round = 0; round < RANDOM_ROUNDS; round++) {
+      const [kind, name] = [one(Object.keys(HARMS)), one(cluster.names)];
+      const undo = await must(HARMS[kind], 'a harm')(name);
+      await sleep(random() * RANDOM_MS_MAX);
+      await undo();
+      await back(`${kind} ${name}`);
+    }
+  }),
+);
+
+test('all that is left is sound, and nobody was told of an error of ours', { timeout: 180_000 }, async () => {
+  const printed: string[] = [];
+  const print = (line: string) => void printed.push(line);
+  const context = { env: {}, print, nowMs: Date.now, sleep: (ms: number) => sleep(ms) };
+  await runFsck(context, { dataDir: join(cluster.folder, 'keys'), json: true, readData: true });
+  expect(JSON.parse(printed.join('')).findings).toEqual([]);
+  for (const name of cluster.names)
+    expect(
+      (await cluster.logOf(name)).filter(({ status }) => status === 500),
+      name,
+    ).toEqual([]);
+});

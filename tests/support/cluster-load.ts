@@ -85,6 +85,7 @@ export class ClusterLoad {
 
   /** Which gateways, by index, the workers go to from now on; each is still asked for counters. At first all. */
   use(gateways: readonly number[]): void {
+    for (const gateway of this.#work.used) if (!gateways.includes(gateway)) this.clients.leave(gateway);
     this.#work.used = gateways;
   }
 

@@ -46,6 +46,12 @@ export class GatewayClients {
     return undefined;
   }
 
+  /** Breaks what is under way to it, as a client does that goes elsewhere. */
+  leave(gateway: number): void {
+    this.#agents[gateway]?.destroy();
+    this.#agents[gateway] = new Agent({ keepAlive: true });
+  }
+
   close(): void {
     for (const agent of this.#agents) agent.destroy();
   }
