@@ -10,6 +10,7 @@ import {
   APPEND_BYTES_MAX,
   HEARTBEAT_MS,
   LEASE_MARGIN_MS,
+  LONELY_MAX_MS,
   RESEND_MS,
   SILENCE_MS,
   UNANSWERED_BYTES_MAX,
@@ -166,7 +167,7 @@ export class PrimaryTerm {
 
   tick(): void {
     const nowMs = this.#now();
-    if (nowMs - Math.max(this.#heardByMajorityMs(nowMs), this.#startedAtMs) > UNHEARD_MAX_MS) {
+    if (nowMs - Math.max(this.#heardByMajorityMs(nowMs), this.#startedAtMs) > LONELY_MAX_MS) {
       this.#parts.onUnheard();
       return;
     }

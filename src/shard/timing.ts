@@ -5,7 +5,12 @@ export const SILENCE_MS = 3000;
 /** E: by so much a lease ends before the silence it rests on (R10). */
 export const LEASE_MARGIN_MS = 500;
 export const HEARTBEAT_MS = 300;
-/** A primary that heard no majority for so long steps down (R13). */
+/**
+ * A primary that heard no majority for so long steps down (R13, which says twice the silence): its lease is over by then,
+ * and where the others still hear it (B9) nothing commits until it lets them go.
+ */
+export const LONELY_MAX_MS = SILENCE_MS;
+/** A replica that was not heard for so long is not counted on. */
 export const UNHEARD_MAX_MS = 2 * SILENCE_MS;
 /** Without an answer for so long, entries are sent again from the last that was acknowledged. */
 export const RESEND_MS = 1000;
