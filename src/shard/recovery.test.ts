@@ -9,6 +9,8 @@ import { replicaCodec } from './entry-rows.ts';
 import { replicaKey } from './row-keys.ts';
 
 const BUCKET = 'b';
+/** Every record is read anew in this time. */
+const LOOKED_AGAIN_MS = 16_000;
 
 async function open(...started: number[]): Promise<ShardCluster> {
   const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
@@ -138,6 +140,7 @@ describe('a registry that was set back', () => {
     ]);
     const restore = cluster.registry.backUp();
     await changePrimary(cluster);
+    const right = cluster.registry.backUp();
     restore();
     await cluster.run(500);
     expect(cluster.nodes.slice(0, 3).map((node) => statusOf(node)?.isRegistryBehind)).toEqual([
@@ -146,6 +149,14 @@ describe('a registry that was set back', () => {
       true,
     ]);
     expect(await read(cluster, 'k')).toBe('one');
+    // The right one is back, and says what is known already.
+    right();
+    await cluster.run(LOOKED_AGAIN_MS);
+    expect(cluster.nodes.slice(0, 3).map((node) => statusOf(node)?.isRegistryBehind)).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 
   test('makes no empty replica count of a node that has seen more of it by another shard', async () => {

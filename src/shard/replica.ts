@@ -291,7 +291,8 @@ export class Replica {
     const known = this.#registered;
     const own = this.#promises.record;
     const isLate = isOlder(registered, own);
-    if (isLate) void this.#check.ask();
+    // The alarm ends when the right one is back, though that has nothing new to say.
+    if (isLate || this.#check.isBehind) void this.#check.ask();
     if (known !== undefined && !isNewer(registered, known)) return;
     this.#registered = registered;
     // R23: nothing is given up for what is late, or of a registry that was set back.
