@@ -4,6 +4,7 @@ import type { Config } from '../src/config/schema.ts';
 import { type ChunkBuffers, createChunkBuffers } from '../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ObjectStore } from '../src/objects/object-store.ts';
+import type { ShardTimes } from '../src/objects/shard-times.ts';
 import type { Stores } from './open-stores.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -17,12 +18,12 @@ export function createBuffers({ storage, memory }: Config): ChunkBuffers {
 export function openObjects(
   { config, log, telemetry, clock, random, closing }: Surroundings,
   { chunks, keyring, fenceOf }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'>,
-  buffers: ChunkBuffers,
+  { buffers, times }: { buffers: ChunkBuffers; times: ShardTimes },
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
   return createObjectStore({
-    ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, fenceOf },
+    ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, times, fenceOf },
     settings: {
       inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
       chunkSizeBytes: config.storage.chunkSizeBytes,

@@ -4,6 +4,7 @@ import { createLocalIdentityFeed } from '../src/cluster/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
+import { createShardTimes } from '../src/objects/shard-times.ts';
 import { createBackground } from './background.ts';
 import {
   endpointOf,
@@ -44,9 +45,10 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
       failure.resolve(error);
     },
   });
+  const times = createShardTimes(clock);
   const { folder, keyring, chunks, root, isFirstStart, timeJumps } = stores;
-  const { metadata, feed: identityFeed } = createLocalIdentityFeed(stores.metadata);
-  const objects = openObjects(surroundings, stores, buffers);
+  const { metadata, feed: identityFeed } = createLocalIdentityFeed(times.learnFrom(stores.metadata));
+  const objects = openObjects(surroundings, stores, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
   const tls = await openListenerTls(config, folder);

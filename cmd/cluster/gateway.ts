@@ -13,6 +13,7 @@ import { createGateway, type Gateway } from '../../src/gateway/server.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
+import { createShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import {
   endpointOf,
@@ -45,13 +46,16 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
   }
   const root = await openRootCredentials({ folder: keysFolder, given: config.root, random });
+  const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(surroundings, joined);
-  const identityFeed = createIdentityFeed({ metadata: router, clock, log, gateway: nodeId });
+  const identityFeed = createIdentityFeed({
+    ...{ metadata: times.learnFrom(router), clock, log, gateway: nodeId },
+  });
   const { metadata } = identityFeed;
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
   const { chunks } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
-  const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, buffers);
+  const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
   const tls = await openListenerTls(config, await ownFolder(config));

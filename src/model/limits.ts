@@ -89,7 +89,8 @@ export const LIMITS = {
   piecesToSendMax: 2,
   bodyBufferWaitMaxMs: 15 * SECOND,
   bodyStalledMs: 5 * SECOND,
-  shardTimeKeptMs: 1 * MINUTE,
+  /** An idle shard writes its time half as often at the least, so ids are older than their minting by twice this at most. */
+  shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
 
   // Shards and the engine.
@@ -227,8 +228,14 @@ export const LIMITS = {
   drainMaxMs: 30 * SECOND,
 } as const;
 
-assert(LIMITS.requestAgeMaxMs < LIMITS.blobIdAgeMaxMs, 'a request ends before its blob id is refused (R25)');
-assert(LIMITS.requestAgeMaxMs < LIMITS.linkIdAgeMaxMs, 'a request ends before its claim is dropped (R28)');
+assert(
+  LIMITS.requestAgeMaxMs + 2 * LIMITS.shardTimeKeptMs < LIMITS.blobIdAgeMaxMs,
+  'a request ends before its blob id is refused (R25)',
+);
+assert(
+  LIMITS.requestAgeMaxMs + 2 * LIMITS.shardTimeKeptMs < LIMITS.linkIdAgeMaxMs,
+  'a request ends before its claim is dropped (R28)',
+);
 assert(
   LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
   'readers re-validate within the reading grace (R33)',

@@ -12,7 +12,7 @@ import { copyObject, copyPart } from './link-object.ts';
 import { createObjectKeys } from './object-keys.ts';
 import type { ObjectStore } from './object-store.ts';
 import { openObject, partRange } from './read-object.ts';
-import { createShardTimes } from './shard-times.ts';
+import type { ShardTimes } from './shard-times.ts';
 import { createUpload, putObject, putPart } from './write-object.ts';
 
 export interface ObjectStoreDeps {
@@ -28,6 +28,8 @@ export interface ObjectStoreDeps {
   settings: ObjectSettings;
   /** Memory for the bodies in flight of all requests together. */
   bodyBufferBytes: number;
+  /** Learns from the port that the calls of requests go to. */
+  times: ShardTimes;
   /** As DataPath.fenceOf. */
   fenceOf(shard: number): Fence;
 }
@@ -38,7 +40,6 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     ...deps,
     keys: createObjectKeys(deps),
     budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
-    times: createShardTimes(clock),
   };
   return {
     collectBody: (body) => collectBody(path, body),

@@ -97,7 +97,6 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
     data: { births: [], links: claimed.links },
     ...(conditions && { conditions }),
   });
-  path.times.note(shard, reply.timeMs);
   return reply.value;
 }
 
@@ -126,7 +125,6 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
     linkId: newLinkId(path, await path.times.timeMs(calls, shard)),
   };
   const reply = await calls.execute({ shard, bucket: bucket.claim }, 'recommit-version', command);
-  path.times.note(shard, reply.timeMs);
   return reply.value;
 }
 
@@ -183,7 +181,6 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
         part,
         data: { births: [], links: claimed.links },
       });
-      path.times.note(shard, reply.timeMs);
       const { value } = reply;
       if (value.kind === 'committed') {
         const { modifiedAtMs } = value;

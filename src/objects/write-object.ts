@@ -47,7 +47,6 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
       ...(conditions && { conditions }),
     }),
   );
-  path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
     await abandonRefused(written, reply.value);
     throw refusedCommit(reply.value, key);
@@ -96,7 +95,6 @@ export async function putPart(
       data: { births: written.births, links: [] },
     }),
   );
-  path.times.note(shard, reply.timeMs);
   if (reply.value.kind !== 'committed') {
     await abandonRefused(written, reply.value);
     throw refusedPart(reply.value, upload);
@@ -124,7 +122,6 @@ export async function createUpload(
       ...(checksum && { checksum }),
     },
   });
-  path.times.note(bucket.homeShard, reply.timeMs);
   return reply.value.upload;
 }
 

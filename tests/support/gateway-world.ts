@@ -40,13 +40,14 @@ export async function openGatewayWorld(
 ): Promise<GatewayWorld> {
   const world = await openObjectWorld();
   const keyring = createKeyring();
+  const metadata = world.times.learnFrom(world.metadata.shards);
   const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];
   const at = (level: string) => (fields: object, event: string) => {
     lines.push({ level, event, fields: { ...fields } });
   };
   const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
   const identityFeed = createIdentityFeed({
-    metadata: options.deps?.metadata ?? world.metadata.shards,
+    metadata: options.deps?.metadata ?? metadata,
     ...{ clock: systemClock, log, gateway: toHex(systemRandom.bytes(8)) },
   });
   const closing = new AbortController();
@@ -67,7 +68,7 @@ export async function openGatewayWorld(
       requestsInFlightMax: 900,
       ...options.settings,
     },
-    metadata: world.metadata.shards,
+    metadata,
     objects: world.store,
     keyring,
     identityFeed,

@@ -20,6 +20,7 @@ import type {
   PutObject,
   Written,
 } from '../../src/objects/object-store.ts';
+import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
@@ -45,6 +46,8 @@ export interface ObjectWorld {
   chunkKv: MemoryKv;
   chunks: ChunkPort;
   store: ObjectStore;
+  /** Of the store: what it asks goes through them, and so must what a gateway over it asks. */
+  times: ShardTimes;
   calls: MetadataCalls;
   /** Event names of the log. */
   events: string[];
@@ -132,7 +135,8 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     clock,
   });
   const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
-  const port = options.intercept?.(metadata.shards) ?? metadata.shards;
+  const times = createShardTimes(clock);
+  const port = times.learnFrom(options.intercept?.(metadata.shards) ?? metadata.shards);
   const calls = createMetadataCalls({
     metadata: port,
     async reauthorise() {
@@ -162,6 +166,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
     settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
     bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
+    times,
     fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
   });
 
@@ -179,6 +184,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     chunkKv,
     chunks,
     store,
+    times,
     calls,
     events,
     heldBytes: () => heldBytes,

@@ -39,6 +39,8 @@ export interface ShardCluster {
   readonly nodes: ClusterNode[];
   readonly registry: MemoryRegistry;
   readonly events: ReplicaEvent[];
+  /** Everything that replicas have said to one another, in order. */
+  readonly sent: ReplicaMessage[];
   /** Messages between these two are lost from now on, or no longer. */
   cut(a: number, b: number): void;
   heal(): void;
@@ -79,6 +81,7 @@ export async function openShardCluster(options: {
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const random = createSeededRandom(7);
   const events: ReplicaEvent[] = [];
+  const sent: ReplicaMessage[] = [];
   const cutPairs = new Set<string>();
   const listeners = new Map<NodeId, (from: NodeId, message: ReplicaMessage) => void>();
   const registry = createRegistry();
@@ -107,7 +110,7 @@ export async function openShardCluster(options: {
   }
 
   const cluster: ShardCluster = {
-    ...{ nodes, registry, events },
+    ...{ nodes, registry, events, sent },
     cut(a, b) {
       cutPairs.add(`${nodes[a]?.ref.nodeId}/${nodes[b]?.ref.nodeId}`);
       cutPairs.add(`${nodes[b]?.ref.nodeId}/${nodes[a]?.ref.nodeId}`);
@@ -126,6 +129,7 @@ export async function openShardCluster(options: {
         peers: {
           send(to, message) {
             const bytes = packPlain(message);
+            sent.push(message);
             if (life.isOver || cutPairs.has(`${ref.nodeId}/${to}`)) return;
             setImmediate(() => listeners.get(to)?.(ref.nodeId, unpackPlain(bytes) as ReplicaMessage));
           },

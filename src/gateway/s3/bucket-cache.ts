@@ -53,11 +53,11 @@ async function lookUp(metadata: MetadataPort, name: BucketName): Promise<Resolve
 }
 
 /** R42: a bucket that is going is no bucket any more. */
-export function isServed(bucket: BucketRecord): boolean {
+function isServed(bucket: BucketRecord): boolean {
   return bucket.state === 'open';
 }
 
-export function resolved(record: BucketRecord, homeShard: number): ResolvedBucket {
+function resolved(record: BucketRecord, homeShard: number): ResolvedBucket {
   const { bucketId, name, cfgVersion } = record;
   return { record, homeShard, claim: { bucketId, name, cfgVersion } };
 }

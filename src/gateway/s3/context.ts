@@ -24,8 +24,14 @@ export interface OperationContext {
   account(): AccountRecord;
   /** Step 5's bucket; a broken invariant on service level. */
   bucket(): ResolvedBucket;
-  /** Another bucket (copy source): NoSuchBucket when missing; authorisation is the handler's `authorize`. */
-  resolveBucket(name: string): Promise<ResolvedBucket>;
+  /**
+   * Another bucket (copy source): NoSuchBucket when missing, AccessDenied unless `mayUse` says so, which is asked again
+   * whenever a shard says that the bucket has changed (R45). Gives the bucket as it was judged last.
+   */
+  resolveBucket(
+    name: string,
+    mayUse: (bucket: ResolvedBucket) => Promise<boolean>,
+  ): Promise<() => ResolvedBucket>;
   /** The bucket has gone: whoever asks for its name next is told what is there now. */
   forgetBucket(name: string): void;
   /** The same decision as step 7, for pairs known only in `run` (copy source, each key of DeleteObjects). */

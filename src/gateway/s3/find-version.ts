@@ -88,16 +88,18 @@ export function absentVersion(
 /** The version that a copy reads. Its absence is told without markers: they are of the source, not of the answer. */
 export async function findCopySource(
   context: OperationContext,
-  bucket: ResolvedBucket,
+  /** As it is known now: the answer may have told more of it. */
+  bucketNow: () => ResolvedBucket,
   address: VersionAddress,
 ): Promise<FoundVersion> {
-  const result = await queryVersion(context, bucket, { ...address, includeBody: false });
+  const result = await queryVersion(context, bucketNow(), { ...address, includeBody: false });
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {
       message: 'The source of a copy request may not specifically refer to a delete marker by version id.',
     });
   }
+  const bucket = bucketNow();
   if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
     throw new AppError('AccessDenied');
   }

@@ -1,6 +1,5 @@
 // The source of CopyObject and UploadPartCopy: its bucket resolved, its reading allowed, its version found.
 
-import { AppError } from '../../model/errors.ts';
 import type { Copied } from '../../objects/object-store.ts';
 import type { FoundVersion } from '../../ports/metadata-queries.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
@@ -8,6 +7,7 @@ import type { CopySource } from './copy-source.ts';
 import { findCopySource } from './find-version.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import { objectArn } from './operation.ts';
+import { BucketReplaced } from './reauthorise.ts';
 
 export interface OpenCopySource extends CopySource {
   bucketRow: ResolvedBucket;
@@ -23,16 +23,26 @@ export async function openCopySource(
   source: CopySource,
   expectedOwner: string | undefined,
 ): Promise<OpenCopySource> {
-  const bucketRow = await context.resolveBucket(source.bucket);
-  const { record } = bucketRow;
   const action = source.versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-  const resource = objectArn({ bucket: record.name, key: source.key });
-  const isOwnerExpected = expectedOwner === undefined || (await context.isOwner(expectedOwner, bucketRow));
-  if (!isOwnerExpected || !context.authorize([[action, resource]], bucketRow)) {
-    throw new AppError('AccessDenied');
+  const mayRead = async (bucket: ResolvedBucket) => {
+    if (expectedOwner !== undefined && !(await context.isOwner(expectedOwner, bucket))) return false;
+    const resource = objectArn({ bucket: bucket.record.name, key: source.key });
+    return context.authorize([[action, resource]], bucket);
+  };
+  const find = async () => {
+    const bucket = await context.resolveBucket(source.bucket, mayRead);
+    const found = await findCopySource(context, bucket, source);
+    return { ...source, bucketRow: bucket(), found };
+  };
+  try {
+    return await find();
+  } catch (error) {
+    // Deleted and made again since it was cached: nothing is done yet, and by now the cache has the new one. Where it is
+    // the target as well, the whole request begins anew.
+    const isSource = error instanceof BucketReplaced && error.present.record.name === source.bucket;
+    if (!isSource || source.bucket === context.bucket().record.name) throw error;
+    return find();
   }
-  const found = await findCopySource(context, bucketRow, source);
-  return { ...source, bucketRow, found };
 }
 
 /** Names the version that was copied, which may be a later one than was found first (R27); not where there are none. */

@@ -22,11 +22,11 @@ export class BucketReplaced extends AppError {
 export async function reauthorise(
   buckets: BucketCache,
   stale: BucketClaim,
-  judge: (bucket: ResolvedBucket) => void,
+  judge: (bucket: ResolvedBucket) => Promise<void>,
 ): Promise<BucketClaim> {
   const bucket = await buckets.read(stale.name);
   if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: stale.name } });
   if (bucket.record.bucketId !== stale.bucketId) throw new BucketReplaced(bucket);
-  judge(bucket);
+  await judge(bucket);
   return bucket.claim;
 }

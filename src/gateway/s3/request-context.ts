@@ -4,7 +4,6 @@ import { isAllowed, isSomeAllowed } from '../../identity/authorize.ts';
 import { must } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
-import { settleReply } from '../../model/settle-reply.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -12,7 +11,7 @@ import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Exchange } from '../exchange.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Identities } from './auth/identities.ts';
-import { type BucketCache, isServed, resolved } from './bucket-cache.ts';
+import type { BucketCache } from './bucket-cache.ts';
 import type { AccessPair, Caller } from './caller.ts';
 import type { OperationContext, ResolvedBucket } from './context.ts';
 import { reauthorise } from './reauthorise.ts';
@@ -70,11 +69,19 @@ export async function isOwner(
 export function createContext(deps: ContextDependencies, parts: ContextParts): OperationContext {
   const { caller, record, exchange } = parts;
   let ownBucket = parts.bucket;
-  const judgeAnew = (bucket: ResolvedBucket) => {
-    // A source's bucket is judged by the handler, for whom nothing but the row's version has changed.
-    if (bucket.record.bucketId !== ownBucket?.record.bucketId) return;
-    if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
-    ownBucket = bucket;
+  const others: OtherBucket[] = [];
+  const judgeAnew = async (bucket: ResolvedBucket) => {
+    const { bucketId } = bucket.record;
+    if (bucketId === ownBucket?.record.bucketId) {
+      if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
+      ownBucket = bucket;
+    }
+    // A copy's source, which may be the same bucket.
+    for (const other of others) {
+      if (bucketId !== other.present.record.bucketId) continue;
+      if (!(await other.mayUse(bucket))) throw new AppError('AccessDenied');
+      other.present = bucket;
+    }
   };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
@@ -88,7 +95,11 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
       return caller.account;
     },
     bucket: () => must(ownBucket, 'operations on service level have no bucket'),
-    resolveBucket: (name) => resolveOther(deps, name),
+    async resolveBucket(name, mayUse) {
+      const other = { mayUse, present: await resolveOther(deps.buckets, name, mayUse) };
+      others.push(other);
+      return () => other.present;
+    },
     forgetBucket: (name) => deps.buckets.forget(name),
     authorize: (pairs, bucket) => mayDo(caller, pairs, bucket),
     isOwner: (expected, bucket) => isOwner(deps, expected, bucket),
@@ -110,17 +121,26 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   };
 }
 
-/** A copy's source: what the cache has is compared with the home before anybody is refused or served by it. */
-async function resolveOther(deps: ContextDependencies, name: string): Promise<ResolvedBucket> {
-  const found = await deps.buckets.find(name);
+interface OtherBucket {
+  mayUse(bucket: ResolvedBucket): Promise<boolean>;
+  /** As it was judged last. */
+  present: ResolvedBucket;
+}
+
+/** As for a request's own bucket, nobody is refused by a row that is only cached; who asks by one is told if it is old. */
+async function resolveOther(
+  buckets: BucketCache,
+  name: string,
+  mayUse: OtherBucket['mayUse'],
+): Promise<ResolvedBucket> {
+  const found = await buckets.find(name);
   let bucket = found?.bucket;
-  if (bucket !== undefined && found?.isCached === true) {
-    const { bucketId } = bucket.record;
-    const reply = await deps.metadata.query({ shard: bucket.homeShard }, 'get-bucket', { bucketId });
-    const row = settleReply(reply).bucket;
-    const isSame = row !== null && isServed(row) && row.name === bucket.record.name;
-    bucket = isSame ? resolved(row, bucket.homeShard) : await deps.buckets.read(name);
+  let isAllowed = bucket !== undefined && (await mayUse(bucket));
+  if (!isAllowed && found?.isCached === true) {
+    bucket = await buckets.read(name);
+    isAllowed = bucket !== undefined && (await mayUse(bucket));
   }
   if (bucket === undefined) throw new AppError('NoSuchBucket', { fields: { BucketName: name } });
+  if (!isAllowed) throw new AppError('AccessDenied');
   return bucket;
 }

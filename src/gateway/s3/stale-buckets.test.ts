@@ -135,6 +135,42 @@ test('the source of a copy is judged by its present owner', async () => {
   expect((await copy()).status).toBe(403);
 });
 
+test('a source that was made again by the same owner is copied, and one that has changed hands meanwhile is not', async () => {
+  const [owner, other] = [await account('again'), await account('other')];
+  expect(await statusOf(owner.one, 'PUT /again')).toBe(200);
+  expect(await statusOf(owner.two, 'PUT /copies')).toBe(200);
+  const copy = () => ask(owner.two, 'PUT /copies/k', '', { 'x-amz-copy-source': '/again/k' });
+  for (const [present, status] of [
+    [owner, 200],
+    [other, 403],
+    [owner, 200],
+  ] as const) {
+    // The other gateway has the old one cached.
+    expect([200, 403]).toContain(await statusOf(owner.two, 'HEAD /again'));
+    await ask(owner.one, 'DELETE /again/k');
+    await ask(other.one, 'DELETE /again/k');
+    expect([
+      await statusOf(owner.one, 'DELETE /again'),
+      await statusOf(other.one, 'DELETE /again'),
+    ]).toContain(204);
+    expect(await statusOf(present.one, 'PUT /again')).toBe(200);
+    expect(await statusOf(present.one, 'PUT /again/k', 'body')).toBe(200);
+    expect((await copy()).status).toBe(status);
+  }
+});
+
+test('what a source has become is what its copy says of it', async () => {
+  const owner = await account('renewed');
+  expect(await statusOf(owner.one, 'PUT /renewed')).toBe(200);
+  expect(await statusOf(owner.two, 'PUT /renewed/k', 'body')).toBe(200);
+  const { record } = await one.metadata.query('find-name', { name: 'renewed' as BucketName });
+  const { bucketId, homeShard } = must(record, 'a name');
+  await one.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
+  const copy = await ask(owner.two, 'PUT /renewed/copy', '', { 'x-amz-copy-source': '/renewed/k' });
+  expect(copy.status).toBe(200);
+  expect(copy.headers['x-amz-copy-source-version-id']).toBe('null');
+});
+
 test('an account that was suspended elsewhere is refused within a second or so', async () => {
   const keys = await one.makeAccount('suspended');
   const access = { ...keys, endpoint: two.endpoint };
