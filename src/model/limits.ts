@@ -207,6 +207,8 @@ export const LIMITS = {
   /** A connection without a stream: strangers, and members that have given up. */
   rpcIdleMaxMs: 30 * SECOND,
   rpcStreamsPerConnectionMax: 8,
+  /** Of one node; strangers must not use up the files that a process may have open. */
+  rpcConnectionsMax: 1024,
   /** How long replies that are under way are waited for when a node ends. */
   rpcDrainMaxMs: 2 * SECOND,
   challengeAgeMaxMs: 10 * SECOND,

@@ -166,7 +166,10 @@ function contextOf({ ca, cert, key }: Certificates): SecureContextOptions {
 /** The library's own take no new certificates. */
 class MutualTlsServer extends ServerCredentials {
   constructor(certificates: Certificates) {
-    super({ requestCert: true, rejectUnauthorized: true }, contextOf(certificates));
+    super(
+      { requestCert: true, rejectUnauthorized: true, handshakeTimeout: LIMITS.rpcConnectMaxMs },
+      contextOf(certificates),
+    );
   }
 
   replace(certificates: Certificates): void {

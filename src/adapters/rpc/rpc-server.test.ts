@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:http2';
-import { createServer } from 'node:net';
+import { connect as connectSocket, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   type AddressBook,
   createCounts,
   createEvents,
+  makeCertificates,
   nodeId,
   openCredentials,
   type RpcNode,
@@ -231,6 +232,45 @@ test('the windows of its connections hold several frames', async () => {
   // Said on its own, and nothing tells when it has come.
   while (session.state.remoteWindowSize !== WINDOW_BYTES)
     await new Promise((resolve) => setImmediate(resolve));
+});
+
+describe('connections of strangers', () => {
+  async function connectTo(address: string): Promise<Socket> {
+    const socket = connectSocket(Number(address.split(':')[1]), '127.0.0.1').resume();
+    closers.push(() => void socket.destroy());
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  test('are no more than a node has files to spare for', async () => {
+    await start({ nodeId: CALLEE });
+    const address = must(addresses.get(CALLEE), 'the node listens');
+    const closed: Socket[] = [];
+    const open: Socket[] = [];
+    for (let count = 0; count < LIMITS.rpcConnectionsMax; count++) open.push(await connectTo(address));
+    for (const socket of open) socket.on('close', () => closed.push(socket));
+    await once(await connectTo(address), 'close');
+    expect(closed).toEqual([]);
+    // With room again members come in.
+    open[0]?.destroy();
+    const caller = await start({ nodeId: CALLER });
+    const call = () => caller.calls.call(CALLEE, callOf(1), never()).catch(() => undefined);
+    while ((await call()) === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+
+  test('end when they do not show a certificate in time', async () => {
+    const made = await makeCertificates();
+    closers.push(made.remove);
+    const own = await openCredentials(made.security);
+    closers.push(own.close);
+    const book: AddressBook = new Map();
+    const node = await startRpcNode({ nodeId: CALLEE, credentials: own, addresses: book });
+    closers.push(node.close);
+    const silent = await connectTo(must(book.get(CALLEE), 'the node listens'));
+    const openedAtMs = performance.now();
+    await once(silent, 'close');
+    expect(performance.now() - openedAtMs).toBeLessThan(2 * LIMITS.rpcConnectMaxMs);
+  });
 });
 
 test('a port that is taken is refused with words', async () => {

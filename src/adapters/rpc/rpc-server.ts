@@ -51,7 +51,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     ),
   });
   const port = await bind(server, listen, credentials);
-  widenWindows(server);
+  setUpConnections(server);
   return {
     port,
     async close() {
@@ -68,12 +68,14 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
 }
 
 /**
- * The library has this option for clients alone. Without it a frame of 256 KiB waits four times for its sender to hear
- * that there is room, and messages of 1 MiB travel at half the rate.
+ * What the library has no options for: how many connections there may be, and, as its clients have it, the window. Without
+ * that a frame of 256 KiB waits four times for its sender to hear that there is room, and messages of 1 MiB travel at half
+ * the rate.
  */
-function widenWindows(server: Server): void {
+function setUpConnections(server: Server): void {
   const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
   for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
+    listening.maxConnections = LIMITS.rpcConnectionsMax;
     listening.on('session', (session) => {
       session.setLocalWindowSize(WINDOW_BYTES);
       session.settings({ initialWindowSize: WINDOW_BYTES });
