@@ -1,6 +1,5 @@
 // Chunks over all disks of the cluster, as gateways and metadata nodes see them: the placement map as it becomes known,
 // connections to storage nodes, copies. Wiring only.
-import { readFile } from 'node:fs/promises';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
@@ -8,6 +7,7 @@ import { placementOf } from '../../src/cluster/place-disks.ts';
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { must } from '../../src/lib/assert.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type JoinedCluster, securityOf } from './join.ts';
@@ -20,7 +20,7 @@ export async function openChunks(
   const placement = watchPlacement(joined);
   const client = createChunkClient({
     clusterId: joined.identity.clusterId,
-    credentials: await chunkCredentials(config),
+    credentials: chunkCredentials(config, joined),
     clock,
     onMapVersion: (version) => placement.hear(version),
   });
@@ -48,11 +48,11 @@ export function watchPlacement(joined: JoinedCluster): KnownPlacement {
   return placement;
 }
 
-export async function chunkCredentials(config: Config): Promise<PeerCredentials> {
+export function chunkCredentials(
+  config: Config,
+  { credentials }: Pick<JoinedCluster, 'credentials'>,
+): PeerCredentials {
   const security = securityOf(config);
   if (security.mode === 'secret') return { kind: 'secret', secret: security.secret };
-  const [ca, cert, key] = await Promise.all(
-    [security.ca, security.cert, security.key].map((path) => readFile(path, 'utf8')),
-  );
-  return { kind: 'tls', ca: ca ?? '', cert: cert ?? '', key: key ?? '' };
+  return { kind: 'tls', ...must(credentials.certificates, 'nodes that have no secret have certificates') };
 }

@@ -19,7 +19,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const { folder, nodeId } = own;
   const joined = await joinCluster(surroundings, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
-  const credentials = await chunkCredentials(config);
+  const credentials = chunkCredentials(config, joined);
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, zone: joined.zone },
     disks: [{ name: folder, open: () => openDisk(surroundings, folder) }],

@@ -20,7 +20,7 @@ import type { RunningChunkServer } from '../../ports/chunk-server.ts';
 import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
 import type { DiskChunks } from '../../ports/disk-chunks.ts';
 import { systemClock } from '../system-clock.ts';
-import { createProver, type PeerCredentials } from './peer-proof.ts';
+import { createProver, type PeerCertificates, type PeerCredentials } from './peer-proof.ts';
 import { createChunkServer } from './server.ts';
 import { chunkPath, formatChecksum, HEADER } from './wire.ts';
 
@@ -299,6 +299,38 @@ test('what is under way when the server stops is answered, and new connections a
   mayEnd.resolve();
   await putting;
   await stopping;
+});
+
+test('certificates that change are taken up while nodes run, at both ends', async () => {
+  const [before, after] = [await createPeerAuthority(), await createPeerAuthority()];
+  const first = await before.issue();
+  const followers: ((now: PeerCertificates) => void)[] = [];
+  const renewed = { ...first, follow: (tell: (now: PeerCertificates) => void) => void followers.push(tell) };
+  const { server, disk } = await serve({
+    server: { credentials: renewed },
+    client: { credentials: renewed },
+  });
+  await put(disk, newId(), randomBytes(10));
+  const next = await after.issue();
+  for (const tell of followers) tell(next);
+  const reaches = async (credentials: PeerCredentials) => {
+    const client = connectTo({ credentials });
+    closers.push(() => client.close());
+    const chunks = client.chunksOf(placed(server.address));
+    return put(chunks, newId(), randomBytes(10)).then(
+      () => true,
+      () => false,
+    );
+  };
+  expect([await reaches(await after.issue()), await reaches(first)]).toEqual([true, false]);
+  // The client's own: to a server that knows the new authority alone.
+  const other = await serve({
+    server: { credentials: await after.issue() },
+    client: { credentials: renewed },
+  });
+  expect(followers).toHaveLength(3);
+  followers[2]?.(next);
+  await put(other.disk, newId(), randomBytes(10));
 });
 
 test('what is no request of the protocol is refused', async () => {

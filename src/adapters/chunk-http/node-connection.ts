@@ -1,13 +1,20 @@
 // Requests to one storage node: connections that are kept, a bound on how many are under way and on how many wait, one
 // time limit for each, and the proof that the answer comes from a member of the cluster.
-import { Pool } from 'undici';
+import { buildConnector, Pool } from 'undici';
 import { createByteGate } from '../../lib/byte-gate.ts';
 import { EMPTY_BYTES } from '../../lib/bytes.ts';
 import { freeMemory } from '../../lib/free-memory.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import { isSameProof, type PeerCredentials, type Prover, refuseSecretBeyondLoopback } from './peer-proof.ts';
+import {
+  isSameProof,
+  type PeerCertificates,
+  type PeerCredentials,
+  type Prover,
+  refuseSecretBeyondLoopback,
+  tlsOptions,
+} from './peer-proof.ts';
 import { HEADER, isRefusalCode, parseChecksum, parseWhole, type RefusalCode } from './wire.ts';
 
 export interface NodeRequest {
@@ -48,8 +55,26 @@ export interface NodeConnectionOptions {
   clusterId: string;
   credentials: PeerCredentials;
   prover: Prover | undefined;
+  connector: buildConnector.connector;
   clock: Pick<ClockPort, 'wallMs'>;
   onMapVersion?: (version: number) => void;
+}
+
+/** Of all nodes: with the certificates of the moment at which a connection is made. */
+export function createConnector(credentials: PeerCredentials): buildConnector.connector {
+  const connectBy = (certificates?: PeerCertificates) =>
+    buildConnector({
+      timeout: LIMITS.chunkConnectMaxMs,
+      // One that is resumed asks for no certificate.
+      maxCachedSessions: 0,
+      ...(certificates && tlsOptions(certificates)),
+    });
+  if (credentials.kind === 'secret') return connectBy();
+  let connect = connectBy(credentials);
+  credentials.follow?.((now) => {
+    connect = connectBy(now);
+  });
+  return (options, callback) => connect(options, callback);
 }
 
 export class NodeConnection {
@@ -73,15 +98,7 @@ export class NodeConnection {
       // One limit for the whole request is below.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: {
-        timeout: LIMITS.chunkConnectMaxMs,
-        ...(credentials.kind === 'tls' && {
-          ca: credentials.ca,
-          cert: credentials.cert,
-          key: credentials.key,
-          minVersion: 'TLSv1.3' as const,
-        }),
-      },
+      connect: options.connector,
     });
   }
 

@@ -5,10 +5,23 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Refusal } from '../../lib/refusal.ts';
 
+/** PEM texts; `ca` issues certificates to members of this cluster alone. */
+export interface PeerCertificates {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
 export type PeerCredentials =
-  /** PEM texts; `ca` issues certificates to members of this cluster alone. */
-  | { readonly kind: 'tls'; readonly ca: string; readonly cert: string; readonly key: string }
+  /** Those to begin with; `follow` tells of the ones of now, and of those that take their place. */
+  | (PeerCertificates & { readonly kind: 'tls'; follow?(tell: (now: PeerCertificates) => void): void })
   | { readonly kind: 'secret'; readonly secret: string };
+
+/** For either end of a connection that is made now. */
+export function tlsOptions({ ca, cert, key }: PeerCertificates) {
+  // Both ends are of this program: no older protocol is needed.
+  return { ca, cert, key, minVersion: 'TLSv1.3' } as const;
+}
 
 export interface RequestFacts {
   clusterId: string;

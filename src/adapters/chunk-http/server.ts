@@ -2,7 +2,13 @@
 // checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by two gates: bytes being
 // received or stored, and chunks being read and sent. Which chunks live is not its business.
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createByteGate } from '../../lib/byte-gate.ts';
@@ -11,7 +17,7 @@ import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../por
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { ChunkExchange, type ExchangeParts } from './exchange.ts';
-import { createProver, type PeerCredentials, refuseSecretBeyondLoopback } from './peer-proof.ts';
+import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
 
 export interface ChunkServerOptions {
   /** Port 0: any that is free. */
@@ -86,20 +92,22 @@ function createHttpServer(credentials: PeerCredentials): Server {
     noDelay: true,
   };
   const server =
-    credentials.kind === 'secret'
-      ? createServer(options)
-      : (createTlsServer({
-          ...options,
-          ca: credentials.ca,
-          cert: credentials.cert,
-          key: credentials.key,
-          requestCert: true,
-          rejectUnauthorized: true,
-          minVersion: 'TLSv1.3',
-          handshakeTimeout: LIMITS.chunkConnectMaxMs,
-        }) as unknown as Server);
+    credentials.kind === 'secret' ? createServer(options) : createMutualTls(options, credentials);
   server.maxConnections = LIMITS.chunkServerConnectionsMax;
   return server;
+}
+
+function createMutualTls(options: ServerOptions, credentials: PeerCredentials & { kind: 'tls' }): Server {
+  const server = createTlsServer({
+    ...options,
+    ...tlsOptions(credentials),
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: LIMITS.chunkConnectMaxMs,
+  });
+  // For new connections; those that stand are not cut.
+  credentials.follow?.((now) => server.setSecureContext(tlsOptions(now)));
+  return server as unknown as Server;
 }
 
 /** One line for many: a stranger must not fill the log. */

@@ -13,8 +13,10 @@ import {
   startRpcNode,
 } from '../../../tests/support/rpc-nodes.ts';
 import { createManualClock } from '../../../tests/support/simulated.ts';
+import { must } from '../../lib/assert.ts';
 import { Refusal } from '../../lib/refusal.ts';
 import { LIMITS } from '../../model/limits.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { makeNodeCertificate } from '../cluster-certificates.ts';
 import { systemClock, systemRandom } from '../system-clock.ts';
@@ -151,11 +153,30 @@ describe('certificates', () => {
     await expect(open).rejects.toThrow(message);
   });
 
-  test('that end within a month are told of', async () => {
+  test('that end within a month are told of, each day', async () => {
     const { events, log } = createEvents();
-    const clock = createManualClock(Date.now() + 800 * DAY_MS);
-    (await openRpcCredentials(made.security, { clock, log })).close();
-    expect(events.map(({ event }) => event)).toEqual(['cluster-certificate-ends-soon']);
+    const manual = createManualClock(Date.now() + 700 * DAY_MS);
+    let looks = 0;
+    const clock: ClockPort = {
+      ...manual,
+      sleep(ms, signal) {
+        looks++;
+        return manual.sleep(ms, signal);
+      },
+    };
+    const credentials = await openRpcCredentials(made.security, { clock, log });
+    closers.push(() => credentials.close());
+    const pass = async (ms: number) => {
+      const before = looks;
+      manual.advance(ms);
+      await expect.poll(() => looks, { interval: 5 }).toBe(before + 1);
+      return events.map(({ event }) => event);
+    };
+    expect(await pass(LIMITS.credentialsReloadMs)).toEqual([]);
+    const told = 'cluster-certificate-ends-soon';
+    expect(await pass(100 * DAY_MS)).toEqual([told]);
+    expect(await pass(LIMITS.credentialsReloadMs)).toEqual([told]);
+    expect(await pass(DAY_MS)).toEqual([told, told]);
   });
 });
 
@@ -187,6 +208,8 @@ describe('replaced certificate files', () => {
     const { events, log, next: nextEvent } = awaitEvents();
     const credentials = await openRpcCredentials(made.security, { clock, log });
     closers.push(() => credentials.close());
+    const told: string[] = [];
+    must(credentials.certificates, 'those of the files').follow(({ cert }) => told.push(cert));
     const addresses: AddressBook = new Map();
     const start = async (options: { nodeId: string; security?: RpcSecurity }) => {
       const own = options.security === undefined ? credentials : await openCredentials(options.security);
@@ -212,6 +235,8 @@ describe('replaced certificate files', () => {
       'cluster-certificate-refused',
       'cluster-certificate-reloaded',
     ]);
+    expect(told).toHaveLength(2);
+    expect(told[1]).toBe(readFileSync(next.security.cert, 'utf8'));
     // New ones, because the failed attempts of the others are waited for.
     const third = await start({ nodeId: nodeId(3), security: next.security });
     const fourth = await start({ nodeId: nodeId(4) });

@@ -17,9 +17,20 @@ export type RpcSecurity =
   | { readonly mode: 'tls'; readonly ca: string; readonly cert: string; readonly key: string }
   | { readonly mode: 'secret'; readonly secret: string };
 
+/** Certificates of this node as they are now, as PEM texts. */
+export interface NodeCertificates {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
 export interface RpcCredentials {
   /** Absent with certificates, which have proved membership before a stream begins. */
   readonly secret: ClusterSecret | undefined;
+  /** For other protocols between the same nodes: `follow` tells of those of now and of those after. Absent with a secret. */
+  readonly certificates:
+    | (NodeCertificates & { follow(tell: (now: NodeCertificates) => void): void })
+    | undefined;
   /** Throws a {@link Refusal} for an address that may not be listened on or spoken to. */
   checkHost(host: string): void;
   forServer(): ServerCredentials;
@@ -47,6 +58,7 @@ function openSecret(secret: string): RpcCredentials {
   }
   return {
     secret: createClusterSecret(secret),
+    certificates: undefined,
     checkHost(host) {
       if (isLoopbackHost(host)) return;
       throw new Refusal(
@@ -71,15 +83,13 @@ export function isLoopbackHost(host: string): boolean {
   return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** A certificate ends; who looks after the cluster is told this much before. */
-const WARN_BEFORE_END_MS = 30 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+/** A certificate ends; who looks after the cluster is told this much before, and then each day. */
+const WARN_BEFORE_END_MS = 30 * DAY_MS;
 
 type CertificatePaths = Extract<RpcSecurity, { mode: 'tls' }>;
-interface Certificates {
-  ca: string;
-  cert: string;
-  key: string;
-  expiresAtMs: number;
+interface Certificates extends NodeCertificates {
+  readonly expiresAtMs: number;
 }
 
 async function openCertificates(
@@ -88,14 +98,19 @@ async function openCertificates(
   log: Logger,
 ): Promise<RpcCredentials> {
   let current = await loadCertificates(paths, clock.wallMs());
-  const servers = new Set<MutualTlsServer>();
+  const listeners = new Set<(now: NodeCertificates) => void>();
   const closed = new AbortController();
+
+  function follow(tell: (now: NodeCertificates) => void): void {
+    listeners.add(tell);
+    tell(current);
+  }
 
   async function reload(): Promise<void> {
     const next = await loadCertificates(paths, clock.wallMs());
     if (next.ca === current.ca && next.cert === current.cert && next.key === current.key) return;
     current = next;
-    for (const server of servers) server.replace(next);
+    for (const tell of listeners) tell(next);
     log.info({ expiresAtMs: next.expiresAtMs }, 'cluster-certificate-reloaded');
   }
 
@@ -108,19 +123,30 @@ async function openCertificates(
       const now = await reload().then(() => undefined, messageOf);
       if (now !== undefined && now !== problem) log.error({ problem: now }, 'cluster-certificate-refused');
       problem = now ?? '';
+      warnOfEnd();
     }
   }
 
-  if (current.expiresAtMs - clock.wallMs() < WARN_BEFORE_END_MS) {
-    log.warn({ expiresAtMs: current.expiresAtMs }, 'cluster-certificate-ends-soon');
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
+  function warnOfEnd(): void {
+    const { expiresAtMs } = current;
+    const nowMs = clock.monotonicMs();
+    if (expiresAtMs - clock.wallMs() >= WARN_BEFORE_END_MS || nowMs - warnedAtMs < DAY_MS) return;
+    warnedAtMs = nowMs;
+    log.warn({ expiresAtMs }, 'cluster-certificate-ends-soon');
   }
+
+  warnOfEnd();
   void watch();
   return {
     secret: undefined,
+    get certificates() {
+      return { ca: current.ca, cert: current.cert, key: current.key, follow };
+    },
     checkHost: () => undefined,
     forServer() {
       const server = new MutualTlsServer(current);
-      servers.add(server);
+      listeners.add((next) => server.replace(next));
       return server;
     },
     forChannel: (host) =>
@@ -158,21 +184,21 @@ function parseAuthorities(pem: string, path: string): X509Certificate[] {
   }
 }
 
-function contextOf({ ca, cert, key }: Certificates): SecureContextOptions {
+function contextOf({ ca, cert, key }: NodeCertificates): SecureContextOptions {
   // Both ends are of this program: no older protocol is needed.
   return { ca, cert, key, minVersion: 'TLSv1.3' };
 }
 
 /** The library's own take no new certificates. */
 class MutualTlsServer extends ServerCredentials {
-  constructor(certificates: Certificates) {
+  constructor(certificates: NodeCertificates) {
     super(
       { requestCert: true, rejectUnauthorized: true, handshakeTimeout: LIMITS.rpcConnectMaxMs },
       contextOf(certificates),
     );
   }
 
-  replace(certificates: Certificates): void {
+  replace(certificates: NodeCertificates): void {
     this.updateSecureContextOptions(contextOf(certificates));
   }
 
