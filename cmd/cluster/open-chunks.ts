@@ -5,6 +5,7 @@ import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.t
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
 import { placementOf } from '../../src/cluster/place-disks.ts';
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
+import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
@@ -26,8 +27,10 @@ export async function openChunks(
   });
   closing.defer(() => client.close());
   const near = config.node.zone === undefined ? {} : { zone: config.node.zone };
+  const directory = reachDisks(client);
+  joined.onMembers((members) => directory.learn(members));
   const chunks = createReplicatedChunks({
-    ...{ placement, directory: client, clock, log, near },
+    ...{ placement, directory, clock, log, near },
     ...(onReleased && { onReleased }),
   });
   closing.defer(() => chunks.close());

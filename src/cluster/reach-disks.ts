@@ -1,0 +1,26 @@
+// Where disks are reached: the placement map says which disks there are and where they were when it was made; a node may
+// have another port since its last start, or a disk another node, which the list of members tells. A hint, as that is:
+// who answers there proves which disk it has.
+import type { DiskDirectory } from '../ports/disk-chunks.ts';
+import type { Member } from '../ports/members.ts';
+import type { DiskId } from '../ports/placement.ts';
+
+export interface ReachedDisks extends DiskDirectory {
+  /** The whole list, as often as it changes. Of disks that are no more in it the last address stays. */
+  learn(members: readonly Member[]): void;
+}
+
+/** `directory` reaches a disk at the address that it is given with. */
+export function reachDisks(directory: DiskDirectory): ReachedDisks {
+  const addresses = new Map<DiskId, string>();
+  return {
+    learn(members) {
+      for (const { role, address, disks } of members)
+        if (role === 'storage') for (const { diskId } of disks) addresses.set(diskId, address);
+    },
+    chunksOf(disk) {
+      const address = addresses.get(disk.id);
+      return directory.chunksOf(address === undefined ? disk : { ...disk, address });
+    },
+  };
+}
