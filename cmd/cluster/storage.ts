@@ -8,7 +8,7 @@ import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS } from '../open-databases.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { addressToTell, joinCluster } from './join.ts';
+import { addressToTell, hostAndPort, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
 import { chunkCredentials } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
@@ -23,7 +23,10 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, zone: joined.zone },
     disks: [{ name: folder, open: () => openDisk(surroundings, folder) }],
-    server: createChunkServer({ listen: config.node.listen, clusterId, credentials, clock, log }),
+    server: createChunkServer({
+      ...{ listen: config.node.listen, clusterId, credentials, clock, log },
+      ...(config.node.advertise && { advertise: hostAndPort(config.node.advertise) }),
+    }),
     members: {
       async announce({ address, disks }) {
         joined.announce(

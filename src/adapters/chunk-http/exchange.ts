@@ -35,6 +35,10 @@ export interface ExchangeParts {
   clusterId: string;
   /** Absent where certificates say who asks. */
   prover: Prover | undefined;
+  /** As others are told it. */
+  address(): string;
+  /** Monotonic ms. */
+  startedAtMs: number;
   clock: ClockPort;
   log: Logger;
   onStranger(fields: object): void;
@@ -46,6 +50,9 @@ export interface ExchangeParts {
   /** Chunks on their way from a disk. */
   reads: ByteGate;
 }
+
+/** By so much two clocks of one machine may differ in how they count. */
+const CLOCK_GRAIN_MS = 5;
 
 interface Answer {
   status: number;
@@ -97,7 +104,7 @@ export class ChunkExchange {
 
   /** Certificates have been checked before any request; the cluster's name tells two clusters of one authority apart. */
   #authenticate(): void {
-    const { prover, clusterId, clock } = this.#parts;
+    const { prover, clusterId, address } = this.#parts;
     const isOurs = this.#header(HEADER.cluster) === clusterId;
     if (prover === undefined) {
       if (!isOurs) throw new Refused('other-cluster');
@@ -106,6 +113,7 @@ export class ChunkExchange {
     const timeMs = this.#header(HEADER.timeMs);
     const proof = prover.request({
       clusterId,
+      address: address(),
       method: this.#request.method ?? '',
       path: this.#request.url ?? '',
       sizeBytes: this.#sizeBytes,
@@ -114,10 +122,17 @@ export class ChunkExchange {
       fence: this.#header(HEADER.fence),
       timeMs,
     });
-    const ageMs = Math.abs(clock.wallMs() - (parseWhole(timeMs) ?? 0));
-    if (!isOurs || ageMs > LIMITS.peerProofAgeMaxMs || !isSameProof(this.#header(HEADER.proof), proof))
+    if (!isOurs || !this.#isOfNow(timeMs) || !isSameProof(this.#header(HEADER.proof), proof))
       throw new Refused('stranger');
     this.#proof = proof;
+  }
+
+  /** Not older than this process either: who listened here before may have heard it. */
+  #isOfNow(timeMs: string): boolean {
+    const { clock, startedAtMs } = this.#parts;
+    const ageMs = clock.wallMs() - (parseWhole(timeMs) ?? 0);
+    const uptimeMs = clock.monotonicMs() - startedAtMs;
+    return Math.abs(ageMs) <= LIMITS.peerProofAgeMaxMs && ageMs <= uptimeMs + CLOCK_GRAIN_MS;
   }
 
   #header(name: string): string {

@@ -205,7 +205,7 @@ export class NodeConnection {
     const sizeBytes = body?.length ?? 0;
     headers[HEADER.timeMs] = timeMs;
     headers[HEADER.proof] = prover.request({
-      ...{ clusterId, method, path, sizeBytes, checksum, map, fence, timeMs },
+      ...{ clusterId, address: this.address, method, path, sizeBytes, checksum, map, fence, timeMs },
     });
     return headers;
   }

@@ -1,6 +1,8 @@
 // Who may speak for a cluster: whoever has a certificate of its authority, or, between processes of one machine, its
-// secret. The secret itself never travels: each request is proven by a code over all that it says, and each answer by
-// one over the request's proof, so that neither side takes another process on its port for a member.
+// secret. The secret itself never travels: each request is proven by a code over all that it says but the bytes of its
+// body, and each answer by one over the request's proof, so that neither side takes another process on its port for a
+// member. What such a process has heard is of no use to it: a proof counts at the address that it was made for, and not
+// at a node that has started since.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Refusal } from '../../lib/refusal.ts';
@@ -25,6 +27,8 @@ export function tlsOptions({ ca, cert, key }: PeerCertificates) {
 
 export interface RequestFacts {
   clusterId: string;
+  /** Of the node that is meant, as others are told it. */
+  address: string;
   method: string;
   path: string;
   sizeBytes: number;
@@ -59,8 +63,8 @@ export function createProver(secret: string): Prover {
       .update([kind, ...parts].join('\n'))
       .digest('hex');
   return {
-    request: ({ clusterId, method, path, sizeBytes, checksum, map, fence, timeMs }) =>
-      codeOf('request', [clusterId, method, path, sizeBytes, checksum, map, fence, timeMs]),
+    request: ({ clusterId, address, method, path, sizeBytes, checksum, map, fence, timeMs }) =>
+      codeOf('request', [clusterId, address, method, path, sizeBytes, checksum, map, fence, timeMs]),
     answer: ({ proof, status, sizeBytes, checksum, map, error }) =>
       codeOf('answer', [proof, status, sizeBytes, checksum, map, error]),
   };

@@ -22,6 +22,8 @@ import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOpti
 export interface ChunkServerOptions {
   /** Port 0: any that is free. */
   listen: { host: string; port: number };
+  /** What others are told instead of the address that is listened on. */
+  advertise?: string;
   clusterId: string;
   credentials: PeerCredentials;
   clock: ClockPort;
@@ -44,9 +46,12 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   const exchanges = new Set<Promise<void>>();
   let isStopping = false;
   const onStranger = limitStrangers(clock, log);
+  let address = '';
   const parts: ExchangeParts = {
     ...{ disks, clock, log, onStranger },
     clusterId: options.clusterId,
+    address: () => options.advertise ?? address,
+    startedAtMs: clock.monotonicMs(),
     isStopping: () => isStopping,
     prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
     takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
@@ -65,8 +70,9 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   server.listen(where.port, where.host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  address = `${where.host.includes(':') ? `[${where.host}]` : where.host}:${port}`;
   return {
-    address: `${where.host.includes(':') ? `[${where.host}]` : where.host}:${port}`,
+    address,
     async stop() {
       isStopping = true;
       const closed = once(server, 'close');
