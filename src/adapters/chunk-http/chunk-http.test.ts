@@ -7,7 +7,6 @@ import { afterEach, describe, expect, test } from 'vitest';
 import {
   connectTo,
   memoryNode,
-  QUIET,
   serveNode,
   TEST_CLUSTER,
   TEST_SECRET,
@@ -19,11 +18,8 @@ import { makeBlobId } from '../../model/names.ts';
 import type { RunningChunkServer } from '../../ports/chunk-server.ts';
 import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
 import type { DiskChunks } from '../../ports/disk-chunks.ts';
-import { systemClock } from '../system-clock.ts';
-import { createChunkClient } from './client.ts';
-import { createProver, type PeerCertificates, type PeerCredentials } from './peer-proof.ts';
-import { createChunkServer } from './server.ts';
-import { chunkPath, formatChecksum, HEADER } from './wire.ts';
+import type { PeerCertificates, PeerCredentials } from './peer-proof.ts';
+import { formatChecksum, HEADER } from './wire.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -146,77 +142,6 @@ describe('strangers get nothing', () => {
     await expect(put(disk, newId(), randomBytes(10))).rejects.toMatchObject({
       cause: { cause: { message: expect.stringContaining('not proven') } },
     });
-  });
-
-  test('a proof is for one request to one address, for a minute, and not for a node that has started since', async () => {
-    const { server, stored } = await serve();
-    const startedBeforeMs = Date.now();
-    const id = newId();
-    const proofOf = (timeMs: number, path: string, address: string) =>
-      createProver(TEST_SECRET.kind === 'secret' ? TEST_SECRET.secret : '').request({
-        address,
-        ...{ clusterId: TEST_CLUSTER, method: 'PUT', path, sizeBytes: 3, fence: '' },
-        ...{ checksum: formatChecksum(crc32('abc')), map: '1', timeMs: String(timeMs) },
-      });
-    const send = async (timeMs: number, provenPath: string, address = server.address) => {
-      const response = await fetch(`http://${server.address}${chunkPath(DISK, id)}`, {
-        method: 'PUT',
-        body: 'abc',
-        headers: {
-          [HEADER.cluster]: TEST_CLUSTER,
-          [HEADER.checksum]: formatChecksum(crc32('abc')),
-          [HEADER.map]: '1',
-          [HEADER.timeMs]: String(timeMs),
-          [HEADER.proof]: proofOf(timeMs, provenPath, address),
-        },
-      });
-      return response.status;
-    };
-    const nowMs = Date.now();
-    expect(await send(nowMs, chunkPath(DISK, newId()))).toBe(401);
-    expect(await send(nowMs, chunkPath(DISK, id), '127.0.0.1:1')).toBe(401);
-    expect(await send(startedBeforeMs - 1000, chunkPath(DISK, id))).toBe(401);
-    expect(await send(nowMs + LIMITS.peerProofAgeMaxMs + 5000, chunkPath(DISK, id))).toBe(401);
-    expect(stored.size).toBe(0);
-    expect(await send(nowMs, chunkPath(DISK, id))).toBe(201);
-  });
-
-  test('a proof of long ago is of no use to a node that has run for longer', async () => {
-    const clock = { ...systemClock, monotonicMs: () => 0 };
-    const server = await createChunkServer({
-      ...{ listen: { host: '127.0.0.1', port: 0 }, clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
-      ...{ clock, log: QUIET },
-    }).serve(memoryNode([[DISK, memoryDisk()]]));
-    closers.push(() => server.stop());
-    clock.monotonicMs = () => 2 * LIMITS.peerProofAgeMaxMs;
-    const ask = (agoMs: number) => {
-      const client = createChunkClient({
-        ...{ clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
-        clock: { wallMs: () => Date.now() - agoMs },
-      });
-      closers.push(() => client.close());
-      return client.chunksOf(placed(server.address)).get(newId(), { isProven: false, signal: never });
-    };
-    expect(await ask(LIMITS.peerProofAgeMaxMs - 5000)).toEqual({ kind: 'missing' });
-    await expect(ask(LIMITS.peerProofAgeMaxMs + 5000)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
-  });
-
-  test('a node that others are told another address of is not reached at its own', async () => {
-    const server = await createChunkServer({
-      ...{ listen: { host: '127.0.0.1', port: 0 }, clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
-      ...{ clock: systemClock, log: QUIET, advertise: 'localhost:1' },
-    }).serve(memoryNode([[DISK, memoryDisk()]]));
-    closers.push(() => server.stop());
-    const client = connectTo();
-    closers.push(() => client.close());
-    const direct = client.chunksOf(placed(server.address)).get(newId(), { isProven: false, signal: never });
-    await expect(direct).rejects.toMatchObject({ code: 'ServiceUnavailable' });
-  });
-
-  test('the secret is for loopback only', () => {
-    const options = { clusterId: TEST_CLUSTER, credentials: TEST_SECRET, clock: systemClock, log: QUIET };
-    expect(() => createChunkServer({ ...options, listen: { host: '0.0.0.0', port: 0 } })).toThrow('loopback');
-    expect(() => connectTo().chunksOf(placed('192.0.2.7:7000'))).toThrow('loopback');
   });
 });
 
