@@ -101,11 +101,12 @@ class GroupingQueue implements CommitQueue {
   }
 
   async commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
-    const { keep = false, sync = true } = options;
+    const { keep = false, sync = true, isBounded = false } = options;
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#isStopping) throw new Error('the store is closed');
     const sizeBytes = checkRows(rows, this.#columnIndex);
-    if (this.#waitingBytes + sizeBytes > LIMITS.commitQueueBytesMax) throw new AppError('SlowDown');
+    const hasRoom = this.#waitingBytes + sizeBytes <= LIMITS.commitQueueBytesMax;
+    if (!hasRoom && !isBounded) throw new AppError('SlowDown');
     return new Promise((resolve, reject) => {
       this.#waiting.push({ rows, keep, sync, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;

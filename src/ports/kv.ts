@@ -9,7 +9,7 @@
 // - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller;
 //   large ones may lie in memory that cannot be transferred to another thread.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
-//   is written, and the store goes on.
+//   is written, and the store goes on. With `isBounded` it is taken all the same: the caller sees to what it has waiting.
 // - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects.
 
 export interface KvPut {
@@ -53,6 +53,8 @@ export interface KvCommitOptions {
   keep?: boolean;
   /** True when left out. */
   sync?: boolean;
+  /** Never refused for what waits already. */
+  isBounded?: boolean;
 }
 
 export interface KvPort {

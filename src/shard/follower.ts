@@ -111,11 +111,14 @@ export class Follower {
     say(epoch)(from, { kind: 'fetched', prev, entries: [], last: log.last });
   }
 
-  /** Entries of a better log, for a candidate (R12 c). False when they contradict what is committed. */
+  /** Entries of a better log, for a candidate (R12 c). False when they contradict what is committed, or it is over. */
   async adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean> {
-    const { applier, log } = this.#parts;
+    const { applier, log, promises } = this.#parts;
+    const { epoch } = promises;
     if (after.seq < applier.targetSeq || !entries.every(isEntrySound)) return false;
     await this.#beforeCut(after);
+    // While that was waited for, another may lead, and may have been acknowledged what would be cut now.
+    if (epoch !== promises.epoch) return false;
     await log.append(after, entries);
     return true;
   }
@@ -137,6 +140,8 @@ export class Follower {
       return this.#nack(from, message, applier.applied.seq + 1);
     }
     const { after, entries, matchSeq } = placed;
+    // As if it had been lost.
+    if (entries.length > 0 && log.isBehind) return;
     if (entries.length > 0) await this.#beforeCut(after);
     // R12 b: while that was waited for, this replica may have taken an epoch itself.
     if (message.epoch !== promises.epoch) return;
@@ -220,11 +225,10 @@ export class Follower {
   }
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
-    const { applier, promises, onOtherLeads, onEvent } = this.#parts;
+    const { promises, onOtherLeads, onEvent } = this.#parts;
     if (message.epoch < promises.epoch) return;
-    // One that comes late or twice would take away what it once was for.
-    const isLate = message.kind === 'snapshot-begin' && message.start.seq <= applier.applied.seq;
-    if (isLate && promises.record.state === 'live') return;
+    if (message.kind === 'snapshot-begin' && promises.record.state === 'live' && this.#has(message.start))
+      return;
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if (message.kind === 'snapshot-begin') {
@@ -235,6 +239,12 @@ export class Follower {
     const wasReceiving = this.#snapshot.isReceiving;
     await this.#snapshot.onMessage(from, message);
     if (wasReceiving && !this.#snapshot.isReceiving) onEvent('snapshot-taken');
+  }
+
+  /** A snapshot that comes late or twice would take away what it once was for: entries that a majority may rest on. */
+  #has({ seq, epoch }: LogPosition): boolean {
+    const { applier, log } = this.#parts;
+    return seq <= applier.applied.seq || log.epochAt(seq) === epoch;
   }
 
   #failed(error: unknown): void {

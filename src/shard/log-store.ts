@@ -7,6 +7,7 @@ import type { LogPosition } from '../ports/replication.ts';
 import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import { baseCodec } from './entry-rows.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, seqOfLogKey } from './row-keys.ts';
+import { UNSYNCED_BYTES_MAX } from './timing.ts';
 
 /** Encoded entries kept in memory, for followers and for applying: the newest. */
 const TAIL_BYTES_MAX = 8 * 1024 * 1024;
@@ -15,6 +16,11 @@ const SCAN_BYTES = 8 * 1024 * 1024;
 /** Rows cut or trimmed in one batch. */
 const CUT_ROWS_MAX = 10_000;
 const NO_KEY = new Uint8Array(0);
+
+/** Bytes of entries on their way to the disk, of all logs of a process. */
+export interface LogBudget {
+  waitingBytes: number;
+}
 
 /** Why a log cannot be trusted (R17). */
 export type LogDamage = 'gap' | 'checksum' | 'unreadable';
@@ -32,14 +38,22 @@ export class LogStore {
   readonly #tail = new Map<number, Uint8Array>();
   #tailBytes = 0;
   #writing: Promise<void> = Promise.resolve();
+  /** Something in it is not on the disk and never will be: nothing behind it is answered for. */
+  #failure: unknown;
+  readonly #budget: LogBudget;
   #lastTimeMs = 0;
   readonly #markBytes: number;
   /** Bytes of all entries so far, about every `markBytes` of them: tells how much may be trimmed. */
   #totalBytes = 0;
   #marks: { seq: number; totalBytes: number }[] = [];
 
-  constructor(shard: number, kv: KvPort, { base, markBytes }: { base: LogPosition; markBytes: number }) {
+  constructor(
+    shard: number,
+    kv: KvPort,
+    { base, markBytes, budget }: { base: LogPosition; markBytes: number; budget: LogBudget },
+  ) {
     this.#markBytes = markBytes;
+    this.#budget = budget;
     this.#shard = shard;
     this.#kv = kv;
     this.#baseKey = rowKey(shard, ENGINE_TABLES.base, NO_KEY);
@@ -70,6 +84,11 @@ export class LogStore {
   /** Resolves when all that is in the log now is synced. */
   synced(): Promise<void> {
     return this.#writing;
+  }
+
+  /** R20: the disk does not keep up. What others send is left out until it does; they send it again. */
+  get isBehind(): boolean {
+    return this.#budget.waitingBytes >= UNSYNCED_BYTES_MAX;
   }
 
   /** The greatest entry that may go when `keptBytes` of the log are to stay. */
@@ -121,9 +140,23 @@ export class LogStore {
     const { seq } = this.#last;
     // What is cut is not synced any more, and what stands in its place is not yet.
     this.#syncedSeq = Math.min(this.#syncedSeq, after.seq);
-    this.#writing = this.#kv.commit(rows, { keep: true });
+    this.#writing = this.#write(rows);
     await this.#writing;
     if (seq <= this.#last.seq) this.#syncedSeq = Math.max(this.#syncedSeq, seq);
+  }
+
+  async #write(rows: readonly KvPut[]): Promise<void> {
+    let sizeBytes = 0;
+    for (const { value } of rows) sizeBytes += value?.length ?? 0;
+    this.#budget.waitingBytes += sizeBytes;
+    try {
+      await this.#kv.commit(rows, { keep: true });
+    } catch (error) {
+      this.#failure ??= error;
+    } finally {
+      this.#budget.waitingBytes -= sizeBytes;
+    }
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   #cut(after: LogPosition): void {

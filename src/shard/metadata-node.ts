@@ -11,6 +11,8 @@ import type { RegisteredShard, ShardRegistryPort } from '../ports/shard-registry
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
+import { boundedKv } from './bounded-kv.ts';
+import type { LogBudget } from './log-store.ts';
 import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
@@ -73,6 +75,7 @@ class Node implements MetadataNode {
   /** Rows of histories that were given up (R23). */
   readonly #superseded = new Map<number, StoredReplica>();
   readonly #budget: OverlayBudget = { usedBytes: 0 };
+  readonly #logBudget: LogBudget = { waitingBytes: 0 };
   readonly #stopped = new AbortController();
   readonly #processId: string;
 
@@ -174,7 +177,8 @@ class Node implements MetadataNode {
   }
 
   async #onRegistered(shard: number, registered: RegisteredShard): Promise<void> {
-    await this.#opening.get(shard);
+    // Nothing is waited for between the last look and the opening: of two records that are told at once, one opens it.
+    for (let it = this.#opening.get(shard); it !== undefined; it = this.#opening.get(shard)) await it;
     const replica = this.#replicas.get(shard);
     if (replica !== undefined) return replica.onRegistered(registered);
     const { replicaId } = this.#deps;
@@ -197,7 +201,9 @@ class Node implements MetadataNode {
     const deps: ReplicaDeps = {
       ...this.#deps,
       shard,
+      kv: boundedKv(this.#deps.kv),
       budget: this.#budget,
+      logBudget: this.#logBudget,
       send: (to, message) => peers.send(to, message),
       onSuperseded: () => void this.#giveUp(shard),
     };

@@ -39,7 +39,11 @@ export async function openReplica(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
     );
   const { bytes } = deps.logKept ?? LOG_KEPT;
-  const log = new LogStore(shard, kv, { base: stored.base ?? NOTHING, markBytes: bytes / MARKS });
+  const log = new LogStore(shard, kv, {
+    base: stored.base ?? NOTHING,
+    markBytes: bytes / MARKS,
+    budget: deps.logBudget,
+  });
   const position = witness.read(shard);
   const witnessed = position === 'damaged' ? undefined : position;
   const opened = {
@@ -50,7 +54,8 @@ export async function openReplica(
     applied: stored.applied ?? NOTHING,
   };
   if (record.state === 'installing') await beginAnew(kv, shard, log);
-  else if (record.state !== 'removed') await judge(deps, opened);
+  // One that was removed, too: listed again, it goes on from what it has.
+  else await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);

@@ -7,7 +7,7 @@ import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import type { Applied, ReplicaRecord } from './entry-rows.ts';
-import type { LogStore } from './log-store.ts';
+import type { LogBudget, LogStore } from './log-store.ts';
 import type { LogKept } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { ReplicaEvent } from './replica-events.ts';
@@ -23,6 +23,8 @@ export interface ReplicaDeps {
   random: RandomPort;
   registry: ShardRegistryPort;
   budget: OverlayBudget;
+  /** Shared as `budget` is. */
+  logBudget: LogBudget;
   logger: Logger;
   send(to: NodeId, message: ReplicaMessage): void;
   /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */

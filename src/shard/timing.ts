@@ -23,6 +23,8 @@ export const WALL_AGREES_MS = 10_000;
 
 /** Unanswered bytes on the way to one follower (R20). */
 export const UNANSWERED_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes of logs that wait for the disk of a process: beyond, entries of others are not taken (R20). */
+export const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
 /** Entries of one message. */
 export const APPEND_BYTES_MAX = 1024 * 1024;
 

@@ -114,7 +114,10 @@ test('more waiting bytes than allowed are refused, and the store goes on', async
   const commits = Array.from({ length: 9 }, (_, i) =>
     kv.commit([{ column: 'bodies', key: utf8(`k${i}`), value: value() }]),
   );
+  const bounded = kv.commit([put('b', '1')], { isBounded: true });
   const outcomes = await Promise.allSettled(commits);
+  await bounded;
+  expect(await read(kv, 'rows', 'b')).toEqual(['1']);
   const refused = outcomes.filter(({ status }) => status === 'rejected');
   expect(refused).toMatchObject([{ reason: { code: 'SlowDown' } }, { reason: { code: 'SlowDown' } }]);
   await kv.commit([put('a', '1')]);

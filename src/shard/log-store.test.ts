@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
+import { AppError } from '../model/errors.ts';
+import type { KvPort } from '../ports/kv.ts';
+import { encodeEntry } from './entry-codec.ts';
+import { type LogBudget, LogStore } from './log-store.ts';
+import { LOG_COLUMN } from './row-keys.ts';
+import { UNSYNCED_BYTES_MAX } from './timing.ts';
+
+const entry = (seq: number, value = new Uint8Array(1)) =>
+  encodeEntry({ seq, epoch: 1, timeMs: 1, rows: [{ column: 'rows', key: Uint8Array.of(0, 0, 1), value }] });
+
+function openLog(kv: KvPort, budget: LogBudget = { waitingBytes: 0 }): LogStore {
+  return new LogStore(0, kv, { base: { seq: 0, epoch: 1 }, markBytes: 1024, budget });
+}
+
+test('behind an entry that was not written nothing is synced, though later writes succeed', async () => {
+  const kv = createMemoryKv(['rows', LOG_COLUMN]);
+  let commitCount = 0;
+  const refusesSecond: KvPort = {
+    ...kv,
+    commit: (rows, options) =>
+      ++commitCount === 2 ? Promise.reject(new AppError('SlowDown')) : kv.commit(rows, options),
+  };
+  const log = openLog(refusesSecond);
+  await log.append(log.last, [entry(1)]);
+  const second = log.append(log.last, [entry(2)]);
+  const third = log.append(log.last, [entry(3)]);
+  const heartbeat = log.synced();
+  const outcomes = await Promise.allSettled([second, third, heartbeat, log.append(log.last, [entry(4)])]);
+  expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 'rejected'));
+  expect(log.syncedSeq).toBe(1);
+});
+
+test('a disk that stands still holds up what others send, of all shards of the process, until it is back', async () => {
+  const kv = createMemoryKv(['rows', LOG_COLUMN]);
+  const budget = { waitingBytes: 0 };
+  const [one, other] = [openLog(kv, budget), openLog(kv, budget)];
+  kv.holdCommits();
+  const writing = one.append(one.last, [entry(1, new Uint8Array(UNSYNCED_BYTES_MAX))]);
+  expect([one.isBehind, other.isBehind]).toEqual([true, true]);
+  kv.releaseCommits();
+  await writing;
+  expect([one.isBehind, other.isBehind]).toEqual([false, false]);
+});
