@@ -51,6 +51,8 @@ interface Progress {
   readonly ref: ReplicaRef;
   nextSeq: number;
   matchSeq: number;
+  /** `matchSeq` is what it has said, and not only what is not known yet. */
+  hasMatched: boolean;
   /** False until it has been heard in this epoch, and while it may not count (R5). */
   counts: boolean;
   /** The latest send time that it has answered; -Infinity until it has. */
@@ -111,6 +113,7 @@ export class PrimaryTerm {
     const progress = this.#heard(message);
     if (progress === undefined) return;
     progress.counts = message.counts;
+    progress.hasMatched = true;
     progress.isProbing = false;
     // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
     if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
@@ -122,13 +125,19 @@ export class PrimaryTerm {
   }
 
   onNack(message: NackMessage): void {
+    const lastMs = this.#progress.get(message.from)?.answeredMs ?? 0;
     const progress = this.#heard(message);
     if (progress === undefined) return;
+    this.#passBarriers();
+    // It says where the replica stood before.
+    if (message.echoMs < lastMs) return;
+    const before = progress.nextSeq;
     progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
     if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
     this.#probe(progress);
-    this.#passBarriers();
-    this.#feed(progress, this.#now());
+    // Two that do not agree must not keep each other busy: what leads no further back waits for the next heartbeat.
+    if (progress.nextSeq < before) this.#feed(progress, this.#now());
+    else progress.waitsSinceMs = this.#now();
   }
 
   /** The change of voters is over: one set counts (R14). */
@@ -173,7 +182,7 @@ export class PrimaryTerm {
     }
     for (const progress of this.#progress.values()) {
       if (progress.waitsSinceMs !== undefined && nowMs - progress.waitsSinceMs > RESEND_MS) {
-        progress.nextSeq = progress.matchSeq + 1;
+        if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
         this.#probe(progress);
       }
       if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#send(progress, [], nowMs);
@@ -221,6 +230,7 @@ export class PrimaryTerm {
       ref,
       nextSeq: this.#parts.log.last.seq + 1,
       matchSeq: 0,
+      hasMatched: false,
       counts: false,
       answeredMs: Number.NEGATIVE_INFINITY,
       wall: undefined,

@@ -139,3 +139,46 @@ test('a log that is shorter than the witness says does not count until it has be
     cluster.nodes[cutAt]?.node?.replica(0)?.status().state === 'live' ? true : undefined,
   );
 });
+
+test('a replica that was removed, and whose node was restarted, is taken in again', async () => {
+  const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
+  for (const index of [0, 1, 2, 3]) await cluster.start(index);
+  const toVoters = async (...indices: number[]) => {
+    await cluster.want(indices);
+    await cluster.until(`the voters ${indices}`, () => {
+      const record = cluster.registry.records.get(0)?.record;
+      const ids = new Set(record?.voters.map(({ nodeId }) => nodeId));
+      const isThere = indices.every((index) => ids.has(cluster.nodes[index]?.ref.nodeId ?? ''));
+      return (isThere && record?.prevVoters === null) || undefined;
+    });
+  };
+  for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
+  await toVoters(1, 2, 3);
+  await cluster.run(1000);
+  cluster.kill(0);
+  await cluster.start(0);
+  await write(cluster, 'k', 'while it was away');
+  await toVoters(0, 1, 2);
+  await cluster.until('it counts again', () => {
+    const { state, appliedSeq } = cluster.nodes[0]?.node?.replica(0)?.status() ?? {};
+    return (state === 'live' && (appliedSeq ?? 0) > 10) || undefined;
+  });
+  expect(await read(cluster, 'k')).toBe('while it was away');
+});
+
+test('a primary that died is brought up to date by the log, though the one after it has never heard of it', async () => {
+  const cluster = await openThree();
+  for (let i = 0; i < 10; i++) await write(cluster, `k${i}`, `text ${i}`);
+  const first = await cluster.primary();
+  await cluster.run(1000);
+  for (const { node } of cluster.nodes) await node?.replica(0)?.trim(Number.MAX_SAFE_INTEGER);
+  cluster.kill(cluster.nodes.indexOf(first));
+  await write(cluster, 'k', 'after');
+  await cluster.run(3000);
+  await cluster.start(cluster.nodes.indexOf(first));
+  await cluster.until('it has all', () => {
+    const seqs = cluster.nodes.map(({ node }) => node?.replica(0)?.status().appliedSeq);
+    return new Set(seqs).size === 1 || undefined;
+  });
+  expect(cluster.events).not.toContain('snapshot-sent');
+});

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
+import type { NackMessage } from '../ports/replication.ts';
+import { encodeEntry } from './entry-codec.ts';
+import { LogStore } from './log-store.ts';
+import { type MessageBody, PrimaryTerm } from './primary-term.ts';
+import { LOG_COLUMN } from './row-keys.ts';
+import { HEARTBEAT_MS } from './timing.ts';
+
+const OTHER = { replicaId: 'f', nodeId: 'f' };
+
+/** Of a primary of epoch 1 whose log has ten entries, and has lost those up to `baseSeq`. */
+async function openTerm(baseSeq: number) {
+  const clock = createManualClock(0);
+  const kv = createMemoryKv(['rows', LOG_COLUMN]);
+  const budget = { waitingBytes: 0 };
+  const log = new LogStore(0, kv, { base: { seq: 0, epoch: 1 }, markBytes: 1024, budget });
+  const entries = Array.from({ length: 10 }, (_, i) =>
+    encodeEntry({ seq: i + 1, epoch: 1, timeMs: 1, rows: [] }),
+  );
+  await log.append(log.last, entries);
+  if (baseSeq > 0) await log.trim({ seq: baseSeq, epoch: 1 });
+  const said: MessageBody[] = [];
+  let leftBehindCount = 0;
+  const term = new PrimaryTerm({
+    ...{ self: 'p', epoch: 1, log, clock, sets: { voters: ['p', 'f', 'g'] }, others: [OTHER] },
+    ownSeq: () => 10,
+    say: (_to, body) => said.push(body),
+    onCommitted() {},
+    onLeftBehind: () => leftBehindCount++,
+    onUnheard() {},
+  });
+  const nack = (hintSeq: number, echoMs: number): NackMessage => ({
+    ...{ kind: 'nack', shard: 0, incarnation: 1, epoch: 1, from: 'f', to: 'p' },
+    ...{ promised: 1, hintSeq, echoMs, wallMs: 0 },
+  });
+  return { clock, term, said, nack, leftBehind: () => leftBehindCount };
+}
+
+test('an answer that leads no further back is asked about again with the next heartbeat, not at once', async () => {
+  const { clock, term, said, nack } = await openTerm(0);
+  term.tick();
+  term.onNack(nack(5, 0));
+  const countBefore = said.length;
+  for (let i = 0; i < 100; i++) term.onNack(nack(8, 0));
+  expect(said).toHaveLength(countBefore);
+  clock.advance(HEARTBEAT_MS);
+  term.tick();
+  expect(said.at(-1)).toMatchObject({ kind: 'append', prev: { seq: 7 } });
+});
+
+test('an answer that comes late does not make a follower one that is left behind', async () => {
+  const { clock, term, nack, leftBehind } = await openTerm(8);
+  term.tick();
+  clock.advance(HEARTBEAT_MS);
+  term.tick();
+  const { echoMs: _, ...head } = nack(0, 0);
+  const ack = { kind: 'ack', matchSeq: 10, echoMs: HEARTBEAT_MS, wallMs: 0, counts: true } as const;
+  term.onAck({ ...head, ...ack });
+  term.onNack(nack(2, 0));
+  term.tick();
+  expect(leftBehind()).toBe(0);
+  term.onNack(nack(2, HEARTBEAT_MS));
+  expect(leftBehind()).toBe(1);
+});
