@@ -58,3 +58,19 @@ test('learners that nobody wants any more are let go', () => {
   const step = nextStep(record({ learners: [D], wanted: { voters: [A, B, C] } }), A, allThere);
   expect(step).toMatchObject({ kind: 'rewrite', record: { learners: [] } });
 });
+
+test('all others are wanted: the primary goes with all but one of them first, and then hands over', () => {
+  const wanted = { voters: ['x', 'y', 'z'].map(ref) };
+  const [X, Y, Z] = wanted.voters as [ReplicaRef, ReplicaRef, ReplicaRef];
+  const first = nextStep(record({ wanted, learners: [X, Y, Z] }), A, allThere);
+  expect(first).toMatchObject({
+    kind: 'change-voters',
+    record: { epoch: 8, primary: A, voters: [A, Y, Z], prevVoters: [A, B, C], learners: [X] },
+  });
+  const between = record({ wanted, voters: [A, Y, Z], learners: [X] });
+  expect(nextStep(between, A, allThere)).toEqual({ kind: 'hand-over', heir: 'y' });
+  expect(nextStep({ ...between, primary: Y }, Y, allThere)).toMatchObject({
+    kind: 'change-voters',
+    record: { primary: Y, voters: [X, Y, Z], prevVoters: [A, Y, Z], learners: [] },
+  });
+});

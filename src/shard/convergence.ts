@@ -41,18 +41,11 @@ export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): Nex
     if (unknown.length > 0)
       return { kind: 'rewrite', record: { ...record, learners: [...learners, ...unknown] } };
     if (!wanted.voters.every(isCaughtUp)) return { kind: 'none' };
-    if (!has(wanted.voters, self)) return handOver(wanted.voters.filter((ref) => has(voters, ref)));
-    return {
-      kind: 'change-voters',
-      record: {
-        ...record,
-        epoch: record.epoch + 1,
-        primary: self,
-        voters: wanted.voters,
-        prevVoters: voters,
-        learners: learners.filter((ref) => !has(wanted.voters, ref)),
-      },
-    };
+    if (has(wanted.voters, self)) return changeVoters(record, self, wanted.voters);
+    const [heir] = wanted.voters.filter((ref) => has(voters, ref));
+    // Only who is in the new set may bring it there: when all are new, all but one of them first.
+    if (heir === undefined) return changeVoters(record, self, [self, ...wanted.voters.slice(1)]);
+    return { kind: 'hand-over', heir: heir.replicaId };
   }
   const strays = learners.filter((ref) => !has(wanted.voters, ref));
   if (strays.length > 0) return { kind: 'rewrite', record: { ...record, learners: [] } };
@@ -62,8 +55,18 @@ export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): Nex
   return { kind: 'hand-over', heir: heir.replicaId };
 }
 
-function handOver([heir]: ReplicaRef[]): NextStep {
-  return heir === undefined ? { kind: 'none' } : { kind: 'hand-over', heir: heir.replicaId };
+function changeVoters(record: ShardRecord, self: ReplicaRef, voters: ReplicaRef[]): NextStep {
+  return {
+    kind: 'change-voters',
+    record: {
+      ...record,
+      epoch: record.epoch + 1,
+      primary: self,
+      voters,
+      prevVoters: record.voters,
+      learners: record.learners.filter((ref) => !has(voters, ref)),
+    },
+  };
 }
 
 function has(refs: readonly ReplicaRef[], { replicaId }: ReplicaRef): boolean {
