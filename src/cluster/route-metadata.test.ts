@@ -1,6 +1,7 @@
 // How soon a gateway finds a shard's new primary, when the old one stands still instead of refusing.
 import { expect, test } from 'vitest';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ShardReply } from '../ports/shard-calls.ts';
 import type { ShardRecord } from '../ports/shard-registry.ts';
 import { createMetadataRouter } from './route-metadata.ts';
@@ -40,7 +41,19 @@ function openRouter(answer: (node: string, nowMs: number) => ShardReply | undefi
     }
     return tookMs ?? Number.POSITIVE_INFINITY;
   };
-  return { asked, timeOf };
+  /** Resolves with what one command is answered, and after how long. */
+  const execute = async (): Promise<{ kind: string; atMs: number }> => {
+    let end: { kind: string; atMs: number } | undefined;
+    void router.execute({ shard: 0 }, 'create-bucket', {} as never).then(({ kind }) => {
+      end = { kind, atMs: clock.monotonicMs() };
+    });
+    while (end === undefined) {
+      await new Promise(setImmediate);
+      clock.advance(STEP_MS);
+    }
+    return end;
+  };
+  return { asked, timeOf, execute };
 }
 
 const done: ShardReply = { kind: 'done', value: null, timeMs: 0 };
@@ -72,4 +85,18 @@ test('one whose answer was lost, and that leads all the same, is asked again aft
   });
   expect(await timeOf(0)).toBeLessThan(10_000);
   expect(asked.filter(({ node }) => node === OLD)).toHaveLength(2);
+});
+
+test('busy is said at once, but not while an earlier try may still be evaluated', async () => {
+  const isFree = openRouter(() => ({ kind: 'busy' }));
+  expect(await isFree.execute()).toMatchObject({ kind: 'busy', atMs: 0 });
+  const inDoubt = openRouter((node) => (node === OLD ? undefined : { kind: 'busy' }));
+  const { kind, atMs } = await inDoubt.execute();
+  expect(kind).toBe('unknown');
+  expect(atMs).toBeGreaterThan(LIMITS.metadataPatienceMs + LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs);
+  const inTime = openRouter((node, nowMs) => {
+    if (node === OLD) return undefined;
+    return nowMs < NEW_LEADS_AT_MS ? { kind: 'busy' } : done;
+  });
+  expect(await inTime.execute()).toMatchObject({ kind: 'done' });
 });

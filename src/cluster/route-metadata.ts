@@ -2,6 +2,7 @@
 // same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
 // the primary says so, and evaluates nothing.
 import { toHex } from '../lib/bytes.ts';
+import { CallBroken } from '../model/call-broken.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
@@ -90,6 +91,8 @@ class Attempts {
   readonly #over = new AbortController();
   /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
   #sentMs: number | undefined;
+  /** Times that it was sent to somebody who may still evaluate it, or has. */
+  #inDoubtCount = 0;
 
   constructor(deps: RouterDeps, route: Route, silent: SilentNodes, question: Question) {
     this.#deps = deps;
@@ -140,6 +143,7 @@ class Attempts {
     const { calls, clock } = this.#deps;
     const call = { ...this.#question, budgetMs: LIMITS.metadataBudgetMs };
     this.#sentMs = clock.monotonicMs();
+    this.#inDoubtCount++;
     const isAnswered = new AbortController();
     let next: 'now' | 'later' = 'now';
     void calls
@@ -147,7 +151,8 @@ class Attempts {
       .then((reply) => {
         next = this.#onReply(node, reply);
       })
-      .catch(() => {
+      .catch((error: unknown) => {
+        if (error instanceof CallBroken && !error.wasSent) this.#inDoubtCount--;
         this.#doubt(node);
         next = 'later';
       })
@@ -163,6 +168,8 @@ class Attempts {
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
     this.#silent.delete(node);
+    // Of these, and of them alone, it is certain that nothing was evaluated.
+    if (isUnevaluated(reply)) this.#inDoubtCount--;
     if (reply.kind === 'not-primary') {
       const { primary } = reply;
       // Who follows one that stands still learns later than we that it does not lead.
@@ -176,6 +183,8 @@ class Attempts {
       return 'later';
     }
     this.#route.primary = node;
+    // R48: an earlier try may be evaluated yet, so "busy" would be said too early.
+    if (reply.kind === 'busy' && this.#question.kind === 'execute' && this.#inDoubtCount > 0) return 'later';
     this.#settled.resolve(reply);
     return 'now';
   }
@@ -198,4 +207,8 @@ class Attempts {
     const [byte = 0] = this.#deps.random.bytes(1);
     return PAUSE_MS_MIN + (byte / 255) * (PAUSE_MS_MAX - PAUSE_MS_MIN);
   }
+}
+
+function isUnevaluated({ kind }: ShardReply): boolean {
+  return kind === 'not-primary' || kind === 'too-old' || kind === 'busy';
 }
