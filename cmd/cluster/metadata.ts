@@ -65,8 +65,9 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     peers: peerServer,
   });
   closing.defer(() => server.close());
-  await metadataNode.start();
+  // First: it may lead some shards while it still asks for others.
   closing.defer(() => metadataNode.stop());
+  await metadataNode.start();
   const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId });
