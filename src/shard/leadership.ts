@@ -229,6 +229,12 @@ export class Leadership {
     return !this.#isOver;
   }
 
+  /** After `settle`: it goes on leading. */
+  resume(): void {
+    this.#isClosing = false;
+    this.#shard?.reopen();
+  }
+
   end(): void {
     this.#isOver = true;
     this.#term.end();

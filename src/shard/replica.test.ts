@@ -182,3 +182,74 @@ test('a primary that died is brought up to date by the log, though the one after
   });
   expect(cluster.events).not.toContain('snapshot-sent');
 });
+
+/** Questions to the registry reject, and so do changes, until the function that is returned is called. */
+function takeAway({ registry }: ShardCluster): () => void {
+  const { read, swap } = registry;
+  registry.read = () => Promise.reject(new Error('it is away'));
+  registry.swap = () => Promise.reject(new Error('it is away'));
+  return () => Object.assign(registry, { read, swap });
+}
+
+test('a primary that should hand over leads on while the registry is away', async () => {
+  const cluster = await openThree();
+  await write(cluster, 'k', 'one');
+  await cluster.run(1000);
+  const primary = await cluster.primary();
+  const heir = cluster.nodes.find((node) => node !== primary)?.ref.replicaId ?? '';
+  const voters = cluster.nodes.map(({ ref }) => ref);
+  await cluster.register({ wanted: { voters, primary: heir } });
+  const bringBack = takeAway(cluster);
+  await cluster.run(5000);
+  expect(await cluster.primary()).toBe(primary);
+  await write(cluster, 'k', 'two');
+  bringBack();
+  await cluster.until('the one that is wanted', () => {
+    const led = cluster.nodes.find(({ node }) => node?.replica(0)?.status().role === 'primary');
+    return led?.ref.replicaId === heir || undefined;
+  });
+  expect(await read(cluster, 'k')).toBe('two');
+});
+
+for (const isDone of [false, true])
+  test(`a registry that goes away during a change of voters stops no shard (the change was ${isDone ? '' : 'not '}done)`, async () => {
+    const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
+    for (const index of [0, 1, 2, 3]) await cluster.start(index);
+    await write(cluster, 'k', 'one');
+    const at = cluster.nodes.indexOf(await cluster.primary());
+    const { swap } = cluster.registry;
+    let bringBack: (() => void) | undefined;
+    cluster.registry.swap = async (shard, change) => {
+      if (bringBack !== undefined || change.record.prevVoters === null) return swap(shard, change);
+      if (isDone) await swap(shard, change);
+      bringBack = takeAway(cluster);
+      throw new Error('it went away');
+    };
+    const [kept = 0] = [0, 1, 2].filter((index) => index !== at);
+    await cluster.want([at, kept, 3]);
+    const back = await cluster.until('the change', () => bringBack);
+    await cluster.run(1000);
+    if (!isDone) await write(cluster, 'k', 'two');
+    back();
+    await cluster.until('the voters that are wanted', () => {
+      const record = cluster.registry.records.get(0)?.record;
+      const ids = record?.voters.map(({ nodeId }) => nodeId) ?? [];
+      return (record?.prevVoters === null && ids.includes(cluster.nodes[3]?.ref.nodeId ?? '')) || undefined;
+    });
+    expect(await read(cluster, 'k')).toBe(isDone ? 'one' : 'two');
+  });
+
+test('an epoch that was taken, and in which nobody leads, ends the one before', async () => {
+  const cluster = await openThree();
+  await write(cluster, 'k', 'one');
+  await cluster.run(1000);
+  const primary = await cluster.primary();
+  const other = cluster.nodes.find((node) => node !== primary)?.ref;
+  const epoch = (cluster.registry.records.get(0)?.record.epoch ?? 0) + 1;
+  await cluster.register({ epoch, primary: other ?? null });
+  await cluster.until('a later epoch', () => {
+    const statuses = cluster.nodes.map(({ node }) => node?.replica(0)?.status());
+    return statuses.some((status) => status?.role === 'primary' && status.epoch > epoch) || undefined;
+  });
+  expect(await read(cluster, 'k')).toBe('one');
+});

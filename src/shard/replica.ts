@@ -206,8 +206,10 @@ export class Replica {
     const { clock, logger, shard } = this.#deps;
     const role = this.#role;
     const registered = this.#registered;
-    if (this.#isConverging || clock.monotonicMs() < this.#nextStepMs || role.kind !== 'primary') return;
-    if (!role.leadership.isOpen || registered?.record.epoch !== role.leadership.epoch) return;
+    if (this.#isConverging || role.kind !== 'primary' || registered === undefined) return;
+    // R13: it was taken, though nobody has led in it yet.
+    if (registered.record.epoch > role.leadership.epoch) return this.#stepDown('a higher epoch');
+    if (!role.leadership.isOpen || clock.monotonicMs() < this.#nextStepMs) return;
     this.#isConverging = true;
     try {
       await this.#step(role, registered);
@@ -223,21 +225,22 @@ export class Replica {
     const { registry, shard, random, onEvent } = this.#deps;
     const step = nextStep(registered.record, this.self, role.leadership);
     if (step.kind === 'none') return;
+    // I15: nobody can take over what is let go while the registry is away.
+    const present = await registry.read(shard);
+    if (present?.revision !== registered.revision) return present && this.onRegistered(present);
     if (step.kind === 'hand-over') {
-      await this.handOver(step.heir);
+      if (this.#role === role) await this.handOver(step.heir);
       return;
     }
     // What is admitted is answered first: a new epoch would leave it unknown.
     if (step.kind === 'change-voters') await role.leadership.settle(undefined);
     const record = withNonce(step.record, random);
     const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
-    if (swapped === undefined) {
-      onEvent?.('swap-lost');
-      const present = await registry.read(shard);
-      if (present !== undefined) this.onRegistered(present);
-      if (step.kind === 'change-voters') this.#stepDown('voters were not changed');
-    } else if (step.kind === 'change-voters') this.#leadChanged(swapped, role);
-    else this.onRegistered(swapped);
+    if (swapped !== undefined && step.kind === 'change-voters') return this.#leadChanged(swapped, role);
+    if (swapped === undefined) onEvent?.('swap-lost');
+    if (step.kind === 'change-voters') role.leadership.resume();
+    const found = swapped ?? (await registry.read(shard));
+    if (found !== undefined) this.onRegistered(found);
   }
 
   /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
@@ -377,10 +380,12 @@ export class Replica {
   }
 
   #onRelease({ from, heir, epoch }: ReleaseMessage): void {
-    if (epoch < this.#promises.epoch || !this.#promises.releaseSilence(from)) return;
+    if (epoch < this.#promises.epoch) return;
+    const wasSilent = this.#promises.releaseSilence(from);
     const nowMs = this.#deps.clock.monotonicMs();
+    // Of a candidate that cannot lead, silence was not promised to it (R12 c).
     if (heir === this.#promises.record.replicaId) this.#nextTryMs = nowMs;
-    else this.#nextTryMs = nowMs + (heir === undefined ? this.#jitterMs() : ROUND_MS);
+    else if (wasSilent) this.#nextTryMs = nowMs + (heir === undefined ? this.#jitterMs() : ROUND_MS);
   }
 
   #say(epoch: number): Say {

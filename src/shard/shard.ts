@@ -171,9 +171,19 @@ export class Shard {
   close(): Promise<void> {
     if (this.#status === 'open') this.#status = 'closing';
     return new Promise((resolve) => {
-      this.#onDrained = resolve;
+      const earlier = this.#onDrained;
+      this.#onDrained = () => {
+        earlier?.();
+        resolve();
+      };
       this.#noteDrained();
     });
+  }
+
+  /** Takes commands again after `close`. */
+  reopen(): void {
+    if (this.#status === 'closing') this.#status = 'open';
+    this.#onDrained = undefined;
   }
 
   /** One unit of forgetting outcomes (R18); true when there may be more. */
