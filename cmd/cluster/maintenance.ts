@@ -35,6 +35,7 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
     ...surroundings,
     self: { clusterId: cluster.clusterId, nodeId },
     listen: config.node.listen,
+    advertise: config.node.advertise && hostAndPort(config.node.advertise),
     credentials,
     calls: createCallServer({ handler, log, telemetry }),
     peers: createPeerServer({ log, telemetry }),

@@ -60,6 +60,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     ...surroundings,
     self: joined.streams.self,
     listen: config.node.listen,
+    advertise: config.node.advertise && hostAndPort(config.node.advertise),
     credentials: joined.credentials,
     calls,
     peers: peerServer,

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { ChannelCredentials, Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -160,6 +162,7 @@ describe('with the secret', () => {
       'holdfast-nonce': nonce,
       'holdfast-proof': secret.prove('caller', {
         path,
+        address: must(addresses.get(NODE), 'the node listens'),
         clusterId: CLUSTER_ID,
         caller: nodeId(1),
         callee: NODE,
@@ -176,6 +179,21 @@ describe('with the secret', () => {
     await expect(knock(plain, { ...good, 'holdfast-caller': nodeId(3) })).resolves.toMatchObject(refused);
     await expect(knock(plain, good)).rejects.toThrow('accepted');
     expect(await knock(plain, good)).toMatchObject(refused);
+    expectNothingHeard();
+  });
+
+  test('who listens where a node was before, and passes on all that it hears, is not let in by it', async () => {
+    await startNode(secretSecurity);
+    const now = must(addresses.get(NODE), 'the node listens');
+    const relay = createServer((from) => {
+      const to = connect(Number(now.split(':')[1]), '127.0.0.1');
+      for (const socket of [from, to]) socket.on('error', () => undefined);
+      from.pipe(to).pipe(from);
+    }).listen(0, '127.0.0.1');
+    await once(relay, 'listening');
+    closers.push(() => void relay.close());
+    addresses.set(NODE, `127.0.0.1:${(relay.address() as AddressInfo).port}`);
+    expect(await refusalOf(secretSecurity)).toMatch(/^UNAUTHENTICATED/);
     expectNothingHeard();
   });
 

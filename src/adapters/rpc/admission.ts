@@ -43,6 +43,8 @@ export function checkMember({ clusterId, nodeId }: Member): void {
 
 export function createAdmission(deps: {
   self: Member;
+  /** Of this node, as others are told it. */
+  address(): string;
   credentials: RpcCredentials;
   clock: ClockPort;
   random: RandomPort;
@@ -65,6 +67,7 @@ export function createAdmission(deps: {
     decide(path, headers) {
       const claim: Claim = {
         path,
+        address: deps.address(),
         clusterId: one(headers, HEADER.cluster),
         caller: one(headers, HEADER.caller),
         callee: one(headers, HEADER.callee),

@@ -67,6 +67,7 @@ export async function openStream<Out, In>(
   try {
     const claim = {
       path: method.path,
+      address,
       clusterId: deps.self.clusterId,
       caller: deps.self.nodeId,
       callee: node,

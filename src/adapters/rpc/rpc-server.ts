@@ -19,6 +19,8 @@ export interface RpcServerDeps {
   self: Member;
   /** Port 0 takes a free one. */
   listen: { host: string; port: number };
+  /** What others are told instead of the address that is listened on. */
+  advertise?: string | undefined;
   credentials: RpcCredentials;
   calls: CallServer;
   peers: PeerServer;
@@ -43,7 +45,8 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     'grpc.max_concurrent_streams': LIMITS.rpcStreamsPerConnectionMax,
     'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
   });
-  const admit = createDoor(deps, createAdmission(deps));
+  let address = deps.advertise ?? '';
+  const admit = createDoor(deps, createAdmission({ ...deps, address: () => address }));
   server.addService(METADATA_SERVICE, {
     [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
     [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
@@ -51,6 +54,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     ),
   });
   const port = await bind(server, listen, credentials);
+  address = deps.advertise ?? addressText(listen.host, port);
   setUpConnections(server);
   return {
     port,

@@ -5,6 +5,7 @@ import { type Claim, createChallenges, createClusterSecret } from './secret-proo
 
 const claim: Claim = {
   path: '/service/Call',
+  address: '127.0.0.1:1',
   clusterId: 'c',
   caller: 'a',
   callee: 'b',

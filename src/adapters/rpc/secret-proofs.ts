@@ -9,6 +9,8 @@ import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 /** What is proved: who speaks to whom, where, and that it is now. */
 export interface Claim {
   path: string;
+  /** Of the callee, as others are told it: who has taken another node's old address cannot pass on what it hears there. */
+  address: string;
   clusterId: string;
   caller: string;
   callee: string;
@@ -25,9 +27,18 @@ export interface ClusterSecret {
 
 export function createClusterSecret(secret: string): ClusterSecret {
   const prove = (role: 'caller' | 'callee', claim: Claim) => {
-    const { path, clusterId, caller, callee, challenge, nonce } = claim;
+    const { path, address, clusterId, caller, callee, challenge, nonce } = claim;
     // As JSON, so that no field can be taken for part of another.
-    const text = JSON.stringify([`holdfast rpc ${role}`, path, clusterId, caller, callee, challenge, nonce]);
+    const text = JSON.stringify([
+      `holdfast rpc ${role}`,
+      path,
+      address,
+      clusterId,
+      caller,
+      callee,
+      challenge,
+      nonce,
+    ]);
     return createHmac('sha256', secret).update(text).digest('hex');
   };
   return { prove, verify: (role, claim, proof) => equalSecrets(prove(role, claim), proof) };
