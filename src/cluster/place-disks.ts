@@ -1,6 +1,6 @@
 // The one in the cluster who makes the placement map (R34, R44): the first one as soon as there are disks for all
 // copies, on as many nodes, and not before. Disks that come later get their share when data can be moved to
-// them under the eyes of their homes (R38, R39); until then they take what the owners cannot.
+// them under the eyes of their homes (R38, R39); until then they get nothing.
 
 import { fromBase64, toBase64 } from '../lib/bytes.ts';
 import type { ClockPort } from '../ports/clock.ts';

@@ -4,7 +4,7 @@ import {
   createMemoryCoordinator,
   type MessageFate,
 } from '../../src/adapters/memory-coordinator.ts';
-import { eventLog } from './coordinators.ts';
+import { eventLog, type LoggedEvents } from './coordinators.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
 
 export const LEASE_MS = 10_000;
@@ -21,15 +21,16 @@ export function startCoordinatorWorld() {
     }
     return 0;
   };
+  const logged: LoggedEvents = [];
   const coordinator = createMemoryCoordinator({
     clock,
-    log: eventLog(),
+    log: eventLog(logged),
     memberLeaseMs: LEASE_MS,
     jobLeaseMs: LEASE_MS,
     fate,
   });
   const over = new AbortController();
-  return { clock, coordinator, over, fates, connect: coordinator.connect };
+  return { clock, coordinator, over, fates, logged, connect: coordinator.connect };
 }
 
 /** Lets time go by in steps, and everything that is ready run between them. */

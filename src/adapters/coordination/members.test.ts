@@ -26,6 +26,17 @@ test('a member that cannot reach the coordinator goes with its lease, and comes 
   over.abort();
 });
 
+test('two processes with one node id, of which one is a copy, are told of', async () => {
+  const { clock, connect, logged, over } = startCoordinatorWorld();
+  void connect('m').members.announce(memberOf('m'), over.signal);
+  await pass(clock, 3 * LEASE_MS);
+  expect(logged).toEqual([]);
+  void connect('n').members.announce({ ...memberOf('m'), address: '127.0.0.1:9' }, over.signal);
+  await pass(clock, 3 * LEASE_MS);
+  expect(logged).toContainEqual(['error', 'member-announced-by-another']);
+  over.abort();
+});
+
 test('a lease that was lost is replaced before its row would go', async () => {
   const { clock, fates, connect, over } = startCoordinatorWorld();
   fates.push(({ of }) => (of === 'keep' ? 'lost' : undefined));

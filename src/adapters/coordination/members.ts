@@ -73,13 +73,18 @@ async function keepRow(
 ): Promise<void> {
   const ended = AbortSignal.any([signal, lease.lost]);
   const retry = createRetryDelay();
+  let isOurs = false;
   while (!ended.aborted) {
     let waitMs = memberLeaseMs;
     try {
       const { row: found } = await store.get(row.key);
       if (ended.aborted) return;
+      // A copy of a data folder, say, as of a machine that was cloned: neither of the two can be relied on.
+      if (isOurs && found !== undefined && found.leaseId !== lease.leaseId && found.value !== row.value)
+        log.error({ key: row.key, value: found.value }, 'member-announced-by-another');
       if (found?.leaseId !== lease.leaseId || found.value !== row.value)
         await store.put({ ...row, leaseId: lease.leaseId });
+      isOurs = true;
       retry.reset();
     } catch (error) {
       log.debug({ key: row.key, err: error }, 'member-not-announced');
