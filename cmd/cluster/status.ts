@@ -65,15 +65,15 @@ export async function readClusterStatus({
   try {
     const identity = await answer(coordinator.identity.read());
     if (identity === undefined) throw new Refusal('there is no cluster');
-    const members = await coordinator.members.current();
+    const members = await answer(coordinator.members.current());
     const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
-    const records = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
+    const records = await answer(Promise.all(numbers.map((shard) => coordinator.registry.read(shard))));
     const asked = { clusterId: identity.clusterId, members, records: records.map((found) => found?.record) };
     const { said, doubts } = await askNodes(config, log, asked);
     const shards = records.flatMap((found, shard) =>
       found === undefined ? [] : [describe(shard, found.record, said)],
     );
-    const placement = await coordinator.placementMap.read();
+    const placement = await answer(coordinator.placementMap.read());
     const disks = placement === undefined ? [] : placementOf(placement.document).disks;
     return {
       clusterId: identity.clusterId,
