@@ -231,6 +231,9 @@ describe('with certificates', () => {
     expect(noCertificate.code).toBe(status.UNAVAILABLE);
     expect(node.counts.of('holdfast_rpc_received_frames_total calls')).toBe(0);
     expectNothingHeard();
+    // Both kinds, by their reasons; which is which the TLS library words.
+    expect(node.events.filter(({ event }) => event === 'rpc-refused').length).toBeGreaterThanOrEqual(2);
+    expect(node.counts.of('holdfast_rpc_refused_total')).toBeGreaterThanOrEqual(3);
   });
 
   test('a caller refuses a node whose certificate is for another address', async () => {

@@ -1,6 +1,7 @@
 // The listening end of a metadata node: one port for calls and for replicas. Every stream is admitted or refused from its
 // headers (admission.ts) and then handed to call-server.ts or peer-server.ts.
 import type { Http2Server } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
 import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { must } from '../../lib/assert.ts';
 import { BoundedMap } from '../../lib/bounded-map.ts';
@@ -46,7 +47,8 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     'grpc.max_connection_idle_ms': LIMITS.rpcIdleMaxMs,
   });
   let address = deps.advertise ?? '';
-  const admit = createDoor(deps, createAdmission({ ...deps, address: () => address }));
+  const noteRefusal = createRefusalNotes(deps);
+  const admit = createDoor(createAdmission({ ...deps, address: () => address }), noteRefusal);
   server.addService(METADATA_SERVICE, {
     [CALLS.originalName ?? 'calls']: admit(CALLS.path, (stream, caller) => calls.serve(stream, caller)),
     [REPLICATE.originalName ?? 'replicate']: admit(REPLICATE.path, (stream, from) =>
@@ -55,7 +57,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   });
   const port = await bind(server, listen, credentials);
   address = deps.advertise ?? addressText(listen.host, port);
-  setUpConnections(server);
+  setUpConnections(server, noteRefusal);
   return {
     port,
     async close() {
@@ -76,10 +78,13 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
  * that a frame of 256 KiB waits four times for its sender to hear that there is room, and messages of 1 MiB travel at half
  * the rate.
  */
-function setUpConnections(server: Server): void {
+function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
   const { http2Servers } = server as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
   for (const listening of must(http2Servers, 'the gRPC library keeps its servers there').keys()) {
     listening.maxConnections = LIMITS.rpcConnectionsMax;
+    listening.on('tlsClientError', (error: Error, { remoteAddress = '' }: TLSSocket) =>
+      noteRefusal({ host: remoteAddress, reason: error.message }),
+    );
     listening.on('session', (session) => {
       session.setLocalWindowSize(WINDOW_BYTES);
       session.settings({ initialWindowSize: WINDOW_BYTES });
@@ -112,18 +117,21 @@ function bind(
 const REFUSAL_LOG_EVERY_MS = 60_000;
 const REFUSALS_KEPT = 256;
 
-function createDoor({ clock, log, telemetry }: RpcServerDeps, admission: Admission) {
-  const toldAtMs = new BoundedMap<string, number>(REFUSALS_KEPT);
+type NoteRefusal = (refusal: { host: string; path?: string; reason: string }) => void;
 
-  function noteRefusal(peer: string, path: string, reason: string): void {
+function createRefusalNotes({ clock, log, telemetry }: RpcServerDeps): NoteRefusal {
+  const toldAtMs = new BoundedMap<string, number>(REFUSALS_KEPT);
+  return (refusal) => {
     telemetry.count('holdfast_rpc_refused_total');
-    const key = `${peer.slice(0, peer.lastIndexOf(':'))} ${reason}`;
+    const key = `${refusal.host} ${refusal.reason}`;
     const nowMs = clock.monotonicMs();
     if (nowMs - (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSAL_LOG_EVERY_MS) return;
     toldAtMs.set(key, nowMs);
-    log.warn({ address: peer, path, reason }, 'rpc-refused');
-  }
+    log.warn(refusal, 'rpc-refused');
+  };
+}
 
+function createDoor(admission: Admission, noteRefusal: NoteRefusal) {
   return <Request, Response>(
     path: string,
     serve: (stream: ServerDuplexStream<Request, Response>, caller: NodeId) => void,
@@ -136,7 +144,8 @@ function createDoor({ clock, log, telemetry }: RpcServerDeps, admission: Admissi
         return;
       }
       const { code, reason, trailers } = decision;
-      if (!decision.isChallenge) noteRefusal(stream.getPeer(), path, reason);
+      const peer = stream.getPeer();
+      if (!decision.isChallenge) noteRefusal({ host: peer.slice(0, peer.lastIndexOf(':')), path, reason });
       const refusal: StatusObject = { code, details: reason, metadata: trailers };
       stream.emit('error', refusal);
     };
