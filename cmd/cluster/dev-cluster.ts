@@ -2,8 +2,10 @@
 // storage nodes, gateways. It keeps its data for the next start, and looks after its processes as a service manager would.
 // Tests start it in their own process and do harm to its parts by name (tests/support/start-cluster.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -98,6 +100,8 @@ export class DevCluster {
 
   /** Resolves when every gateway is ready. */
   async start(): Promise<void> {
+    // Else whoever is there would be taken for a gateway that is ready.
+    for (const { host, port } of this.#addresses) await refuseTaken(host, port);
     await mkdir(join(this.#folder, 'logs'), { recursive: true, mode: 0o700 });
     this.#secret = await this.#readSecret();
     this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
@@ -121,9 +125,12 @@ export class DevCluster {
 
   /** Of the gateways, in order. */
   get endpoints(): readonly string[] {
-    const { gateways } = this.#options;
+    return this.#addresses.map(({ host, port }) => `http://${host}:${port}`);
+  }
+
+  get #addresses(): { host: string; port: number }[] {
     const { host, port } = this.#listen;
-    return Array.from({ length: gateways }, (_, index) => `http://${host}:${port + index}`);
+    return Array.from({ length: this.#options.gateways }, (_, index) => ({ host, port: port + index }));
   }
 
   get etcdEndpoint(): string {
@@ -336,6 +343,17 @@ export class DevCluster {
 function rootCredentials(): Record<string, string | undefined> {
   const { HOLDFAST_ROOT_ACCESS_KEY, HOLDFAST_ROOT_SECRET_KEY } = process.env;
   return { HOLDFAST_ROOT_ACCESS_KEY, HOLDFAST_ROOT_SECRET_KEY };
+}
+
+async function refuseTaken(host: string, port: number): Promise<void> {
+  const server = createServer().listen(port, host);
+  try {
+    await once(server, 'listening');
+    server.close();
+    await once(server, 'close');
+  } catch (error) {
+    throw new Refusal(`${host}:${port} cannot be had for a gateway: ${(error as Error).message}`);
+  }
 }
 
 async function isReady(endpoint: string): Promise<boolean> {
