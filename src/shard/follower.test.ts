@@ -29,7 +29,11 @@ async function openFollower(entries: Uint8Array[]) {
     failed: new Promise(() => {}),
     async close() {},
   };
-  const log = new LogStore(0, kv, { base: NOTHING, markBytes: 1024, budget: { waitingBytes: 0 } });
+  const log = new LogStore(0, kv, {
+    base: NOTHING,
+    markBytes: 1024,
+    budget: { waitingBytes: 0, tailBytes: 0 },
+  });
   await log.append(NOTHING, entries);
   const parts = { shard: 0, kv, clock, witness, logger: SILENT, log };
   const record = {

@@ -7,19 +7,24 @@ import type { LogPosition } from '../ports/replication.ts';
 import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import { baseCodec } from './entry-rows.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, seqOfLogKey } from './row-keys.ts';
-import { UNSYNCED_BYTES_MAX } from './timing.ts';
+import { TAILS_BYTES_MAX, UNSYNCED_BYTES_MAX } from './timing.ts';
 
 /** Encoded entries kept in memory, for followers and for applying: the newest. */
 const TAIL_BYTES_MAX = 8 * 1024 * 1024;
+/** Beyond that of all logs of a process, each that grows keeps so much. */
+const TAIL_BYTES_MIN = 1024 * 1024;
 const SCAN_ROWS = 256;
 const SCAN_BYTES = 8 * 1024 * 1024;
 /** Rows cut or trimmed in one batch. */
 const CUT_ROWS_MAX = 10_000;
 const NO_KEY = new Uint8Array(0);
 
-/** Bytes of entries on their way to the disk, of all logs of a process. */
+/** Of all logs of a process. */
 export interface LogBudget {
+  /** Bytes of entries on their way to the disk. */
   waitingBytes: number;
+  /** Of entries kept in memory. */
+  tailBytes: number;
 }
 
 /** Why a log cannot be trusted (R17). */
@@ -102,8 +107,7 @@ export class LogStore {
     this.#last = base;
     this.#syncedSeq = base.seq;
     this.#epochs = [{ fromSeq: base.seq, epoch: base.epoch }];
-    this.#tail.clear();
-    this.#tailBytes = 0;
+    for (const seq of [...this.#tail.keys()]) this.#forget(seq);
     this.#marks = [];
   }
 
@@ -177,15 +181,20 @@ export class LogStore {
     this.#last = { seq, epoch };
     this.#tail.set(seq, bytes);
     this.#tailBytes += bytes.length;
+    this.#budget.tailBytes += bytes.length;
     for (const [oldest] of this.#tail) {
-      if (this.#tailBytes <= TAIL_BYTES_MAX || oldest === seq) break;
+      const maxBytes = this.#budget.tailBytes > TAILS_BYTES_MAX ? TAIL_BYTES_MIN : TAIL_BYTES_MAX;
+      // What is not on the disk yet could not be read from there.
+      if (this.#tailBytes <= maxBytes || oldest === seq || oldest > this.#syncedSeq) break;
       this.#forget(oldest);
     }
     return { column: LOG_COLUMN, key: logKey(this.#shard, seq), value: bytes };
   }
 
   #forget(seq: number): void {
-    this.#tailBytes -= this.#tail.get(seq)?.length ?? 0;
+    const sizeBytes = this.#tail.get(seq)?.length ?? 0;
+    this.#tailBytes -= sizeBytes;
+    this.#budget.tailBytes -= sizeBytes;
     this.#tail.delete(seq);
   }
 
@@ -232,11 +241,11 @@ export class LogStore {
         if (!isEntrySound(value)) return 'checksum';
         const { seq, epoch } = readEntryHead(value);
         if (seq !== next || epoch < this.#last.epoch) return 'checksum';
+        this.#syncedSeq = seq;
         this.#take(value);
         next++;
       }
     }
-    this.#syncedSeq = this.#last.seq;
     return undefined;
   }
 

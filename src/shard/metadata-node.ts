@@ -75,7 +75,7 @@ class Node implements MetadataNode {
   /** Rows of histories that were given up (R23). */
   readonly #superseded = new Map<number, StoredReplica>();
   readonly #budget: OverlayBudget = { usedBytes: 0 };
-  readonly #logBudget: LogBudget = { waitingBytes: 0 };
+  readonly #logBudget: LogBudget = { waitingBytes: 0, tailBytes: 0 };
   readonly #stopped = new AbortController();
   readonly #processId: string;
 

@@ -14,7 +14,7 @@ const OTHER = { replicaId: 'f', nodeId: 'f' };
 async function openTerm(baseSeq: number) {
   const clock = createManualClock(0);
   const kv = createMemoryKv(['rows', LOG_COLUMN]);
-  const budget = { waitingBytes: 0 };
+  const budget = { waitingBytes: 0, tailBytes: 0 };
   const log = new LogStore(0, kv, { base: { seq: 0, epoch: 1 }, markBytes: 1024, budget });
   const entries = Array.from({ length: 10 }, (_, i) =>
     encodeEntry({ seq: i + 1, epoch: 1, timeMs: 1, rows: [] }),

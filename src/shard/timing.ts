@@ -25,6 +25,8 @@ export const WALL_AGREES_MS = 10_000;
 export const UNANSWERED_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes of logs that wait for the disk of a process: beyond, entries of others are not taken (R20). */
 export const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
+/** Entries that the logs of a process keep in memory beside the disk, about. */
+export const TAILS_BYTES_MAX = 128 * 1024 * 1024;
 /** Entries of one message. */
 export const APPEND_BYTES_MAX = 1024 * 1024;
 
