@@ -49,5 +49,8 @@ export function startShardWork(
   ];
   const runner = createWorkerRunner({ workers, clock, log, telemetry });
   runner.start();
-  closing.defer(() => runner.stop());
+  // At once: a unit of work may wait long for a shard that nobody leads, and what is led here is not held up by that.
+  closing.defer(async () => {
+    await Promise.all([runner.stop(), node.stop()]);
+  });
 }
