@@ -40,6 +40,9 @@ export const replicaCodec = defineRecord<ReplicaRecord>({
   },
 });
 
+/** R14: since when the registry has not listed the replica, by the wall clock. */
+export const unlistedCodec = defineRecord<{ sinceMs: number }>({ name: 'unlisted', version: 1 });
+
 export const baseCodec = defineRecord<LogPosition>({ name: 'base', version: 1 });
 
 /** The last entry: its number, its epoch, its shard time in ms. */

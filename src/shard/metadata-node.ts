@@ -20,10 +20,9 @@ import { isOlder, isSuperseded } from './registered-record.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
-import { replicaKey } from './row-keys.ts';
-import { clearShard } from './snapshots.ts';
 import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
 import { isListed } from './takeover.ts';
+import { UnlistedRows } from './unlisted-rows.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
 const TICK_MS = 50;
@@ -74,6 +73,7 @@ class Node implements MetadataNode {
   readonly #stored = new Map<number, StoredReplica>();
   /** Rows of histories that were given up (R23). */
   readonly #superseded = new Map<number, StoredReplica>();
+  readonly #unlisted: UnlistedRows;
   readonly #budget: OverlayBudget = { usedBytes: 0 };
   readonly #logBudget: LogBudget = { waitingBytes: 0, tailBytes: 0 };
   readonly #stopped = new AbortController();
@@ -82,6 +82,7 @@ class Node implements MetadataNode {
   constructor(deps: MetadataNodeDeps) {
     this.#deps = deps;
     this.#processId = toHex(deps.random.bytes(PROCESS_ID_BYTES));
+    this.#unlisted = new UnlistedRows({ ...deps, release: (shard) => this.#release(shard) });
   }
 
   async start(): Promise<void> {
@@ -157,8 +158,38 @@ class Node implements MetadataNode {
     for (let shard = 0; !signal.aborted; shard = (shard + 1) % shardCount) {
       await clock.sleep(LOOK_AGAIN_MS / shardCount, signal);
       const registered = await registry.read(shard).catch(() => undefined);
-      if (registered !== undefined) await this.#onRegistered(shard, registered);
+      if (registered === undefined) continue;
+      await this.#onRegistered(shard, registered);
+      await this.#deleteUnlisted(shard, registered);
     }
+  }
+
+  /** R14. Whatever the registry says of the shard meanwhile waits. */
+  async #deleteUnlisted(shard: number, registered: RegisteredShard): Promise<void> {
+    const { logger } = this.#deps;
+    // It is said to list nobody here, and may have forgotten that it does.
+    if (this.#isBehindOthers(registered)) return;
+    await this.#opening.get(shard);
+    const deleting = this.#unlisted
+      .onRead(shard, registered)
+      .catch((error: unknown) => {
+        logger.error({ shard, err: error }, 'unlisted-rows-not-deleted');
+        return false;
+      })
+      .finally(() => this.#opening.delete(shard));
+    this.#opening.set(
+      shard,
+      deleting.then(() => undefined),
+    );
+    // What was heard meanwhile was said to a replica that is gone.
+    if (await deleting) void this.#look(shard);
+  }
+
+  async #release(shard: number): Promise<void> {
+    const replica = this.#replicas.get(shard);
+    this.#replicas.delete(shard);
+    this.#stored.delete(shard);
+    await replica?.stop();
   }
 
   async #look(shard: number): Promise<void> {
@@ -243,13 +274,10 @@ class Node implements MetadataNode {
 
   /** R23: the operator's word that nothing of it is wanted any more. The node may hold the shard anew after that. */
   async #discard(shard: number): Promise<ShardReply> {
-    const { kv, witness, logger } = this.#deps;
+    const { logger } = this.#deps;
     if (!this.#superseded.has(shard)) return { kind: 'done', value: { isDiscarded: false }, timeMs: 0 };
     logger.warn({ shard }, 'superseded-rows-discarded');
-    await clearShard(kv, shard);
-    await witness.lower(shard, undefined);
-    // Last: until it is gone the rows are known for what they are.
-    await kv.commit([{ column: 'rows', key: replicaKey(shard), value: null }]);
+    await this.#unlisted.delete(shard);
     this.#superseded.delete(shard);
     this.#stored.delete(shard);
     void this.#look(shard);

@@ -29,6 +29,8 @@ export const ENGINE_TABLES = {
   replica: { id: 0xf7, column: 'rows' },
   /** (no key) -> the entry up to which the log may be gone (R15) */
   base: { id: 0xf8, column: 'rows' },
+  /** (no key) -> since when the replica is not listed any more (R14) */
+  unlisted: { id: 0xfa, column: 'rows' },
 } as const satisfies Record<string, TableRef>;
 
 /** The store's key of a row. Throws when the table is not the state machine's (or, for the engine, not one). */

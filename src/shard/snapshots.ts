@@ -27,8 +27,8 @@ const COLUMNS = ['rows', 'bodies'] as const;
 
 /** Rows that say who a replica is and where it stands: each has its own. */
 function isOwnRow(key: Uint8Array): boolean {
-  const { self, replica, base, applied, timeJump } = ENGINE_TABLES;
-  return [self.id, replica.id, base.id, applied.id, timeJump.id].some((id) => key[2] === id);
+  const { self, replica, base, applied, timeJump, unlisted } = ENGINE_TABLES;
+  return [self, replica, base, applied, timeJump, unlisted].some(({ id }) => key[2] === id);
 }
 
 /** One transfer, on the primary. The target asks for each page. */

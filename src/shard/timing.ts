@@ -33,3 +33,6 @@ export const APPEND_BYTES_MAX = 1024 * 1024;
 /** R15: the end of the log that is kept in any case, and for a voter that lacks it. */
 export const LOG_KEPT_BYTES = 64 * 1024 * 1024;
 export const LOG_KEPT_FOR_OTHERS_BYTES = 1024 * 1024 * 1024;
+
+/** R14: how long the rows of a replica are kept that its shard does not list any more. */
+export const UNLISTED_KEPT_MS = 24 * 60 * 60_000;

@@ -58,6 +58,8 @@ export interface ShardCluster {
   /** Takes the last `count` entries from the log of one that is down. */
   cutLog(index: number, count: number): Promise<void>;
   run(ms: number): Promise<void>;
+  /** All clocks at once, and nothing happens meanwhile. */
+  skip(ms: number): void;
   /** Runs until it gives something, for 30 s at most. */
   until<T>(what: string, look: () => T | undefined): Promise<T>;
   primary(shard?: number): Promise<ClusterNode>;
@@ -186,6 +188,7 @@ export async function openShardCluster(options: {
         await turn();
       }
     },
+    skip: (ms) => clock.advance(ms),
     async until(what, look) {
       for (let passedMs = 0; passedMs < 30_000; passedMs += STEP_MS) {
         const seen = look();
