@@ -31,7 +31,7 @@ async function runCallee(security: RpcSecurity): Promise<void> {
     credentials: await openCredentials(security),
     addresses,
     handler: {
-      ticket: () => ({ processId: 'callee', monotonicMs: performance.now() }),
+      ticket: () => ({ processId: 'callee', monotonicMs: performance.now(), wallMs: Date.now() }),
       handle: async ({ body }) => ({ kind: 'done', value: body, timeMs: 1 }),
     },
   });

@@ -37,7 +37,7 @@ export function createNodeAtRest({
 }): ShardCallHandler {
   const processId = toHex(random.bytes(PROCESS_ID_BYTES));
   return {
-    ticket: () => ({ processId, monotonicMs: clock.monotonicMs() }),
+    ticket: () => ({ processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
     async handle(call) {
       if (call.kind === 'status') return { kind: 'done', value: [], timeMs: 0 };
       return { kind: 'not-primary', primary: undefined };

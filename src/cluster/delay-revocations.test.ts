@@ -17,7 +17,7 @@ beforeEach(() => {
   clock = createManualClock(0);
   const wait = createRevocationWait({ clock, epoch: () => 1 });
   const node: ShardCallHandler = {
-    ticket: () => ({ processId: 'p', monotonicMs: 5 }),
+    ticket: () => ({ processId: 'p', monotonicMs: 5, wallMs: 0 }),
     handle: (call) => answer(call),
   };
   handler = delayRevocations(node, wait);
@@ -60,7 +60,7 @@ test('what revokes nothing, or is of another shard, goes straight through', asyn
   expect(await timeOf({ kind: 'changed' })).toBe(0);
   await ask('g', 1);
   expect(await timeOf({ kind: 'changed', revokedSeq: 2 }, undefined, 1)).toBe(0);
-  expect(handler.ticket()).toEqual({ processId: 'p', monotonicMs: 5 });
+  expect(handler.ticket()).toEqual({ processId: 'p', monotonicMs: 5, wallMs: 0 });
 });
 
 test('what revokes waits for a question from behind it', async () => {

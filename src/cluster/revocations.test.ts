@@ -48,7 +48,7 @@ interface GatewayAtWork {
 function openPrimary({ metadata, clock }: Pick<World, 'metadata' | 'clock'>, epoch: number): Primary {
   const primary: Primary = { handler: undefined as never, isOpen: true };
   const node: ShardCallHandler = {
-    ticket: () => ({ processId: 'p', monotonicMs: 0 }),
+    ticket: () => ({ processId: 'p', monotonicMs: 0, wallMs: 0 }),
     async handle({ kind, envelope, name, body }) {
       if (!primary.isOpen) return { kind: 'not-primary', primary: undefined };
       return kind === 'execute'

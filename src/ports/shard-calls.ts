@@ -3,11 +3,13 @@
 import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 
-/** R48: where the callee's clock stood, by its last reply or ping on this connection. */
+/** R48: where the callee's clocks stood, by its last reply or ping on this connection. */
 export interface Ticket {
   /** Of the callee's process: random, made at its start. */
   processId: string;
   monotonicMs: number;
+  /** A machine that was suspended may have a monotonic clock that stood still. */
+  wallMs: number;
 }
 
 export interface ShardCall {
@@ -50,7 +52,10 @@ export type ShardReply =
   | Reply<unknown>
   /** Not evaluated: the shard is not open here. `primary`: the last one the callee knows of. */
   | { kind: 'not-primary'; primary: NodeId | undefined }
-  /** Not evaluated: the ticket is older than LIMITS.ticketAgeMaxMs, or of another process, or the budget is spent. */
+  /**
+   * Not evaluated: the ticket is older than LIMITS.ticketAgeMaxMs by either clock, or of another process, or the budget
+   * is spent. The next ticket came with this reply.
+   */
   | { kind: 'too-old' };
 
 /**

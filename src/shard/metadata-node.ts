@@ -113,16 +113,17 @@ class Node implements MetadataNode {
   }
 
   ticket(): Ticket {
-    return { processId: this.#processId, monotonicMs: this.#deps.clock.monotonicMs() };
+    const { clock } = this.#deps;
+    return { processId: this.#processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
   }
 
   async handle(call: ShardCall): Promise<ShardReply> {
     const { envelope, ticket } = call;
-    const { clock } = this.#deps;
-    const takenMs = clock.monotonicMs();
-    const ageMs = takenMs - ticket.monotonicMs;
-    // R48: nothing is evaluated behind the back of a client that was told 503.
-    if (ticket.processId !== this.#processId || ageMs > LIMITS.ticketAgeMaxMs) return { kind: 'too-old' };
+    const taken = this.ticket();
+    // R48: nothing is evaluated behind the back of a client that was told 503. A wall clock that was set may refuse one
+    // needlessly: it is asked again, with the ticket of this reply.
+    if (ticket.processId !== taken.processId || passedMs(ticket, taken) > LIMITS.ticketAgeMaxMs)
+      return { kind: 'too-old' };
     if (call.kind === 'status') return { kind: 'done', value: this.status(), timeMs: 0 };
     if (call.kind === 'discard') return this.#discard(envelope.shard);
     const replica = this.#replicas.get(envelope.shard);
@@ -132,7 +133,7 @@ class Node implements MetadataNode {
             envelope,
             call.name,
             call.body,
-            () => clock.monotonicMs() - takenMs > call.budgetMs,
+            () => passedMs(taken, this.ticket()) > call.budgetMs,
           )
         : replica?.query(envelope, call.name, call.body);
     if (reply === undefined) return { kind: 'not-primary', primary: replica?.primary?.nodeId };
@@ -283,6 +284,11 @@ class Node implements MetadataNode {
     void this.#look(shard);
     return { kind: 'done', value: { isDiscarded: true }, timeMs: 0 };
   }
+}
+
+/** By the clock that says more: one of a machine that was suspended may have stood still. */
+function passedMs(from: Ticket, to: Ticket): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs);
 }
 
 function supersededStatus({ shard, incarnation, promised, last, appliedSeq }: StoredReplica): ReplicaStatus {

@@ -83,7 +83,7 @@ function createHandler(answer: (call: ShardCall) => Promise<ShardReply> | ShardR
     ticketRead: () => new Promise<void>((resolve) => ticketReads.push(resolve)),
     ticket() {
       for (const resolve of ticketReads.splice(0)) resolve();
-      return { processId: 'p1', monotonicMs: handler.monotonicMs };
+      return { processId: 'p1', monotonicMs: handler.monotonicMs, wallMs: 0 };
     },
     async handle(call: ShardCall) {
       calls.push(call);
@@ -128,7 +128,7 @@ describe.each([
     const caller = await nodes.caller(createManualClock(0));
     const body = { key: 'k', bytes: Buffer.from([0, 255]), list: [1, null, 2 ** 50], absent: undefined };
     expect(await caller.call(NODE, callOf(body), never())).toEqual(done(body));
-    const ticket = { processId: 'p1', monotonicMs: 1000 };
+    const ticket = { processId: 'p1', monotonicMs: 1000, wallMs: 0 };
     expect(handler.calls).toEqual([{ ...callOf(body), ticket }]);
     const replies: ShardReply[] = [{ kind: 'not-primary', primary: undefined }, { kind: 'too-old' }];
     for (const reply of replies) {
@@ -247,10 +247,10 @@ describe.each([
     await caller.call(NODE, callOf(1), never());
     await end();
     const again = createHandler(echo);
-    again.ticket = () => ({ processId: 'p2', monotonicMs: 7 });
+    again.ticket = () => ({ processId: 'p2', monotonicMs: 7, wallMs: 0 });
     await nodes.serve(again);
     await callUntilAnswered(caller);
-    expect(again.calls[0]?.ticket).toEqual({ processId: 'p2', monotonicMs: 7 });
+    expect(again.calls[0]?.ticket).toEqual({ processId: 'p2', monotonicMs: 7, wallMs: 0 });
   });
 
   test('a node that is not there, or was never heard of, was not sent anything', async () => {

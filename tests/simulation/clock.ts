@@ -7,6 +7,8 @@ import type { EventOwner, Scheduler, SimulatedEvent } from './scheduler.ts';
 
 /** Protocol 1.1: less than 5 %. */
 const DRIFT_MAX = 0.049;
+/** As old a call may be that is evaluated, and more. */
+const STEP_FELT_MS = 20_000;
 const WORLD_START_MS = Date.parse('2026-01-01T00:00:00Z');
 
 export class SimulatedHost {
@@ -18,6 +20,9 @@ export class SimulatedHost {
   #wallShiftMs: number;
   #suspendedAtMs: number | undefined;
   #suspendedMs = 0;
+  /** True times at which it was suspended and woken, and at which its wall clock was set. */
+  readonly #sleeps: { fromMs: number; toMs: number }[] = [];
+  readonly #stepsMs: number[] = [];
 
   constructor(name: string, options: { scheduler: Scheduler; chance: Chance }) {
     const { scheduler, chance } = options;
@@ -50,6 +55,13 @@ export class SimulatedHost {
     return this.#suspendedAtMs !== undefined;
   }
 
+  /** It slept while its wall clock was set, or shortly before or after: neither clock tells for how long. */
+  get wasTimeLost(): boolean {
+    return this.#sleeps.some(({ fromMs, toMs }) =>
+      this.#stepsMs.some((atMs) => atMs > fromMs - STEP_FELT_MS && atMs < toMs + STEP_FELT_MS),
+    );
+  }
+
   /** True time until the monotonic clock has gone on by `ms`, if it is not stopped meanwhile. */
   trueMs(ms: number): number {
     return ms / this.#rate;
@@ -58,6 +70,7 @@ export class SimulatedHost {
   /** As an operator or a bad time server sets it. */
   stepWall(ms: number): void {
     this.#wallShiftMs += ms;
+    this.#stepsMs.push(this.scheduler.nowMs);
   }
 
   /** As a virtual machine is stopped: nothing runs, and the monotonic clock stands still. */
@@ -67,7 +80,9 @@ export class SimulatedHost {
 
   wake(): void {
     if (this.#suspendedAtMs === undefined) return;
-    this.#suspendedMs += this.scheduler.nowMs - this.#suspendedAtMs;
+    const { nowMs } = this.scheduler;
+    this.#suspendedMs += nowMs - this.#suspendedAtMs;
+    this.#sleeps.push({ fromMs: this.#suspendedAtMs, toMs: nowMs });
     this.#suspendedAtMs = undefined;
     for (const process of this.#processes) process.continueHeld();
   }

@@ -18,7 +18,6 @@ export interface NodeSite {
   restart(): void;
   /** Its service manager leaves it alone until the returned function is called. */
   keepDown(): () => void;
-  noteSuspended(): void;
 }
 
 export interface GatewaySite {
@@ -116,10 +115,9 @@ const FAULTS = {
   suspend: {
     maxMs: 15_000,
     begin: ({ nodes }, chance) => {
-      const node = chance.pick(nodes);
-      node.noteSuspended();
-      node.host.suspend();
-      return () => node.host.wake();
+      const { host } = chance.pick(nodes);
+      host.suspend();
+      return () => host.wake();
     },
   },
   'wall step': {

@@ -81,7 +81,7 @@ function createNode(nodeId: string): TestNode {
     status = next;
   };
   const process = new SimulatedProcess(nodeId, { host, chance: new Chance(3) });
-  return { nodeId, watch, node, wasSuspended: false, disk, kv: disk.open(process), says };
+  return { nodeId, watch, node, wasTimeLost: false, disk, kv: disk.open(process), says };
 }
 
 async function commit(node: TestNode, ...rows: KvPut[]): Promise<void> {
@@ -231,7 +231,7 @@ describe('nodes and answers', () => {
     envelope: { shard: 0, ...(requestId !== undefined && { requestId }) },
     name: name as never,
     body: {},
-    ticket: { processId: 'p', monotonicMs: 0 },
+    ticket: { processId: 'p', monotonicMs: 0, wallMs: 0 },
     budgetMs: 1,
   });
   const done: ShardReply = { kind: 'done', value: { kind: 'written' }, timeMs: 1 };
@@ -306,9 +306,9 @@ describe('nodes and answers', () => {
     await evaluate('r');
     invariants.onGivenUp('r');
     await evaluate('other');
-    both()[0].wasSuspended = true;
+    both()[0].wasTimeLost = true;
     await evaluate('r');
-    both()[0].wasSuspended = false;
+    both()[0].wasTimeLost = false;
     await expect(evaluate('r')).rejects.toThrow(SimulationFailure);
   });
 });

@@ -17,8 +17,8 @@ export interface WatchedNode {
   watch: ReplicaWatch;
   /** While its process runs. */
   node: SimulatedNode | undefined;
-  /** Its monotonic clock stood still at some time: tickets cannot tell (R48). */
-  wasSuspended: boolean;
+  /** Its monotonic clock stood still, and its wall clock was set: tickets cannot tell (R48). */
+  wasTimeLost: boolean;
 }
 
 export class Invariants {
@@ -140,7 +140,7 @@ export class Invariants {
   #onEvaluated(nodeId: NodeId, command: { simulatedRequestId?: string }): void {
     const { simulatedRequestId: requestId } = command;
     if (requestId === undefined || !this.#givenUp.has(requestId)) return;
-    if (this.#nodes.some((node) => node.nodeId === nodeId && node.wasSuspended)) return;
+    if (this.#nodes.some((node) => node.nodeId === nodeId && node.wasTimeLost)) return;
     // Not thrown: it would be the node's to catch.
     this.#fail(new SimulationFailure(`I6: ${nodeId} evaluates ${requestId}, of which 503 was said`));
   }

@@ -148,7 +148,7 @@ describe('calls', () => {
     const process = start('node');
     const processId = `p${scheduler.stepCount}`;
     calls.serve(process, {
-      ticket: () => ({ processId, monotonicMs: process.clock.monotonicMs() }),
+      ticket: () => ({ processId, monotonicMs: process.clock.monotonicMs(), wallMs: process.clock.wallMs() }),
       handle(call) {
         tickets.push(call.ticket.processId);
         return answer();

@@ -93,7 +93,6 @@ abstract class Site {
 export class MetadataSite extends Site implements NodeSite {
   readonly disk: SimulatedDisk;
   node: SimulatedNode | undefined;
-  wasSuspended = false;
   readonly #kind: NodeKind;
   readonly #shared: Pick<NodeSurroundings, 'nodeIds' | 'shardCount' | 'machine'>;
 
@@ -110,10 +109,6 @@ export class MetadataSite extends Site implements NodeSite {
     this.#kind = options.kind;
     this.disk = options.disk;
     this.#shared = options.shared;
-  }
-
-  noteSuspended(): void {
-    this.wasSuspended = true;
   }
 
   restart(): void {

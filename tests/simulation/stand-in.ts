@@ -66,7 +66,7 @@ class StandInNode implements SimulatedNode {
     const processId = Buffer.from(random.bytes(8)).toString('hex');
     this.#replicas = Array.from({ length: shardCount }, (_, shard) => new Replica(shard, surroundings, bug));
     this.calls = {
-      ticket: () => ({ processId, monotonicMs: clock.monotonicMs() }),
+      ticket: () => ({ processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
       handle: async (call) => {
         const isOld =
           call.ticket.processId !== processId ||

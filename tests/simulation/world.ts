@@ -213,8 +213,8 @@ class World {
       get node() {
         return site.node;
       },
-      get wasSuspended() {
-        return site.wasSuspended;
+      get wasTimeLost() {
+        return site.host.wasTimeLost;
       },
     });
     return site;

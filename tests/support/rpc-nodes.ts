@@ -66,7 +66,7 @@ export interface RpcNode {
 }
 
 const noHandler: ShardCallHandler = {
-  ticket: () => ({ processId: 'none', monotonicMs: 0 }),
+  ticket: () => ({ processId: 'none', monotonicMs: 0, wallMs: 0 }),
   handle: async () => ({ kind: 'unknown' }),
 };
 

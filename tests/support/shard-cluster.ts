@@ -60,6 +60,8 @@ export interface ShardCluster {
   run(ms: number): Promise<void>;
   /** All clocks at once, and nothing happens meanwhile. */
   skip(ms: number): void;
+  /** Their wall clocks alone: what is left of a time in which the machines were suspended. */
+  shiftWall(ms: number): void;
   /** Runs until it gives something, for 30 s at most. */
   until<T>(what: string, look: () => T | undefined): Promise<T>;
   primary(shard?: number): Promise<ClusterNode>;
@@ -189,6 +191,7 @@ export async function openShardCluster(options: {
       }
     },
     skip: (ms) => clock.advance(ms),
+    shiftWall: (ms) => clock.shiftWall(ms),
     async until(what, look) {
       for (let passedMs = 0; passedMs < 30_000; passedMs += STEP_MS) {
         const seen = look();

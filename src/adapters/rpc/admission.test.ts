@@ -31,7 +31,7 @@ const addresses: AddressBook = new Map();
 const heard: ReplicaMessage[] = [];
 const served: unknown[] = [];
 const handler: ShardCallHandler = {
-  ticket: () => ({ processId: 'p', monotonicMs: 1 }),
+  ticket: () => ({ processId: 'p', monotonicMs: 1, wallMs: 0 }),
   async handle({ body }) {
     served.push(body);
     return { kind: 'busy' };

@@ -142,7 +142,9 @@ function readCalls(frame: CallFrame): ShardCall[] {
   if (frame.numbers.length !== frame.payloads.length) throw new Error('not as many numbers as payloads');
   return frame.payloads.map((payload) => {
     const call = unpackPlain(payload) as ShardCall;
-    if (typeof call.envelope?.shard !== 'number' || typeof call.ticket?.monotonicMs !== 'number') {
+    const { shard } = call.envelope ?? {};
+    const { monotonicMs, wallMs } = call.ticket ?? {};
+    if (![shard, monotonicMs, wallMs].every((number) => typeof number === 'number')) {
       throw new Error('not a call');
     }
     return call;

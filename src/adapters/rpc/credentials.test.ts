@@ -58,7 +58,10 @@ describe('a shared secret', () => {
       log: createEvents().log,
       telemetry: createCounts(),
     };
-    const handler = { ticket: () => ({ processId: 'p', monotonicMs: 0 }), handle: () => Promise.reject() };
+    const handler = {
+      ticket: () => ({ processId: 'p', monotonicMs: 0, wallMs: 0 }),
+      handle: () => Promise.reject(),
+    };
     const start = startRpcServer({
       ...deps,
       self: { clusterId: 'c', nodeId: nodeId(1) },

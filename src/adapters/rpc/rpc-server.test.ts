@@ -42,7 +42,7 @@ const callOf = (body: unknown) =>
 const done = (value: unknown): ShardReply => ({ kind: 'done', value, timeMs: 1 });
 
 function handlerOf(handle: (call: ShardCall) => Promise<ShardReply>): ShardCallHandler {
-  return { ticket: () => ({ processId: 'p', monotonicMs: 1 }), handle };
+  return { ticket: () => ({ processId: 'p', monotonicMs: 1, wallMs: 0 }), handle };
 }
 
 async function start(options: {
