@@ -3,6 +3,7 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { assert, must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
+import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { systemRandom } from './system-clock.ts';
 
@@ -18,9 +19,12 @@ export interface KeyringOptions {
   initial?: MasterKeys;
   /** Makes a change durable; the keyring changes only when it resolves. Default: nothing to do. */
   save?(keys: MasterKeys): Promise<void>;
+  /** Of nonces. Default: the system's. */
+  random?: RandomPort;
 }
 
-export function createKeyring({ initial = newMasterKeys(), save }: KeyringOptions = {}): KeyringPort {
+export function createKeyring(options: KeyringOptions = {}): KeyringPort {
+  const { initial = newMasterKeys(), save, random = systemRandom } = options;
   let current = initial;
   // One change after the other: each is made to what the one before has saved.
   let lastChange: Promise<unknown> = Promise.resolve();
@@ -50,7 +54,7 @@ export function createKeyring({ initial = newMasterKeys(), save }: KeyringOption
     wrap(kek) {
       const keyId = current.activeKeyId;
       const key = must(keyOf(keyId), 'the active key is on the ring');
-      const nonce = systemRandom.bytes(NONCE_BYTES);
+      const nonce = random.bytes(NONCE_BYTES);
       return {
         by: 'master',
         keyId,

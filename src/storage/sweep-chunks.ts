@@ -15,7 +15,7 @@ const PAUSE_BETWEEN_PASSES_MS = 60 * 60 * 1000;
 const PAUSE_AFTER_REFUSAL_MS = 10_000;
 
 export interface SweepDeps {
-  chunks: ChunkPort;
+  chunks: Pick<ChunkPort, 'list' | 'drop'>;
   metadata: MetadataPort;
   clock: ClockPort;
   log: Logger;

@@ -71,7 +71,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
   void node.start();
   void replaceLost(surroundings, { nodeId, replicaId });
   return {
-    calls: node,
+    calls: surroundings.decorate?.(node) ?? node,
     status(shard) {
       const status = node.replica(shard)?.status();
       return status && { epoch: status.epoch, isOpen: status.role === 'primary' };

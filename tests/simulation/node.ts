@@ -8,6 +8,7 @@ import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { StateMachine } from '../../src/ports/state-machine.ts';
 import type { Logger, TelemetryPort } from '../../src/ports/telemetry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
+import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { FaultName } from './faults.ts';
 import type { SimulatedRegistry } from './registry.ts';
 
@@ -28,6 +29,8 @@ export interface NodeSurroundings {
   telemetry: TelemetryPort;
   /** For the counts of a run: something worth seeing has happened, by the names of `NodeKind.branches`. */
   count(branch: string): void;
+  /** What gateways call instead of the node itself, where a seed has more than its shards. */
+  decorate?: ((node: MetadataNode) => ShardCallHandler) | undefined;
   /** The process must end (R20): nothing of it runs after this step. */
   onFatal(error: Error): void;
 }

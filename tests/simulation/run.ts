@@ -7,8 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { driverOf } from './drivers.ts';
 import { FAULT_NAMES, type FaultName } from './faults.ts';
+import { metadataDriver } from './metadata-driver.ts';
 import { createProduct } from './metadata-node.ts';
 import type { NodeKind } from './node.ts';
+import { isPartName, PART_BRANCHES, type PartName, partsOf } from './parts.ts';
 import { createStandIn } from './stand-in.ts';
 import { runSeed, type SeedReport } from './world.ts';
 
@@ -78,13 +80,17 @@ function summaryOf(report: SeedReport): Summary {
   };
 }
 
-async function runOne(seed: number, options: { kind: NodeKind; trace: boolean }): Promise<Summary> {
+async function runOne(
+  seed: number,
+  options: { kind: NodeKind; trace: boolean; parts: readonly PartName[] | undefined },
+): Promise<Summary> {
   try {
     const onTrace = options.trace ? say : undefined;
+    const driver = options.parts === undefined ? driverOf(seed) : metadataDriver;
+    const drawn = options.kind.name === 'product' ? partsOf(seed, driver) : [];
+    const parts = options.parts ?? drawn;
     const report = await runSeed({
-      seed,
-      kind: options.kind,
-      driver: driverOf(seed),
+      ...{ seed, driver, parts, kind: options.kind },
       ...(onTrace && { onTrace }),
     });
     if (options.trace) say(`seed ${seed}: ${report.stepCount} steps, trace ${report.traceHash}`);
@@ -99,12 +105,19 @@ async function runOne(seed: number, options: { kind: NodeKind; trace: boolean })
 }
 
 /** The part of the seeds that falls to one process of several. */
-async function runPart(part: { first: number; end: number; step: number; kindName: string; trace: boolean }) {
+async function runPart(part: {
+  first: number;
+  end: number;
+  step: number;
+  kindName: string;
+  trace: boolean;
+  parts: readonly PartName[] | undefined;
+}) {
   const summary = emptySummary();
   const kind = KINDS[part.kindName];
   if (kind === undefined) throw new Error(`no such node: ${part.kindName}`);
   for (let seed = part.first; seed < part.end; seed += part.step)
-    addTo(summary, await runOne(seed, { kind, trace: part.trace }));
+    addTo(summary, await runOne(seed, { kind, trace: part.trace, parts: part.parts }));
   return summary;
 }
 
@@ -126,14 +139,15 @@ function runPartElsewhere(part: Part): Promise<Summary> {
   });
 }
 
-function report(summary: Summary, kind: NodeKind): boolean {
+function report(summary: Summary, { kind, hasAllParts }: { kind: NodeKind; hasAllParts: boolean }): boolean {
   const { seedCount, failures, happened } = summary;
   say(
     `${seedCount} seeds, ${summary.operationCount} operations (${summary.unknownCount} of unknown outcome), ` +
       `${summary.stepCount} steps, ${(summary.virtualMs / 60_000).toFixed(0)} minutes of simulated time`,
   );
   const faults = FAULT_NAMES.filter((name: FaultName) => !kind.spared.includes(name));
-  const wanted = [...faults.map((name) => `fault: ${name}`), ...kind.branches];
+  const ofParts = kind.name === 'product' && hasAllParts ? PART_BRANCHES : [];
+  const wanted = [...faults.map((name) => `fault: ${name}`), ...kind.branches, ...ofParts];
   let isEnough = true;
   for (const name of [...new Set([...wanted, ...Object.keys(happened).sort()])]) {
     const { seeds, times } = happened[name] ?? { seeds: 0, times: 0 };
@@ -159,6 +173,8 @@ async function main(): Promise<void> {
       node: { type: 'string', default: 'product' },
       processes: { type: 'string', default: String(availableParallelism()) },
       trace: { type: 'boolean', default: false },
+      /** Names of parts, or none, instead of those that each seed draws. */
+      parts: { type: 'string' },
     },
   });
   const seedCount = Number(values.seeds);
@@ -166,17 +182,19 @@ async function main(): Promise<void> {
   const kind = KINDS[values.node];
   if (kind === undefined || !Number.isSafeInteger(seedCount) || !Number.isSafeInteger(first) || first < 0)
     throw new Error(`--seeds and --seed are whole numbers, --node one of ${Object.keys(KINDS).join(', ')}`);
+  const only = values.parts?.split(',').filter((name) => name !== '');
+  if (only !== undefined && !only.every(isPartName)) throw new Error('--parts: no such part');
   say(`seed ${first}`);
   const step = values.trace ? 1 : Math.max(1, Math.min(Number(values.processes), seedCount));
   const parts = Array.from({ length: step }, (_, index): Part => {
     const end = first + seedCount;
-    return { first: first + index, end, step, kindName: values.node, trace: values.trace };
+    return { first: first + index, end, step, kindName: values.node, trace: values.trace, parts: only };
   });
   const summary = emptySummary();
   const done = await Promise.all(step === 1 ? parts.map(runPart) : parts.map(runPartElsewhere));
   for (const part of done) addTo(summary, part);
   summary.failures.sort((one, other) => one.seed - other.seed);
-  process.exitCode = report(summary, kind) ? 0 : 1;
+  process.exitCode = report(summary, { kind, hasAllParts: only === undefined }) ? 0 : 1;
 }
 
 if (process.send === undefined) await main();

@@ -10,6 +10,7 @@ import type { GatewaySite, NodeSite } from './faults.ts';
 import { type GatewayObserver, SimulatedGateway } from './gateway.ts';
 import type { Network } from './network.ts';
 import type { NodeKind, NodeSurroundings, SimulatedNode } from './node.ts';
+import type { Decorate } from './part.ts';
 import type { SimulatedRegistry } from './registry.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -28,7 +29,7 @@ export interface Ground {
 }
 
 /** A process that is started again when it ends, unless it is kept down. */
-abstract class Site {
+export abstract class Site {
   readonly host: SimulatedHost;
   readonly name: string;
   protected readonly ground: Ground;
@@ -90,11 +91,15 @@ abstract class Site {
   }
 }
 
+interface SharedOfNodes extends Pick<NodeSurroundings, 'nodeIds' | 'shardCount' | 'machine'> {
+  decorate: Decorate | undefined;
+}
+
 export class MetadataSite extends Site implements NodeSite {
   readonly disk: SimulatedDisk;
   node: SimulatedNode | undefined;
   readonly #kind: NodeKind;
-  readonly #shared: Pick<NodeSurroundings, 'nodeIds' | 'shardCount' | 'machine'>;
+  readonly #shared: SharedOfNodes;
 
   constructor(
     name: NodeId,
@@ -102,7 +107,7 @@ export class MetadataSite extends Site implements NodeSite {
       ground: Ground;
       kind: NodeKind;
       disk: SimulatedDisk;
-      shared: Pick<NodeSurroundings, 'nodeIds' | 'shardCount' | 'machine'>;
+      shared: SharedOfNodes;
     },
   ) {
     super(name, options.ground);
@@ -139,8 +144,10 @@ export class MetadataSite extends Site implements NodeSite {
       this.ground.onSelfEnded();
       process.kill();
     };
+    const { decorate, ...shared } = this.#shared;
     const surroundings: NodeSurroundings = {
-      ...this.#shared,
+      ...shared,
+      decorate: decorate && ((node) => decorate(node, process)),
       nodeId: this.name,
       kv: this.disk.open(process),
       witness: this.disk.openWitness(process),
@@ -161,7 +168,7 @@ export class MetadataSite extends Site implements NodeSite {
   }
 }
 
-function loggerOf(process: SimulatedProcess, scheduler: Scheduler): NodeSurroundings['logger'] {
+export function loggerOf(process: SimulatedProcess, scheduler: Scheduler): NodeSurroundings['logger'] {
   const log = (fields: object, event: string) =>
     scheduler.trace(`${process.name} ${event} ${JSON.stringify(fields)}`);
   return { debug: log, info: log, warn: log, error: log };

@@ -13,6 +13,7 @@ import { Invariants, type WatchedNode } from './invariants.ts';
 import { Network } from './network.ts';
 import type { NodeKind } from './node.ts';
 import type { HistoryRecord, Operation } from './operations.ts';
+import { type PartName, Parts } from './parts.ts';
 import { SimulatedRegistry } from './registry.ts';
 import { ReplicaWatch } from './replica-watch.ts';
 import { Scheduler, SimulationFailure } from './scheduler.ts';
@@ -42,6 +43,8 @@ export interface SeedOptions {
   driver: Driver;
   /** Which faults may happen; all that the kind of node is not spared when left out. */
   faults?: readonly FaultName[];
+  /** What runs beside the clients of objects; nothing when left out. */
+  parts?: readonly PartName[];
   onTrace?(line: string): void;
 }
 
@@ -80,6 +83,7 @@ class World {
   readonly #nodes: MetadataSite[];
   readonly #watched: WatchedNode[];
   readonly #gateways: GatewayProcessSite[];
+  readonly #parts: Parts;
   readonly #history: HistoryRecord[] = [];
   readonly #requests = new Map<string, { shard: number; operation: Operation }>();
   readonly #spans: FaultSpan[] = [];
@@ -126,6 +130,12 @@ class World {
         this.#selfEndedAt = scheduler.stepCount;
       },
     };
+    this.#parts = new Parts(options.parts ?? [], {
+      ...{ ground, shardCount: SHARD_COUNT, watched: this.#watched },
+      nodes: () => this.#nodes,
+      gateways: () => this.#gateways,
+      history: (shard) => this.#invariants.history(shard),
+    });
     const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
     this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
     this.#gateways = Array.from({ length: GATEWAY_COUNT }, (_, index) => {
@@ -140,6 +150,7 @@ class World {
       return new GatewayProcessSite(`gateway-${index}`, { ground, nodeIds, observer });
     });
     scheduler.afterEachStep(() => invariants.check());
+    scheduler.afterEachStep(() => this.#parts.check());
   }
 
   get traceTail(): readonly string[] {
@@ -197,7 +208,7 @@ class World {
       ground,
       kind,
       disk,
-      shared: { nodeIds, shardCount: SHARD_COUNT, machine },
+      shared: { nodeIds, shardCount: SHARD_COUNT, machine, decorate: this.#parts.decorate },
     });
     const watch = new ReplicaWatch({
       node: nodeId,
@@ -267,6 +278,7 @@ class World {
             if (answer.kind !== 'done') throw new SimulationFailure(`I16: shard ${shard} never opened`);
             this.#timesMs[shard] = answer.timeMs;
           }
+        await this.#parts.prepare();
       },
       120_000,
     );
@@ -348,7 +360,7 @@ class World {
     await this.#runProgram(
       'clients',
       async () => {
-        await Promise.all(clients.map((client) => client.run()));
+        await Promise.all([...clients.map((client) => client.run()), this.#parts.run()]);
       },
       CLIENTS_DONE_MAX_MS,
     );
@@ -360,12 +372,14 @@ class World {
   /** I16: faults over, everything opens, catches up, and is equal. */
   async #comeToRest(): Promise<void> {
     for (const heal of [...this.#heals]) heal();
+    this.#parts.heal();
     const isOpen = () =>
       this.#nodes.every(({ node }) => node !== undefined) &&
       shards().every((shard) => this.#invariants.isOpen(shard));
     const { nowMs } = this.#scheduler;
     if (!(await this.#scheduler.run(isOpen, nowMs + OPEN_AGAIN_MAX_MS)))
       throw new SimulationFailure(`I16: not all shards are open ${OPEN_AGAIN_MAX_MS} ms after the faults`);
+    await this.#runProgram('parts come to rest', () => this.#parts.rest(), AT_REST_MAX_MS);
     const isCaughtUp = () =>
       shards().every((shard) => {
         const { lastSeq } = this.#invariants.history(shard);

@@ -1,0 +1,192 @@
+// What clients do with bodies in chunks, and the sweep, each through the data path of one gateway: the product's own,
+// over chunks in the simulated network. A body tells its value, and has to come back as it was, byte by byte (I12).
+import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import { AppError } from '../../src/model/errors.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/model/names.ts';
+import type { BucketTarget, MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
+import type { Fence } from '../../src/ports/chunks.ts';
+import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
+import type { Chance } from './chance.ts';
+import type { SimulatedProcess } from './clock.ts';
+import type { KeyOperation, Outcome } from './operations.ts';
+import { type OpenChunks, openObjects, type ProductGateway } from './product-gateway.ts';
+import { SimulationFailure } from './scheduler.ts';
+import { type Ground, loggerOf } from './sites.ts';
+
+const BODY_BYTES_MIN = 40;
+const BODY_BYTES_MAX = 330;
+export const CHUNK_OWNER = '000000000003' as AccountId;
+/** Of bodies whose upload began long ago, or by a wrong time. */
+const LATE_SHARE = 0.12;
+const HOUR_MS = 60 * 60_000;
+const LATE_BY_MS = [25 * HOUR_MS, 240 * HOUR_MS, -2 * HOUR_MS];
+/** By how much the clock of who sweeps is ahead: the grounds of a drop are never the sweeper's own clock (R32). */
+const SWEEPER_AHEAD_MS = 48 * HOUR_MS;
+const NEVER = new AbortController().signal;
+
+export const CHUNK_DEEDS = {
+  put: 'chunks: body stored',
+  read: 'chunks: body read',
+  lateRefused: 'chunks: late body refused',
+  swept: 'chunks: swept',
+} as const;
+
+export class ChunkClients {
+  readonly #ground: Ground;
+  readonly #chance: Chance;
+  readonly #chunksOf: (process: SimulatedProcess) => OpenChunks;
+  readonly #stores = new WeakMap<SimulatedProcess, { usual: ObjectStore; late: ObjectStore }>();
+  readonly #bodies = new Map<string, Buffer>();
+
+  constructor(ground: Ground, options: { chance: Chance; chunksOf(process: SimulatedProcess): OpenChunks }) {
+    this.#ground = ground;
+    this.#chance = options.chance;
+    this.#chunksOf = options.chunksOf;
+  }
+
+  /** Rejects with AppError as a gateway answers with one. */
+  async perform(gateway: ProductGateway, shard: number, operation: KeyOperation): Promise<Outcome> {
+    switch (operation.kind) {
+      case 'put':
+      case 'create':
+        return this.#put(gateway, shard, operation);
+      case 'remove': {
+        const bucket = chunkBucketOf(shard).claim;
+        const { bucketId } = bucket;
+        const items = [{ key: operation.key as ObjectKey }];
+        const command = { bucketId, owner: CHUNK_OWNER, items };
+        await gateway.calls().execute({ shard, bucket }, 'delete-versions', command);
+        return { kind: 'gone' };
+      }
+      default:
+        return this.#read(gateway, shard, operation.key);
+    }
+  }
+
+  /** One pass, by a clock that is far ahead. */
+  async sweep({ process, router }: ProductGateway): Promise<void> {
+    const { counts, scheduler, registry } = this.#ground;
+    const { clock } = process;
+    const { chunks } = this.#chunksOf(process);
+    const sweep = createChunkSweep({
+      clock: { ...clock, wallMs: () => clock.wallMs() + SWEEPER_AHEAD_MS + LIMITS.sweepAfterMs },
+      chunks: {
+        list: (options) => chunks.list(options),
+        drop(ids, fence) {
+          counts.add(CHUNK_DEEDS.swept);
+          return chunks.drop(ids, fence);
+        },
+      },
+      metadata: router,
+      log: loggerOf(process, scheduler),
+      fenceOf(shard): Fence {
+        const record = registry.get(shard)?.record;
+        return { shard, incarnation: record?.incarnation ?? 0, epoch: record?.epoch ?? 0 };
+      },
+    });
+    await sweep.work(NEVER);
+  }
+
+  #storeOf(gateway: ProductGateway, { isLate }: { isLate: boolean }): ObjectStore {
+    const { process } = gateway;
+    const { chunks, onReleased } = this.#chunksOf(process);
+    let stores = this.#stores.get(process);
+    if (stores === undefined) {
+      const ground = this.#ground;
+      // Buffers of the late one are let go: one pool per store of chunks.
+      const late = openObjects(gateway, { ground, chunks, onReleased: () => undefined });
+      stores = { usual: openObjects(gateway, { ground, chunks, onReleased }), late };
+      this.#stores.set(process, stores);
+    }
+    return isLate ? stores.late : stores.usual;
+  }
+
+  async #put(
+    gateway: ProductGateway,
+    shard: number,
+    { kind, key, value }: KeyOperation & { kind: 'put' | 'create' },
+  ): Promise<Outcome> {
+    const { counts } = this.#ground;
+    const bytes = this.#bodyOf(value);
+    const isLate = this.#chance.happens(LATE_SHARE);
+    const isUnasked = this.#chance.happens(0.5);
+    const calls = isLate ? this.#lateCalls(gateway) : gateway.calls();
+    try {
+      await this.#storeOf(gateway, { isLate }).putObject({
+        ...{ calls, bucket: chunkBucketOf(shard), key: key as ObjectKey, owner: CHUNK_OWNER, signal: NEVER },
+        headers: { userMetadata: {} },
+        body: { stream: once(bytes), sizeBytes: bytes.length, isUnasked, trailerChecksum: () => undefined },
+        ...(kind === 'create' && { conditions: { ifNoneMatch: '*' as const } }),
+      });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      if (error.code === 'PreconditionFailed') return { kind: 'exists' };
+      if (isLate && error.code === 'RequestTimeout') counts.add(CHUNK_DEEDS.lateRefused);
+      throw error;
+    }
+    counts.add(CHUNK_DEEDS.put);
+    return { kind: 'written' };
+  }
+
+  /** As of an upload that has taken more than a day, or whose gateway took a wrong time for the shard's. */
+  #lateCalls(gateway: ProductGateway): MetadataCalls {
+    const calls = gateway.calls();
+    const lateMs = this.#chance.pick(LATE_BY_MS);
+    const late = <Reply extends { timeMs: number }>(reply: Reply): Reply => ({
+      ...reply,
+      timeMs: reply.timeMs - lateMs,
+    });
+    return {
+      shardCount: calls.shardCount,
+      query: async (target, name, query) => late(await calls.query(target, name, query)),
+      execute: async (target, name, command) => {
+        // The sweep has come by meanwhile.
+        await this.sweep(gateway).catch(() => undefined);
+        return late(await calls.execute(target, name, command));
+      },
+    };
+  }
+
+  async #read(gateway: ProductGateway, shard: number, text: string): Promise<Outcome> {
+    const { counts, scheduler } = this.#ground;
+    const calls = gateway.calls();
+    const key = text as ObjectKey;
+    const bucket = chunkBucketOf(shard);
+    const { bucketId } = bucket.claim;
+    const query = { bucketId, key, includeBody: true };
+    const { value: found } = await calls.query({ shard, bucket: bucket.claim }, 'get-version', query);
+    if (found.kind !== 'found') return { kind: 'value', value: null };
+    const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
+    const store = this.#storeOf(gateway, { isLate: false });
+    const opened = await store.openObject({ calls, bucket, key, found, range, signal: NEVER });
+    const pieces: Buffer[] = [];
+    if (opened.kind === 'bytes') pieces.push(opened.bytes);
+    else for await (const piece of opened.stream) pieces.push(piece as Buffer);
+    const bytes = Buffer.concat(pieces);
+    const value = fromUtf8(bytes).split('|')[0] ?? '';
+    if (!this.#bodies.get(value)?.equals(bytes))
+      scheduler.fail(
+        new SimulationFailure(`I12: ${shard}/${key} is read as ${JSON.stringify(fromUtf8(bytes))}`),
+      );
+    counts.add(CHUNK_DEEDS.read);
+    return { kind: 'value', value };
+  }
+
+  #bodyOf(value: string): Buffer {
+    const sizeBytes = this.#chance.int(BODY_BYTES_MIN, BODY_BYTES_MAX);
+    const body = Buffer.alloc(sizeBytes, utf8(`${value}|`));
+    this.#bodies.set(value, body);
+    return body;
+  }
+}
+
+export function chunkBucketOf(shard: number): BucketTarget {
+  const bucketId = `c${String(shard).padStart(15, '0')}` as BucketId;
+  const claim = { bucketId, name: `chunks-${shard}` as BucketName, cfgVersion: 1 };
+  return { homeShard: shard, claim };
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield Buffer.from(bytes);
+}

@@ -1,0 +1,246 @@
+// Chunks between simulated processes: what gateways ask of disks crosses the simulated network as packed bytes, and is
+// done at the other end as the server of chunks does it (src/adapters/chunk-http): by the newest map that it has heard
+// of, with the checksum looked at on both ends. A message that is lost breaks its connection sooner or later.
+import { crc32 } from 'node:zlib';
+import { OldFence, OtherBytes, StaleMap } from '../../src/model/chunk-refusals.ts';
+import { AppError } from '../../src/model/errors.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import type { ServedDisks } from '../../src/ports/chunk-server.ts';
+import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../../src/ports/chunks.ts';
+import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
+import type { DiskId } from '../../src/ports/placement.ts';
+import type { Chance } from './chance.ts';
+import type { SimulatedProcess } from './clock.ts';
+import type { Network } from './network.ts';
+
+const BROKEN_MIN_MS = 5;
+const BROKEN_MAX_MS = 3000;
+/** Until a broken connection shows while both ends live. */
+const RESET_MAX_MS = 50;
+
+type Question =
+  | { kind: 'put'; id: ChunkId; bytes: Uint8Array; checksum: number }
+  | { kind: 'get'; id: ChunkId }
+  | { kind: 'have'; ids: readonly ChunkId[] }
+  | { kind: 'drop'; ids: readonly ChunkId[]; fence: Fence }
+  | { kind: 'list'; limit: number; after?: ChunkId }
+  | { kind: 'usage' }
+  | { kind: 'recount' };
+
+interface Request {
+  diskId: DiskId;
+  mapVersion: number;
+  question: Question;
+}
+
+type Refusal = 'stale-map' | 'no-disk' | 'old-fence' | 'other-bytes' | 'full' | 'busy' | 'failed';
+
+type Answer = { mapVersion: number } & ({ value: unknown } | { refusal: Refusal });
+
+export interface ChunkCaller {
+  address: string;
+  process: SimulatedProcess;
+  /** Told of the placement version of each answer. */
+  onMapVersion(version: number): void;
+}
+
+export class ChunkNetwork {
+  readonly #network: Network;
+  readonly #chance: Chance;
+  readonly #served = new Map<SimulatedProcess, ServedDisks>();
+
+  constructor(network: Network, chance: Chance) {
+    this.#network = network;
+    this.#chance = chance;
+  }
+
+  /** What a storage node serves, as long as its process lives. */
+  serve(process: SimulatedProcess, disks: ServedDisks): void {
+    this.#served.set(process, disks);
+    process.onEnd(() => this.#served.delete(process));
+  }
+
+  /** The disks of the cluster, as one process reaches them. */
+  directory(caller: ChunkCaller): DiskDirectory {
+    const disks = new Map<string, DiskChunks>();
+    return {
+      chunksOf: ({ id, address }) => {
+        const name = `${address} ${id}`;
+        const known = disks.get(name);
+        if (known !== undefined) return known;
+        const ask: AskDisk = (question, options = {}) =>
+          this.#ask(caller, {
+            to: address,
+            request: { diskId: id, mapVersion: options.mapVersion ?? 0, question },
+            signal: options.signal,
+          });
+        const disk = remoteDisk(ask);
+        disks.set(name, disk);
+        return disk;
+      },
+    };
+  }
+
+  async #ask(
+    caller: ChunkCaller,
+    { to, request, signal }: { to: string; request: Request; signal: AbortSignal | undefined },
+  ): Promise<unknown> {
+    const answer = await this.#send(caller, { to, request, signal });
+    caller.onMapVersion(answer.mapVersion);
+    if ('refusal' in answer) throw failureOf(answer, request);
+    return answer.value;
+  }
+
+  #send(
+    caller: ChunkCaller,
+    { to, request, signal }: { to: string; request: Request; signal: AbortSignal | undefined },
+  ): Promise<Answer> {
+    const { process, address } = caller;
+    const outcome = Promise.withResolvers<Answer>();
+    const unavailable = (why: string) => new AppError('ServiceUnavailable', { cause: new Error(why) });
+    const breakIn = (delayMs: number, why: string) =>
+      process.schedule(delayMs, `connection to ${to} breaks`, () => outcome.reject(unavailable(why)));
+    const lost = () => breakIn(this.#chance.between(BROKEN_MIN_MS, BROKEN_MAX_MS), 'the connection broke');
+    const onAbort = () => outcome.reject(unavailable('given up'));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const settled = new AbortController();
+    process.clock
+      .sleep(LIMITS.chunkRequestMaxMs, settled.signal)
+      .then(() => outcome.reject(unavailable('no answer in time')));
+    const callee = this.#network.member(to);
+    if (signal?.aborted === true) onAbort();
+    else if (callee === undefined) breakIn(this.#chance.between(1, RESET_MAX_MS), 'nobody listens');
+    else {
+      callee.onEnd(() => {
+        if (process.isAlive) breakIn(this.#chance.between(1, RESET_MAX_MS), 'the connection broke');
+      });
+      const reply = (answer: Answer) => {
+        const isUnderWay = this.#network.send({
+          ...{ from: to, process: callee, to: address, payload: answer, name: 'chunk answer' },
+          deliver: (arrived, receiver) => {
+            if (receiver === process) outcome.resolve(arrived as Answer);
+          },
+        });
+        if (!isUnderWay && process.isAlive) lost();
+      };
+      const isUnderWay = this.#network.send({
+        ...{ from: address, process, to, payload: request, name: `chunk ${request.question.kind}` },
+        deliver: (arrived, receiver) => {
+          const disks = this.#served.get(callee);
+          if (receiver !== callee || disks === undefined) return;
+          serve(disks, arrived as Request).then(
+            (answer) => {
+              if (callee.isAlive) reply(answer);
+            },
+            (error) => callee.host.scheduler.fail(error),
+          );
+        },
+      });
+      if (!isUnderWay) lost();
+    }
+    return outcome.promise.finally(() => {
+      settled.abort();
+      signal?.removeEventListener('abort', onAbort);
+    });
+  }
+}
+
+type AskDisk = (
+  question: Question,
+  options?: { mapVersion?: number; signal?: AbortSignal },
+) => Promise<unknown>;
+
+function remoteDisk(ask: AskDisk): DiskChunks {
+  return {
+    async put(id, bytes, { checksum, mapVersion, signal }) {
+      await ask({ kind: 'put', id, bytes, checksum }, { mapVersion, signal });
+    },
+    async get(id, { isProven, signal }) {
+      const read = (await ask({ kind: 'get', id }, { signal })) as ChunkRead;
+      if (read.kind === 'found' && !isProven && crc32(read.bytes) !== read.checksum)
+        return { kind: 'damaged' };
+      return read;
+    },
+    have: (ids) => ask({ kind: 'have', ids }) as ReturnType<ChunkPort['have']>,
+    async drop(ids, fence) {
+      await ask({ kind: 'drop', ids, fence });
+    },
+    list: (options) => ask({ kind: 'list', ...options }) as ReturnType<ChunkPort['list']>,
+    usage: () => ask({ kind: 'usage' }) as ReturnType<ChunkPort['usage']>,
+    recount: () => ask({ kind: 'recount' }) as ReturnType<ChunkPort['recount']>,
+  };
+}
+
+class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal);
+    this.refusal = refusal;
+  }
+}
+
+/** At the storage node. */
+async function serve(disks: ServedDisks, request: Request): Promise<Answer> {
+  try {
+    const value = await answer(disks, request);
+    return { mapVersion: disks.mapVersion(), value: value ?? null };
+  } catch (error) {
+    return { mapVersion: disks.mapVersion(), refusal: refusalOf(error) };
+  }
+}
+
+async function answer(disks: ServedDisks, { diskId, mapVersion, question }: Request): Promise<unknown> {
+  if (mapVersion > disks.mapVersion()) await disks.adopt(mapVersion);
+  const chunks = disks.chunksOf(diskId);
+  if (chunks === undefined) throw new Refused('no-disk');
+  switch (question.kind) {
+    case 'put': {
+      const { id, bytes, checksum } = question;
+      if (mapVersion < disks.mapVersion()) throw new Refused('stale-map');
+      if (crc32(bytes) !== checksum) throw new Refused('failed');
+      return chunks.put(id, bytes, checksum);
+    }
+    case 'get':
+      return chunks.get(question.id);
+    case 'have':
+      return chunks.have(question.ids);
+    case 'drop':
+      return chunks.drop(question.ids, question.fence);
+    case 'list':
+      return chunks.list(question);
+    case 'usage':
+      return chunks.usage();
+    case 'recount':
+      return chunks.recount();
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refused) return error.refusal;
+  if (error instanceof OldFence) return 'old-fence';
+  if (error instanceof OtherBytes) return 'other-bytes';
+  if (!(error instanceof AppError)) return 'failed';
+  if (error.code === 'InsufficientStorage') return 'full';
+  return error.code === 'SlowDown' ? 'busy' : 'failed';
+}
+
+function failureOf(
+  { refusal, mapVersion }: { refusal: Refusal; mapVersion: number },
+  { diskId, question }: Request,
+): Error {
+  switch (refusal) {
+    case 'stale-map':
+      return new StaleMap(mapVersion);
+    case 'old-fence':
+      return new OldFence();
+    case 'other-bytes':
+      return new OtherBytes('id' in question ? `${question.id.blobId}.${question.id.index}` : '');
+    case 'full':
+      return new AppError('InsufficientStorage');
+    case 'busy':
+      return new AppError('SlowDown');
+    default:
+      return new AppError('ServiceUnavailable', { cause: new Error(`disk ${diskId}: ${refusal}`) });
+  }
+}

@@ -1,0 +1,250 @@
+// Bodies in chunks: storage nodes and what goes wrong with them, clients that put, read and delete objects through the
+// product's data path, uploads that began a day ago, and the sweep that looks for what nobody will ever claim (R32).
+// Checked: a read gives what was acknowledged, or fails (I12), what lives has its copies (I11), and at rest all of it
+// is readable.
+
+import { AppError } from '../../src/model/errors.ts';
+import type { Chance } from './chance.ts';
+import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
+import { ChunkNetwork } from './chunk-network.ts';
+import type { SimulatedProcess } from './clock.ts';
+import { byKey, linearize } from './linearizability.ts';
+import { LiveBlobs } from './live-blobs.ts';
+import { describeRecord, type HistoryRecord, type KeyOperation, type Outcome } from './operations.ts';
+import { type Attempted, GatewayPool, machinesOf, type Part, type PartWorld } from './part.ts';
+import { PlacementBoard } from './placement-board.ts';
+import { type OpenChunks, openChunks } from './product-gateway.ts';
+import { SimulationFailure } from './scheduler.ts';
+import {
+  INSTEAD,
+  planStorageFaults,
+  STORAGE_FAULTS,
+  type StorageFaultName,
+  storageFaultOf,
+} from './storage-faults.ts';
+import { StorageSite } from './storage-site.ts';
+
+const STORAGE_COUNT = 3;
+const CLIENT_COUNT = 3;
+const OPERATIONS_OF_CLIENT = 14;
+const PAUSE_MAX_MS = 4500;
+const KEYS = ['gnu', 'hen', 'ibex'];
+const SWEEP_EVERY_MS = 7000;
+const FAULTS_FROM_MS = 3000;
+const FAULTS_TO_MS = 38_000;
+const READ_AGAIN_MS = 1000;
+const READABLE_AFTER_MS = 60_000;
+
+const BRANCHES = {
+  ...CHUNK_DEEDS,
+  erased: 'chunks: blob erased',
+  damaged: 'chunks: damaged copy met',
+  mapChanged: 'chunks: map changed',
+};
+
+export const CHUNK_BRANCHES: readonly string[] = [
+  ...Object.values(BRANCHES),
+  ...STORAGE_FAULTS.map((name) => `fault: ${name}`),
+];
+
+export class ChunkPart implements Part {
+  readonly #world: PartWorld;
+  readonly #chance: Chance;
+  readonly #pool: GatewayPool;
+  readonly #network: ChunkNetwork;
+  readonly #board: PlacementBoard;
+  readonly #sites: StorageSite[];
+  readonly #opened = new WeakMap<SimulatedProcess, OpenChunks>();
+  readonly #history: HistoryRecord[] = [];
+  readonly #clients: ChunkClients;
+  readonly #heals = new Set<() => void>();
+  readonly #blobs: LiveBlobs;
+  #lossCount = 0;
+  #isOver = false;
+
+  constructor(world: PartWorld) {
+    this.#world = world;
+    const { ground } = world;
+    const { scheduler, network, counts } = ground;
+    const chance = ground.chance.fork('chunks');
+    this.#chance = chance;
+    this.#pool = new GatewayPool(world, chance.fork('gateways'));
+    this.#clients = new ChunkClients(ground, {
+      chance: chance.fork('bodies'),
+      chunksOf: (process) => this.open(process),
+    });
+    this.#network = new ChunkNetwork(network, chance.fork('network'));
+    this.#board = new PlacementBoard({
+      ...{ scheduler, network, counts, chance: chance.fork('board') },
+      nodeCount: STORAGE_COUNT,
+    });
+    this.#sites = Array.from({ length: STORAGE_COUNT }, (_, index) => {
+      const parts = { ground, zone: `zone-${index}`, chunks: this.#network, board: this.#board };
+      return new StorageSite(`storage-${index}`, parts);
+    });
+    this.#blobs = new LiveBlobs({
+      copiesOf: (id) => this.#sites.filter((site) => site.has(id)).length,
+      lossCount: () => this.#lossCount,
+    });
+  }
+
+  /** Chunks as a process sees them; the same for the same process. */
+  open(process: SimulatedProcess): OpenChunks {
+    let opened = this.#opened.get(process);
+    if (opened === undefined) {
+      const { ground } = this.#world;
+      opened = openChunks(process, { ground, chunks: this.#network, board: this.#board });
+      this.#opened.set(process, opened);
+    }
+    return opened;
+  }
+
+  async prepare(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    for (const site of this.#sites) site.startSoon(this.#chance.between(0, 50));
+    while (this.#board.map === undefined) await scheduler.sleep(10, 'disks are placed');
+    for (let shard = 0; shard < this.#world.shardCount; shard++) {
+      const { bucketId, name } = chunkBucketOf(shard).claim;
+      const command = { bucketId, name, owner: CHUNK_OWNER };
+      for (let isDone = false; !isDone; ) {
+        const gateway = await this.#pool.pick();
+        const attempt = await this.#pool.run(gateway, 'makes a bucket', ({ metadata }) =>
+          metadata.execute({ shard }, 'create-bucket', command),
+        );
+        isDone = attempt.kind === 'done' && attempt.value.kind === 'done';
+      }
+    }
+  }
+
+  async run(): Promise<void> {
+    this.#planFaults();
+    const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id));
+    void this.#sweepNowAndThen();
+    await Promise.all(clients);
+    this.#isOver = true;
+  }
+
+  check(): void {
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      this.#blobs.follow(this.#world.history(shard));
+  }
+
+  heal(): void {
+    for (const heal of [...this.#heals]) heal();
+  }
+
+  /** All that lives is readable, and was so all the time, or failed. */
+  async rest(): Promise<void> {
+    const { counts, scheduler } = this.#world.ground;
+    while (this.#sites.some(({ node }) => node === undefined)) await scheduler.sleep(50, 'disks come back');
+    this.#blobs.check();
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      for (const key of KEYS) await this.#readAtRest(shard, key);
+    if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
+    for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
+  }
+
+  #checkHistory(shard: number): void {
+    for (const [key, records] of byKey(this.#history.filter((record) => record.shard === shard))) {
+      const result = linearize(records);
+      if (result.kind === 'ok') continue;
+      const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
+      throw new SimulationFailure(
+        `I7: bodies of shard ${shard}, key ${key}: none of these can come next:\n${lines.join('\n')}`,
+      );
+    }
+  }
+
+  async #readAtRest(shard: number, key: string): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    const endMs = scheduler.nowMs + READABLE_AFTER_MS;
+    for (;;) {
+      const record = await this.#do(-1, shard, { kind: 'read', key });
+      if (record.outcome !== undefined) return;
+      if (scheduler.nowMs > endMs)
+        throw new SimulationFailure(`I12: nothing is wrong, and ${shard}/${key} cannot be read`);
+      await scheduler.sleep(READ_AGAIN_MS, 'reads again');
+    }
+  }
+
+  async #runClient(id: number): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    const chance = this.#chance.fork(`client ${id}`);
+    for (let count = 0; count < OPERATIONS_OF_CLIENT; count++) {
+      await scheduler.sleep(chance.between(0, PAUSE_MAX_MS), `client of chunks ${id} begins`);
+      const shard = chance.int(0, this.#world.shardCount - 1);
+      const key = chance.pick(KEYS);
+      const drawn = chance.float();
+      const value = `${id}.${count}`;
+      if (drawn < 0.45) await this.#do(id, shard, { kind: 'put', key, value });
+      else if (drawn < 0.55) await this.#do(id, shard, { kind: 'create', key, value });
+      else if (drawn < 0.62) await this.#do(id, shard, { kind: 'remove', key });
+      else await this.#do(id, shard, { kind: 'read', key });
+    }
+  }
+
+  async #do(client: number, shard: number, operation: KeyOperation): Promise<HistoryRecord> {
+    const { scheduler } = this.#world.ground;
+    const record: HistoryRecord = {
+      ...{ requestId: `chunks-${this.#history.length}`, shard, client, operation, outcome: undefined },
+      ...{ invokedAt: scheduler.stepCount, invokedAtMs: scheduler.nowMs },
+      ...{ answeredAt: Number.POSITIVE_INFINITY, answeredAtMs: Number.POSITIVE_INFINITY },
+    };
+    this.#history.push(record);
+    const gateway = await this.#pool.pick();
+    const attempt = await this.#pool.run(gateway, `chunks: ${operation.kind} ${operation.key}`, () =>
+      this.#clients.perform(gateway, shard, operation),
+    );
+    record.answeredAt = scheduler.stepCount;
+    record.answeredAtMs = scheduler.nowMs;
+    record.outcome = outcomeOf(attempt);
+    return record;
+  }
+
+  async #sweepNowAndThen(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    while (!this.#isOver) {
+      await scheduler.sleep(SWEEP_EVERY_MS, 'the sweep begins');
+      const gateway = await this.#pool.pick();
+      await this.#pool.run(gateway, 'sweeps', () => this.#clients.sweep(gateway));
+    }
+  }
+
+  #planFaults(): void {
+    const { scheduler } = this.#world.ground;
+    const plan = planStorageFaults(this.#chance.fork('faults'), {
+      fromMs: FAULTS_FROM_MS,
+      toMs: FAULTS_TO_MS,
+    });
+    for (const { name, afterMs, durationMs } of plan)
+      scheduler.after(afterMs, {
+        name: `fault: ${name} for ${durationMs.toFixed(0)} ms`,
+        run: () => this.#begin(name, durationMs),
+      });
+  }
+
+  #begin(name: StorageFaultName, durationMs: number): void {
+    const { network, scheduler, counts } = this.#world.ground;
+    const fault = storageFaultOf(name);
+    const askers = machinesOf(this.#world);
+    const end = fault.begin({ sites: this.#sites, network, askers }, this.#chance);
+    if (end === undefined) {
+      if (name !== INSTEAD) this.#begin(INSTEAD, durationMs);
+      return;
+    }
+    if (fault.losesData) this.#lossCount++;
+    counts.add(`fault: ${name}`);
+    const heal = () => {
+      if (this.#heals.delete(heal)) end();
+    };
+    this.#heals.add(heal);
+    scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
+  }
+}
+
+/** undefined: nobody knows. */
+function outcomeOf(attempt: Attempted<Outcome>): Outcome | undefined {
+  if (attempt.kind === 'done') return attempt.value;
+  if (attempt.kind === 'failed' && !(attempt.error instanceof AppError)) throw attempt.error;
+  return undefined;
+}

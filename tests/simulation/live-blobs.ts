@@ -1,0 +1,73 @@
+// The blobs that shards have committed, as their logs tell, and what must hold of them: born while young enough (R25),
+// never again once condemned (I10), and on two disks when they are born (R35, I11).
+import { toHex } from '../../src/lib/bytes.ts';
+import { TABLES } from '../../src/metadata/keyspace.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { type BlobId, idTimeMs } from '../../src/model/names.ts';
+import { type BlobRecord, blobCodec } from '../../src/model/records/rows.ts';
+import { chunkCount } from '../../src/model/version.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import { keyOfRow } from '../../src/shard/row-keys.ts';
+import { SimulationFailure } from './scheduler.ts';
+import type { ShardHistory } from './shard-history.ts';
+
+export class LiveBlobs {
+  readonly #copiesOf: (id: ChunkId) => number;
+  /** Losses of synced bytes so far, each of which may have taken one copy. */
+  readonly #lossCount: () => number;
+  readonly #seenSeq = new Map<number, number>();
+  readonly #live = new Map<BlobId, BlobRecord>();
+  readonly #gone = new Set<BlobId>();
+  /** Condemned blobs whose rows went. */
+  erasedCount = 0;
+
+  constructor(options: { copiesOf(id: ChunkId): number; lossCount(): number }) {
+    this.#copiesOf = options.copiesOf;
+    this.#lossCount = options.lossCount;
+  }
+
+  /** Takes in what a shard has committed since the last time. */
+  follow(history: ShardHistory): void {
+    const { shard, lastSeq } = history;
+    for (let seq = (this.#seenSeq.get(shard) ?? 0) + 1; seq <= lastSeq; seq++) {
+      const entry = history.entry(seq);
+      for (const { column, key, value } of entry?.rows ?? [])
+        if (column === TABLES.blobs.column && key[2] === TABLES.blobs.id)
+          this.#note(toHex(keyOfRow(key)) as BlobId, value && blobCodec.decode(value), entry?.timeMs ?? 0);
+    }
+    this.#seenSeq.set(shard, lastSeq);
+  }
+
+  /** Every blob that lives has what it needs. */
+  check(): void {
+    for (const [blobId, blob] of this.#live) this.#checkCopies(blobId, blob);
+  }
+
+  #note(blobId: BlobId, blob: BlobRecord | null, timeMs: number): void {
+    if (blob === null || blob.condemnedAtMs !== undefined) {
+      if (blob === null) this.erasedCount++;
+      this.#live.delete(blobId);
+      this.#gone.add(blobId);
+      return;
+    }
+    if (this.#gone.has(blobId))
+      throw new SimulationFailure(`I10: blob ${blobId} lives again, and was condemned before`);
+    if (!this.#live.has(blobId)) {
+      const ageMs = timeMs - idTimeMs(blobId);
+      if (ageMs > LIMITS.blobIdAgeMaxMs || ageMs < -LIMITS.blobIdAheadMaxMs)
+        throw new SimulationFailure(`I9: blob ${blobId} is born ${ageMs} ms after its id was made (R25)`);
+      this.#checkCopies(blobId, blob);
+    }
+    this.#live.set(blobId, blob);
+  }
+
+  #checkCopies(blobId: BlobId, blob: BlobRecord): void {
+    if (blob.kind !== 'data' || blob.storage !== 'chunks') return;
+    const wanted = LIMITS.copiesSyncedMin - this.#lossCount();
+    for (let index = 0; index < chunkCount(blob); index++) {
+      const copies = this.#copiesOf({ blobId, index });
+      if (copies < wanted)
+        throw new SimulationFailure(`I11: ${copies} copies of chunk ${index} of ${blobId}, ${wanted} wanted`);
+    }
+  }
+}

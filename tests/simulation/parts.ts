@@ -1,0 +1,84 @@
+// The parts of a seed together, and what the run must see of them now and then.
+
+import { Chance } from './chance.ts';
+import { CHUNK_BRANCHES, ChunkPart } from './chunk-part.ts';
+import type { SimulatedProcess } from './clock.ts';
+import type { Driver } from './driver.ts';
+import { metadataDriver } from './metadata-driver.ts';
+import { NAME_BRANCHES, NamePart } from './name-part.ts';
+import type { Decorate, Part, PartWorld } from './part.ts';
+import { REVOCATION_BRANCHES, RevocationPart } from './revocation-part.ts';
+import { beginShardWork } from './shard-work.ts';
+
+export type PartName = 'chunks' | 'names' | 'revocation';
+
+/** Of the seeds in which the state machine is the product's. */
+const SHARES: Readonly<Record<PartName, number>> = { chunks: 0.3, names: 0.3, revocation: 0.3 };
+
+export const PART_BRANCHES: readonly string[] = [...CHUNK_BRANCHES, ...NAME_BRANCHES, ...REVOCATION_BRANCHES];
+
+export function isPartName(name: string): name is PartName {
+  return Object.hasOwn(SHARES, name);
+}
+
+/** By the seed, which alone says what happens. */
+export function partsOf(seed: number, driver: Driver): PartName[] {
+  if (driver !== metadataDriver) return [];
+  const chance = new Chance(seed).fork('parts');
+  return (Object.keys(SHARES) as PartName[]).filter((name) => chance.happens(SHARES[name]));
+}
+
+export class Parts {
+  readonly #names: readonly PartName[];
+  readonly #world: PartWorld;
+  readonly #chunks: ChunkPart | undefined;
+  readonly #parts: Part[];
+
+  constructor(names: readonly PartName[], world: PartWorld) {
+    this.#names = names;
+    this.#world = world;
+    this.#chunks = names.includes('chunks') ? new ChunkPart(world) : undefined;
+    this.#parts = [
+      ...(this.#chunks ? [this.#chunks] : []),
+      ...(names.includes('names') ? [new NamePart(world)] : []),
+      ...(names.includes('revocation') ? [new RevocationPart(world)] : []),
+    ];
+  }
+
+  /** undefined: the nodes are as they are. */
+  get decorate(): Decorate | undefined {
+    if (this.#parts.length === 0) return undefined;
+    return (node, process) => beginShardWork(node, this.#workOf(process));
+  }
+
+  #workOf(process: SimulatedProcess): Parameters<typeof beginShardWork>[1] {
+    const { ground, shardCount } = this.#world;
+    const chunks = this.#chunks;
+    return {
+      ...{ ground, shardCount, process },
+      hasNames: this.#names.includes('names'),
+      hasRevocations: this.#names.includes('revocation'),
+      openChunks: chunks && (() => chunks.open(process).chunks),
+    };
+  }
+
+  async prepare(): Promise<void> {
+    for (const part of this.#parts) await part.prepare();
+  }
+
+  async run(): Promise<void> {
+    await Promise.all(this.#parts.map((part) => part.run()));
+  }
+
+  check(): void {
+    for (const part of this.#parts) part.check?.();
+  }
+
+  heal(): void {
+    for (const part of this.#parts) part.heal?.();
+  }
+
+  async rest(): Promise<void> {
+    await Promise.all(this.#parts.map((part) => part.rest()));
+  }
+}

@@ -1,0 +1,160 @@
+// A gateway of the simulated world below its HTTP: the product's router, caches, feed of identities and data path, in
+// the process of a gateway site and gone with it.
+import { inlineCodecPool } from '../../src/adapters/inline-codec-pool.ts';
+import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
+import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
+import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
+import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { createIdentities, type Identities } from '../../src/gateway/s3/auth/identities.ts';
+import { type BucketCache, createBucketCache } from '../../src/gateway/s3/bucket-cache.ts';
+import { reauthorise } from '../../src/gateway/s3/reauthorise.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
+import { createObjectStore } from '../../src/objects/create-object-store.ts';
+import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
+import type { MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
+import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
+import type { KeyringPort } from '../../src/ports/keyring.ts';
+import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { ShardCallPort } from '../../src/ports/shard-calls.ts';
+import type { RegisteredShard, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
+import type { ChunkNetwork } from './chunk-network.ts';
+import type { SimulatedProcess } from './clock.ts';
+import type { PlacementBoard } from './placement-board.ts';
+import { type Ground, loggerOf } from './sites.ts';
+
+const NEVER = new AbortController().signal;
+const READ_AGAIN_MS = 300;
+const NAME_BYTES = 8;
+const MASTER_KEY = { activeKeyId: 'k1', keys: new Map([['k1', Buffer.alloc(32, 7)]]) };
+const BODY_BUFFER_BYTES = 64 * 1024 * 1024;
+export const CHUNK_BYTES = 96;
+
+const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
+
+export interface ProductGateway {
+  readonly process: SimulatedProcess;
+  readonly router: MetadataRouter;
+  /** As the router, and changes of identities made through it are told at once. */
+  readonly metadata: MetadataPort;
+  readonly keyring: KeyringPort;
+  readonly buckets: BucketCache;
+  /** Metadata calls of one request: a bucket that has changed is looked up again (R45). */
+  calls(metadata?: MetadataPort): MetadataCalls;
+}
+
+export function openGateway(process: SimulatedProcess, ground: Ground, shardCount: number): ProductGateway {
+  const { random } = process;
+  const address = process.host.name;
+  const router = openRouter(process, {
+    ...{ shardCount, registry: ground.registry.port(process), calls: ground.calls.port(address, process) },
+  });
+  const buckets = createBucketCache(router);
+  return {
+    ...{ process, router, metadata: router, buckets },
+    keyring: createKeyring({ initial: MASTER_KEY, random }),
+    calls: (metadata = router) =>
+      createMetadataCalls({
+        metadata,
+        reauthorise(claim) {
+          ground.counts.add('names: bucket looked up again');
+          return reauthorise(buckets, claim, () => undefined);
+        },
+      }),
+  };
+}
+
+/** The router of a process, which learns of primaries as the registry tells. */
+export function openRouter(
+  process: SimulatedProcess,
+  { shardCount, registry, calls }: { shardCount: number; registry: ShardRegistryPort; calls: ShardCallPort },
+): MetadataRouter {
+  const { clock, random } = process;
+  const router = createMetadataRouter({ shardCount, calls, clock, random });
+  const onRegistered = (shard: number, registered: RegisteredShard) => router.onRegistered(shard, registered);
+  registry.watch(onRegistered, NEVER);
+  const read = async (shard: number) => {
+    for (;;) {
+      const registered = await registry.read(shard).catch(() => undefined);
+      if (registered !== undefined) return router.onRegistered(shard, registered);
+      await clock.sleep(READ_AGAIN_MS);
+    }
+  };
+  for (let shard = 0; shard < shardCount; shard++) void read(shard);
+  return router;
+}
+
+/** What it knows of keys and their owners, and whether that still counts (R46). */
+export function openIdentities(
+  { process, router, keyring }: ProductGateway,
+  ground: Ground,
+): { identities: Identities; feed: IdentityFeed; metadata: MetadataPort } {
+  const { clock, random } = process;
+  const log = loggerOf(process, ground.scheduler);
+  const gateway = toHex(random.bytes(NAME_BYTES));
+  const feed = createIdentityFeed({ metadata: router, clock, log, gateway });
+  void feed.follow(NEVER);
+  const { metadata } = feed;
+  return { feed, metadata, identities: createIdentities({ metadata, keyring, feed }) };
+}
+
+export interface OpenChunks {
+  chunks: ChunkPort;
+  placement: KnownPlacement;
+  /** Who takes back the memory of chunks that are written. */
+  onReleased(give: (buffer: ArrayBuffer) => void): void;
+}
+
+/** Chunks over the disks of the cluster, as one process sees them. */
+export function openChunks(
+  process: SimulatedProcess,
+  parts: { ground: Ground; chunks: ChunkNetwork; board: PlacementBoard },
+): OpenChunks {
+  const { ground, board } = parts;
+  const placement = board.known(process);
+  const directory = parts.chunks.directory({
+    ...{ process, address: process.host.name },
+    onMapVersion: (version) => placement.hear(version),
+  });
+  let give: (buffer: ArrayBuffer) => void = () => undefined;
+  const log = loggerOf(process, ground.scheduler);
+  const chunks = createReplicatedChunks({
+    ...{ placement, directory, clock: process.clock },
+    log: {
+      ...log,
+      error(fields, event) {
+        if (event === 'copy-damaged') ground.counts.add('chunks: damaged copy met');
+        log.error(fields, event);
+      },
+    },
+    onReleased: (buffer) => give(buffer),
+  });
+  return {
+    ...{ chunks, placement },
+    onReleased(to) {
+      give = to;
+    },
+  };
+}
+
+/** The data path: bodies go to chunks, every one of them. */
+export function openObjects(
+  { process, keyring }: ProductGateway,
+  parts: { ground: Ground } & Pick<OpenChunks, 'chunks' | 'onReleased'>,
+): ObjectStore {
+  const { clock, random } = process;
+  const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 1024 });
+  parts.onReleased((buffer) => buffers.give(buffer));
+  return createObjectStore({
+    ...{ chunks: parts.chunks, codecs: inlineCodecPool, keyring, clock, random, buffers },
+    ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
+    settings: { inlineBodyBytesMax: 0, chunkSizeBytes: CHUNK_BYTES },
+    bodyBufferBytes: BODY_BUFFER_BYTES,
+    fenceOf: (shard): Fence => {
+      const record = parts.ground.registry.get(shard)?.record;
+      return { shard, incarnation: record?.incarnation ?? 0, epoch: record?.epoch ?? 0 };
+    },
+  });
+}

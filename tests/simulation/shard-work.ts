@@ -1,0 +1,79 @@
+// What a metadata node of the product does beside its shards (cmd/cluster/metadata.ts): answers of revocations wait for
+// gateways, and the shards that it leads finish what is owed to others, and let data go.
+import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { callOwnNode } from '../../src/cluster/call-own-node.ts';
+import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
+import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
+import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import type { MetadataNode } from '../../src/shard/metadata-node.ts';
+import type { SimulatedProcess } from './clock.ts';
+import { openRouter } from './product-gateway.ts';
+import { type Ground, loggerOf } from './sites.ts';
+
+/** Shorter than any body is read, so that a reader meets it now and then. */
+const READING_GRACE_MS = 4000;
+
+const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
+
+export interface ShardWorkOptions {
+  ground: Ground;
+  shardCount: number;
+  process: SimulatedProcess;
+  /** Names are finished by the outbox. */
+  hasNames: boolean;
+  /** Data is condemned and erased. */
+  openChunks: (() => ChunkPort) | undefined;
+  hasRevocations: boolean;
+}
+
+/** What gateways call instead of the node itself. */
+export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): ShardCallHandler {
+  const { ground, process } = options;
+  const { clock } = process;
+  const led = () => node.status().filter(({ role }) => role === 'primary');
+  const shards = () => led().map(({ shard }) => shard);
+  const fenceOf = (shard: number): Fence => {
+    const status = led().find((one) => one.shard === shard);
+    return { shard, incarnation: status?.incarnation ?? 0, epoch: status?.epoch ?? 0 };
+  };
+  const nodeId = process.host.name;
+  const calls = callOwnNode({ nodeId, handler: node, others: ground.calls.port(nodeId, process) });
+  const registry = ground.registry.port(process);
+  const metadata = openRouter(process, { shardCount: options.shardCount, registry, calls });
+  const log = loggerOf(process, ground.scheduler);
+  const workers = workersOf(options, { metadata, shards, fenceOf, log });
+  if (workers.length > 0) createWorkerRunner({ workers, clock, log, telemetry: SILENT }).start();
+  if (!options.hasRevocations) return node;
+  const openEpoch = () => {
+    const status = node.replica(SYSTEM_SHARD)?.status();
+    return status?.role === 'primary' ? status.epoch : undefined;
+  };
+  return delayRevocations(node, createRevocationWait({ clock, epoch: openEpoch }));
+}
+
+function workersOf(
+  { hasNames, openChunks }: ShardWorkOptions,
+  deps: {
+    metadata: MetadataPort;
+    shards(): number[];
+    fenceOf(shard: number): Fence;
+    log: ReturnType<typeof loggerOf>;
+  },
+): Worker[] {
+  const chunks = openChunks?.();
+  return [
+    ...(hasNames ? [createOutboxDelivery(deps)] : []),
+    ...(chunks === undefined
+      ? []
+      : [
+          createBlobCondemner(deps),
+          createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS }),
+        ]),
+  ];
+}

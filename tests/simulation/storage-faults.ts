@@ -1,0 +1,159 @@
+// What goes wrong with storage nodes in the simulated world, each thing by its name. Disks lose what was synced at most
+// once in a seed: of such faults one at a time must be survived by a chunk.
+import type { Chance } from './chance.ts';
+import type { Network } from './network.ts';
+import { REGISTRY_HOST } from './registry.ts';
+import type { StorageSite } from './storage-site.ts';
+
+export interface FaultyStorage {
+  sites: readonly StorageSite[];
+  network: Network;
+  /** Machines that ask storage nodes. */
+  askers: readonly string[];
+}
+
+interface StorageFault {
+  maxMs: number;
+  /** Takes synced bytes from a disk. */
+  losesData?: true;
+  /** Returns what ends it, or undefined when there is nothing that it could happen to. */
+  begin(storage: FaultyStorage, chance: Chance): (() => void) | undefined;
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+const DURATION_MIN_MS = 200;
+const FAULTS_MIN = 3;
+const FAULTS_MAX = 6;
+
+function down(site: StorageSite, meanwhile: () => void = () => undefined): () => void {
+  const release = site.keepDown();
+  site.kill();
+  meanwhile();
+  return release;
+}
+
+const all = (ends: readonly (() => void)[]) => () => {
+  for (const end of ends) end();
+};
+
+const FAULTS = {
+  'storage kill': { maxMs: 10_000, begin: ({ sites }, chance) => down(chance.pick(sites)) },
+  'storage kill of all': { maxMs: 3000, begin: ({ sites }) => all(sites.map((site) => down(site))) },
+  'storage loss of power': {
+    maxMs: 8000,
+    begin: ({ sites }, chance) => {
+      const site = chance.pick(sites);
+      return down(site, () => site.disk.losePower());
+    },
+  },
+  'storage pause': {
+    maxMs: 15_000,
+    begin: ({ sites }, chance) => {
+      const { process } = chance.pick(sites);
+      process?.stop();
+      return process && (() => process.continue());
+    },
+  },
+  'storage slow': {
+    maxMs: 12_000,
+    begin: ({ sites }, chance) => {
+      const { pace } = chance.pick(sites).disk;
+      const syncMaxMs = chance.between(50, 3000);
+      return pace.change({ syncMaxMs, slowReadShare: 0.5, slowReadMaxMs: 500 });
+    },
+  },
+  'storage isolated': {
+    maxMs: 12_000,
+    begin: ({ sites, network, askers }, chance) => {
+      const { name } = chance.pick(sites);
+      const others = [...askers, REGISTRY_HOST];
+      return all(others.flatMap((other) => [network.cut(name, other), network.cut(other, name)]));
+    },
+  },
+  'storage one-way cut': {
+    maxMs: 12_000,
+    begin: ({ sites, network, askers }, chance) => {
+      const { name } = chance.pick(sites);
+      const isDeaf = chance.happens(0.5);
+      return all(askers.map((other) => (isDeaf ? network.cut(other, name) : network.cut(name, other))));
+    },
+  },
+  'storage clock': {
+    maxMs: 20_000,
+    begin: ({ sites }, chance) => {
+      const { host } = chance.pick(sites);
+      const stepMs = chance.pick([-1, 1]) * chance.int(1, 5) * DAY_MS;
+      host.stepWall(stepMs);
+      return () => host.stepWall(-stepMs);
+    },
+  },
+  'storage failed sync': {
+    maxMs: 1,
+    begin: ({ sites }, chance) => {
+      const running = sites.filter(({ node }) => node !== undefined);
+      if (running.length === 0) return undefined;
+      chance.pick(running).disk.failSync();
+      return () => undefined;
+    },
+  },
+  'storage cut log': {
+    maxMs: 4000,
+    losesData: true,
+    begin: ({ sites }, chance) => {
+      const site = chance.pick(sites);
+      return down(site, () => site.disk.cutLog());
+    },
+  },
+  'storage wiped disk': {
+    maxMs: 4000,
+    losesData: true,
+    begin: ({ sites }, chance) => {
+      const site = chance.pick(sites);
+      return down(site, () => site.disk.wipe());
+    },
+  },
+  'storage flipped bit': {
+    maxMs: 1,
+    losesData: true,
+    begin: ({ sites }, chance) => (chance.pick(sites).flipBit() ? () => undefined : undefined),
+  },
+  'storage rotten chunk': {
+    maxMs: 1,
+    losesData: true,
+    begin: ({ sites }, chance) => (chance.pick(sites).rot() ? () => undefined : undefined),
+  },
+} as const satisfies Record<string, StorageFault>;
+
+export type StorageFaultName = keyof typeof FAULTS;
+
+export const STORAGE_FAULTS = Object.keys(FAULTS) as StorageFaultName[];
+
+/** What is always possible. */
+export const INSTEAD: StorageFaultName = 'storage kill';
+
+export function storageFaultOf(name: StorageFaultName): StorageFault {
+  return FAULTS[name];
+}
+
+export interface PlannedStorageFault {
+  name: StorageFaultName;
+  /** After the clients begin. */
+  afterMs: number;
+  durationMs: number;
+}
+
+export function planStorageFaults(
+  chance: Chance,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): PlannedStorageFault[] {
+  const plan: PlannedStorageFault[] = [];
+  const count = chance.int(FAULTS_MIN, FAULTS_MAX);
+  while (plan.length < count) {
+    const name = chance.pick(STORAGE_FAULTS);
+    const { losesData, maxMs } = storageFaultOf(name);
+    if (losesData && plan.some((other) => storageFaultOf(other.name).losesData)) continue;
+    const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
+    plan.push({ name, afterMs: chance.between(fromMs, toMs), durationMs });
+  }
+  return plan;
+}
