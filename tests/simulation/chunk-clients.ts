@@ -23,7 +23,8 @@ const HOUR_MS = 60 * 60_000;
 const LATE_BY_MS = [25 * HOUR_MS, 240 * HOUR_MS, -2 * HOUR_MS];
 /** By how much the clock of who sweeps is ahead: the grounds of a drop are never the sweeper's own clock (R32). */
 const SWEEPER_AHEAD_MS = 48 * HOUR_MS;
-const NEVER = new AbortController().signal;
+/** Not one for all: whoever listens to it would outlive its world. */
+const never = () => new AbortController().signal;
 
 export const CHUNK_DEEDS = {
   put: 'chunks: body stored',
@@ -85,7 +86,7 @@ export class ChunkClients {
         return { shard, incarnation: record?.incarnation ?? 0, epoch: record?.epoch ?? 0 };
       },
     });
-    await sweep.work(NEVER);
+    await sweep.work(never());
   }
 
   #storeOf(gateway: ProductGateway, { isLate }: { isLate: boolean }): ObjectStore {
@@ -114,7 +115,13 @@ export class ChunkClients {
     const calls = isLate ? this.#lateCalls(gateway) : gateway.calls();
     try {
       await this.#storeOf(gateway, { isLate }).putObject({
-        ...{ calls, bucket: chunkBucketOf(shard), key: key as ObjectKey, owner: CHUNK_OWNER, signal: NEVER },
+        ...{
+          calls,
+          bucket: chunkBucketOf(shard),
+          key: key as ObjectKey,
+          owner: CHUNK_OWNER,
+          signal: never(),
+        },
         headers: { userMetadata: {} },
         body: { stream: once(bytes), sizeBytes: bytes.length, isUnasked, trailerChecksum: () => undefined },
         ...(kind === 'create' && { conditions: { ifNoneMatch: '*' as const } }),
@@ -159,7 +166,7 @@ export class ChunkClients {
     if (found.kind !== 'found') return { kind: 'value', value: null };
     const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
     const store = this.#storeOf(gateway, { isLate: false });
-    const opened = await store.openObject({ calls, bucket, key, found, range, signal: NEVER });
+    const opened = await store.openObject({ calls, bucket, key, found, range, signal: never() });
     const pieces: Buffer[] = [];
     if (opened.kind === 'bytes') pieces.push(opened.bytes);
     else for await (const piece of opened.stream) pieces.push(piece as Buffer);

@@ -3,7 +3,10 @@
 // Checked: a read gives what was acknowledged, or fails (I12), what lives has its copies (I11), and at rest all of it
 // is readable.
 
+import { readingOrder } from '../../src/cluster/candidates.ts';
+import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { AppError } from '../../src/model/errors.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
@@ -34,6 +37,8 @@ const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 38_000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
+
+const ALL_WELL = createDiskHealth({ monotonicMs: () => 0 });
 
 const BRANCHES = {
   ...CHUNK_DEEDS,
@@ -223,11 +228,22 @@ export class ChunkPart implements Part {
       });
   }
 
+  #readCopy(): { site: StorageSite; id: ChunkId } | undefined {
+    const { map } = this.#board;
+    const chunks = this.#blobs.chunks();
+    if (map === undefined || chunks.length === 0) return undefined;
+    const id = this.#chance.pick(chunks);
+    const [first] = readingOrder(map, id, { near: {}, health: ALL_WELL });
+    const site = this.#sites.find(({ name }) => name === first?.nodeId);
+    return site?.has(id) ? { site, id } : undefined;
+  }
+
   #begin(name: StorageFaultName, durationMs: number): void {
     const { network, scheduler, counts } = this.#world.ground;
     const fault = storageFaultOf(name);
     const askers = machinesOf(this.#world);
-    const end = fault.begin({ sites: this.#sites, network, askers }, this.#chance);
+    const storage = { sites: this.#sites, network, askers, readCopy: () => this.#readCopy() };
+    const end = fault.begin(storage, this.#chance);
     if (end === undefined) {
       if (name !== INSTEAD) this.#begin(INSTEAD, durationMs);
       return;

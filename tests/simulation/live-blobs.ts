@@ -2,7 +2,6 @@
 // never again once condemned (I10), and on two disks when they are born (R35, I11).
 import { toHex } from '../../src/lib/bytes.ts';
 import { TABLES } from '../../src/metadata/keyspace.ts';
-import { LIMITS } from '../../src/model/limits.ts';
 import { type BlobId, idTimeMs } from '../../src/model/names.ts';
 import { type BlobRecord, blobCodec } from '../../src/model/records/rows.ts';
 import { chunkCount } from '../../src/model/version.ts';
@@ -10,6 +9,11 @@ import type { ChunkId } from '../../src/ports/chunks.ts';
 import { keyOfRow } from '../../src/shard/row-keys.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';
+
+/** What the protocol says, whatever the product's own limits are. */
+const COPIES_MIN = 2;
+const ID_AGE_MAX_MS = 24 * 60 * 60_000;
+const ID_AHEAD_MAX_MS = 60 * 60_000;
 
 export class LiveBlobs {
   readonly #copiesOf: (id: ChunkId) => number;
@@ -38,6 +42,15 @@ export class LiveBlobs {
     this.#seenSeq.set(shard, lastSeq);
   }
 
+  /** Chunks of all that lives. */
+  chunks(): ChunkId[] {
+    return [...this.#live].flatMap(([blobId, blob]) =>
+      blob.kind === 'data' && blob.storage === 'chunks'
+        ? Array.from({ length: chunkCount(blob) }, (_, index) => ({ blobId, index }))
+        : [],
+    );
+  }
+
   /** Every blob that lives has what it needs. */
   check(): void {
     for (const [blobId, blob] of this.#live) this.#checkCopies(blobId, blob);
@@ -54,7 +67,7 @@ export class LiveBlobs {
       throw new SimulationFailure(`I10: blob ${blobId} lives again, and was condemned before`);
     if (!this.#live.has(blobId)) {
       const ageMs = timeMs - idTimeMs(blobId);
-      if (ageMs > LIMITS.blobIdAgeMaxMs || ageMs < -LIMITS.blobIdAheadMaxMs)
+      if (ageMs > ID_AGE_MAX_MS || ageMs < -ID_AHEAD_MAX_MS)
         throw new SimulationFailure(`I9: blob ${blobId} is born ${ageMs} ms after its id was made (R25)`);
       this.#checkCopies(blobId, blob);
     }
@@ -63,7 +76,7 @@ export class LiveBlobs {
 
   #checkCopies(blobId: BlobId, blob: BlobRecord): void {
     if (blob.kind !== 'data' || blob.storage !== 'chunks') return;
-    const wanted = LIMITS.copiesSyncedMin - this.#lossCount();
+    const wanted = COPIES_MIN - this.#lossCount();
     for (let index = 0; index < chunkCount(blob); index++) {
       const copies = this.#copiesOf({ blobId, index });
       if (copies < wanted)

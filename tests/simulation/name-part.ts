@@ -90,10 +90,10 @@ export class NamePart implements Part {
   check(): void {
     const { scheduler } = this.#world.ground;
     for (let shard = 0; shard < this.#world.shardCount; shard++) {
-      const visible = visibleSeq(this.#world, shard);
-      const seen = this.#seenSeq.get(shard) ?? 0;
-      if (visible <= seen) continue;
       const history = this.#world.history(shard);
+      const seen = this.#seenSeq.get(shard) ?? 0;
+      if (history.lastSeq === seen) continue;
+      const visible = visibleSeq(this.#world, shard);
       for (let seq = seen + 1; seq <= visible; seq++) {
         const entry = history.entry(seq);
         if (entry !== undefined) this.#names.apply(shard, entry, scheduler.stepCount);

@@ -16,6 +16,8 @@ export interface PartWorld {
   gateways(): readonly GatewayProcessSite[];
   watched: readonly WatchedNode[];
   history(shard: number): ShardHistory;
+  /** Something that gateways or nodes feel goes wrong, until the returned function is called. */
+  disturb(name: string): () => void;
 }
 
 /** Names of the hosts of nodes and gateways. */

@@ -25,7 +25,8 @@ import type { SimulatedProcess } from './clock.ts';
 import type { PlacementBoard } from './placement-board.ts';
 import { type Ground, loggerOf } from './sites.ts';
 
-const NEVER = new AbortController().signal;
+/** Not one for all: whoever listens to it would outlive its world. */
+const never = () => new AbortController().signal;
 const READ_AGAIN_MS = 300;
 const NAME_BYTES = 8;
 const MASTER_KEY = { activeKeyId: 'k1', keys: new Map([['k1', Buffer.alloc(32, 7)]]) };
@@ -74,7 +75,7 @@ export function openRouter(
   const { clock, random } = process;
   const router = createMetadataRouter({ shardCount, calls, clock, random });
   const onRegistered = (shard: number, registered: RegisteredShard) => router.onRegistered(shard, registered);
-  registry.watch(onRegistered, NEVER);
+  registry.watch(onRegistered, never());
   const read = async (shard: number) => {
     for (;;) {
       const registered = await registry.read(shard).catch(() => undefined);
@@ -95,7 +96,7 @@ export function openIdentities(
   const log = loggerOf(process, ground.scheduler);
   const gateway = toHex(random.bytes(NAME_BYTES));
   const feed = createIdentityFeed({ metadata: router, clock, log, gateway });
-  void feed.follow(NEVER);
+  void feed.follow(never());
   const { metadata } = feed;
   return { feed, metadata, identities: createIdentities({ metadata, keyring, feed }) };
 }

@@ -15,8 +15,10 @@ import { SimulationFailure } from './scheduler.ts';
 const ACCOUNT_COUNT = 8;
 const SIGNER_COUNT = 4;
 const SIGNED_EVERY_MS = 500;
+/** I14. */
+const LAG_MAX_MS = 5000;
 /** For so long keys are tried after their revocation was acknowledged. */
-const TRIED_AFTER_MS = LIMITS.revocationLagMaxMs + 10_000;
+const TRIED_AFTER_MS = LAG_MAX_MS + 10_000;
 const REVOKED_FROM_MS = 2000;
 const REVOKED_TO_MS = 42_000;
 const REVOKED_AGAIN_MS = 300;
@@ -138,7 +140,7 @@ export class RevocationPart implements Part {
     const passes = attempt.value !== undefined && attempt.value.account.state !== 'suspended';
     if (!passes) counts.add(BRANCHES.refused);
     const lateMs = begunAtMs - account.acknowledgedAtMs;
-    if (passes && lateMs >= LIMITS.revocationLagMaxMs)
+    if (passes && lateMs >= LAG_MAX_MS)
       scheduler.fail(
         new SimulationFailure(
           `I14: ${gateway.process.name} lets ${account.accessKey} pass, ${lateMs.toFixed(0)} ms after its ` +
@@ -199,8 +201,11 @@ export class RevocationPart implements Part {
   }
 
   #endLater(end: () => void, delayMs: number, name: string): void {
+    const isOver = this.#world.disturb(name);
     const heal = () => {
-      if (this.#heals.delete(heal)) end();
+      if (!this.#heals.delete(heal)) return;
+      isOver();
+      end();
     };
     this.#heals.add(heal);
     this.#world.ground.scheduler.after(delayMs, { name, run: heal });

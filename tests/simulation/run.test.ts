@@ -26,7 +26,16 @@ test('a seed is replayed step by step', () => {
   expect(again).toEqual(first);
 });
 
+test('so is one with everything in it', () => {
+  const parts = ['--parts', 'chunks,names,revocation'];
+  const traced = () => run('--seeds', '1', '--seed', '303', '--trace', ...parts).lines;
+  const [first, again] = [traced(), traced()];
+  expect(first).toContain('1 seeds passed, 0 failed');
+  expect(again).toEqual(first);
+});
+
 test('arguments that say nothing are refused', () => {
   expect(run('--seeds', 'many').code).not.toBe(0);
   expect(run('--node', 'none', '--seeds', '1').code).not.toBe(0);
+  expect(run('--parts', 'none', '--seeds', '1').code).not.toBe(0);
 });

@@ -1,5 +1,6 @@
 // What goes wrong with storage nodes in the simulated world, each thing by its name. Disks lose what was synced at most
 // once in a seed: of such faults one at a time must be survived by a chunk.
+import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import type { Network } from './network.ts';
 import { REGISTRY_HOST } from './registry.ts';
@@ -10,6 +11,8 @@ export interface FaultyStorage {
   network: Network;
   /** Machines that ask storage nodes. */
   askers: readonly string[];
+  /** A copy of a chunk that lives, where readers ask for it first. */
+  readCopy(): { site: StorageSite; id: ChunkId } | undefined;
 }
 
 interface StorageFault {
@@ -115,12 +118,20 @@ const FAULTS = {
   'storage flipped bit': {
     maxMs: 1,
     losesData: true,
-    begin: ({ sites }, chance) => (chance.pick(sites).flipBit() ? () => undefined : undefined),
+    begin: ({ readCopy }) => {
+      const copy = readCopy();
+      copy?.site.flipBit(copy.id);
+      return copy && (() => undefined);
+    },
   },
   'storage rotten chunk': {
     maxMs: 1,
     losesData: true,
-    begin: ({ sites }, chance) => (chance.pick(sites).rot() ? () => undefined : undefined),
+    begin: ({ readCopy }) => {
+      const copy = readCopy();
+      copy?.site.rot(copy.id);
+      return copy && (() => undefined);
+    },
   },
 } as const satisfies Record<string, StorageFault>;
 

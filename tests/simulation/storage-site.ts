@@ -1,8 +1,9 @@
 // A storage node of the simulated world: the product's own, with one simulated disk, behind the simulated network.
 
+import { equalBytes } from '../../src/lib/bytes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
-import { CHUNK_COLUMNS, dataKey, isIndexKey } from '../../src/storage/keyspace.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
 import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
@@ -43,21 +44,21 @@ export class StorageSite extends Site {
   }
 
   /** Rots a chunk where no checksum of the store's sees it: another bit than was written. */
-  rot(): boolean {
-    const rows = Array.from(this.disk.rows('data'));
-    if (rows.length === 0) return false;
-    const { key, value } = this.chance.pick(rows);
+  rot(id: ChunkId): void {
+    const key = dataKey(id);
+    const value = this.disk.column('data').get(key)?.value;
+    if (value === undefined) return;
     const rotten = Uint8Array.from(value);
     const at = this.chance.int(0, rotten.length - 1);
     rotten[at] = (rotten[at] ?? 0) ^ (1 << this.chance.int(0, 7));
-    this.disk.apply(this.disk.append([{ column: 'data', key: Uint8Array.from(key), value: rotten }]), true);
-    return true;
+    this.disk.apply(this.disk.append([{ column: 'data', key, value: rotten }]), true);
   }
 
   /** The block of a chunk, or of what is known of it, cannot be read any more. */
-  flipBit(): boolean {
+  flipBit(id: ChunkId): void {
     const column = this.chance.pick(CHUNK_COLUMNS);
-    return this.disk.corrupt(column, (key) => column === 'data' || isIndexKey(key)) !== undefined;
+    const wanted = column === 'data' ? dataKey(id) : indexKey(id);
+    this.disk.corrupt(column, (key) => equalBytes(key, wanted));
   }
 
   protected override ended(): void {

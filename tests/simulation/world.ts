@@ -135,6 +135,7 @@ class World {
       nodes: () => this.#nodes,
       gateways: () => this.#gateways,
       history: (shard) => this.#invariants.history(shard),
+      disturb: (name) => this.#disturb(name),
     });
     const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
     this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
@@ -327,15 +328,22 @@ class World {
       return;
     }
     this.#counts.add(`fault: ${name}`);
-    const span: FaultSpan = { name, fromMs: this.#scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
-    this.#spans.push(span);
+    const isOver = this.#disturb(name);
     const heal = () => {
       if (!this.#heals.delete(heal)) return;
-      span.toMs = this.#scheduler.nowMs;
+      isOver();
       end();
     };
     this.#heals.add(heal);
     this.#scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
+  }
+
+  #disturb(name: string): () => void {
+    const span: FaultSpan = { name, fromMs: this.#scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
+    this.#spans.push(span);
+    return () => {
+      span.toMs = this.#scheduler.nowMs;
+    };
   }
 
   async #runClients(): Promise<void> {
