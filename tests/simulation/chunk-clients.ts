@@ -5,6 +5,7 @@ import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { AccountId, BucketId, BucketName, ObjectKey } from '../../src/model/names.ts';
 import type { BucketTarget, MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
+import type { ShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
 import type { Chance } from './chance.ts';
@@ -96,7 +97,10 @@ export class ChunkClients {
     if (stores === undefined) {
       const ground = this.#ground;
       // Buffers of the late one are let go: one pool per store of chunks.
-      const late = openObjects(gateway, { ground, chunks, onReleased: () => undefined });
+      const late = openObjects(
+        { ...gateway, times: this.#lateTimes(gateway.times) },
+        { ground, chunks, onReleased: () => undefined },
+      );
       stores = { usual: openObjects(gateway, { ground, chunks, onReleased }), late };
       this.#stores.set(process, stores);
     }
@@ -137,20 +141,21 @@ export class ChunkClients {
   }
 
   /** As of an upload that has taken more than a day, or whose gateway took a wrong time for the shard's. */
+  #lateTimes(times: ShardTimes): ShardTimes {
+    return {
+      ...times,
+      timeMs: async (calls, shard) => (await times.timeMs(calls, shard)) - this.#chance.pick(LATE_BY_MS),
+    };
+  }
+
+  /** The sweep comes by before the commit. */
   #lateCalls(gateway: ProductGateway): MetadataCalls {
     const calls = gateway.calls();
-    const lateMs = this.#chance.pick(LATE_BY_MS);
-    const late = <Reply extends { timeMs: number }>(reply: Reply): Reply => ({
-      ...reply,
-      timeMs: reply.timeMs - lateMs,
-    });
     return {
-      shardCount: calls.shardCount,
-      query: async (target, name, query) => late(await calls.query(target, name, query)),
+      ...calls,
       execute: async (target, name, command) => {
-        // The sweep has come by meanwhile.
         await this.sweep(gateway).catch(() => undefined);
-        return late(await calls.execute(target, name, command));
+        return calls.execute(target, name, command);
       },
     };
   }

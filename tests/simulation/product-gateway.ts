@@ -14,6 +14,7 @@ import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
+import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
@@ -38,8 +39,9 @@ const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => 
 export interface ProductGateway {
   readonly process: SimulatedProcess;
   readonly router: MetadataRouter;
-  /** As the router, and changes of identities made through it are told at once. */
+  /** As the router; shard time is learnt from its replies. */
   readonly metadata: MetadataPort;
+  readonly times: ShardTimes;
   readonly keyring: KeyringPort;
   readonly buckets: BucketCache;
   /** Metadata calls of one request: a bucket that has changed is looked up again (R45). */
@@ -52,16 +54,18 @@ export function openGateway(process: SimulatedProcess, ground: Ground, shardCoun
   const router = openRouter(process, {
     ...{ shardCount, registry: ground.registry.port(process), calls: ground.calls.port(address, process) },
   });
-  const buckets = createBucketCache(router);
+  const times = createShardTimes(process.clock);
+  const metadata = times.learnFrom(router);
+  const buckets = createBucketCache(metadata);
   return {
-    ...{ process, router, metadata: router, buckets },
+    ...{ process, router, metadata, buckets, times },
     keyring: createKeyring({ initial: MASTER_KEY, random }),
-    calls: (metadata = router) =>
+    calls: (through = metadata) =>
       createMetadataCalls({
-        metadata,
+        metadata: through,
         reauthorise(claim) {
           ground.counts.add('names: bucket looked up again');
-          return reauthorise(buckets, claim, () => undefined);
+          return reauthorise(buckets, claim, async () => undefined);
         },
       }),
   };
@@ -89,16 +93,16 @@ export function openRouter(
 
 /** What it knows of keys and their owners, and whether that still counts (R46). */
 export function openIdentities(
-  { process, router, keyring }: ProductGateway,
+  { process, metadata, keyring }: ProductGateway,
   ground: Ground,
 ): { identities: Identities; feed: IdentityFeed; metadata: MetadataPort } {
   const { clock, random } = process;
   const log = loggerOf(process, ground.scheduler);
   const gateway = toHex(random.bytes(NAME_BYTES));
-  const feed = createIdentityFeed({ metadata: router, clock, log, gateway });
+  const feed = createIdentityFeed({ metadata, clock, log, gateway });
   void feed.follow(never());
-  const { metadata } = feed;
-  return { feed, metadata, identities: createIdentities({ metadata, keyring, feed }) };
+  const identities = createIdentities({ metadata: feed.metadata, keyring, feed });
+  return { feed, identities, metadata: feed.metadata };
 }
 
 export interface OpenChunks {
@@ -142,14 +146,14 @@ export function openChunks(
 
 /** The data path: bodies go to chunks, every one of them. */
 export function openObjects(
-  { process, keyring }: ProductGateway,
+  { process, keyring, times }: ProductGateway,
   parts: { ground: Ground } & Pick<OpenChunks, 'chunks' | 'onReleased'>,
 ): ObjectStore {
   const { clock, random } = process;
   const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 1024 });
   parts.onReleased((buffer) => buffers.give(buffer));
   return createObjectStore({
-    ...{ chunks: parts.chunks, codecs: inlineCodecPool, keyring, clock, random, buffers },
+    ...{ chunks: parts.chunks, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
     ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
     settings: { inlineBodyBytesMax: 0, chunkSizeBytes: CHUNK_BYTES },
     bodyBufferBytes: BODY_BUFFER_BYTES,

@@ -120,12 +120,7 @@ class World {
       },
     });
     const ground: Ground = {
-      scheduler,
-      chance,
-      network,
-      calls,
-      registry: this.#registry,
-      counts,
+      ...{ scheduler, chance, network, calls, counts, registry: this.#registry },
       onSelfEnded: () => {
         this.#selfEndedAt = scheduler.stepCount;
       },
@@ -150,8 +145,7 @@ class World {
       };
       return new GatewayProcessSite(`gateway-${index}`, { ground, nodeIds, observer });
     });
-    scheduler.afterEachStep(() => invariants.check());
-    scheduler.afterEachStep(() => this.#parts.check());
+    for (const checked of [invariants, this.#parts]) scheduler.afterEachStep(() => checked.check());
   }
 
   get traceTail(): readonly string[] {
@@ -188,9 +182,7 @@ class World {
     });
     const { stepCount, nowMs, traceHash } = this.#scheduler;
     return {
-      seed: this.#options.seed,
-      counts: this.#counts,
-      faults,
+      ...{ seed: this.#options.seed, counts: this.#counts, faults },
       operationCount: this.#history.length,
       unknownCount: this.#history.filter(({ outcome }) => outcome === undefined).length,
       stepCount,
