@@ -6,6 +6,7 @@ import type { IdentityPosition } from '../ports/identity-feed.ts';
 
 const ANN = '000000000011' as AccountId;
 const BOB = '000000000022' as AccountId;
+const NOBODY = '000000000033' as AccountId;
 let world: MetadataShards;
 beforeEach(async () => {
   world = await openWorld();
@@ -55,8 +56,16 @@ test('what takes rights away says by which change, and nothing else does', async
   expect(await set(ANN, { state: 'suspended' })).toMatchObject({ revokedSeq: 2 });
   expect(await set(ANN, { state: 'paid' })).not.toHaveProperty('revokedSeq');
   expect(await world.execute('delete-account', { accountId: ANN })).toMatchObject({ revokedSeq: 4 });
-  expect(await set(ANN, { state: 'suspended' })).toEqual({ kind: 'no-such-account' });
   expect(await ask()).toMatchObject({ upTo: { seq: 4 } });
+});
+
+test('that an account is gone is heard no sooner than its going', async () => {
+  const gone = { kind: 'no-such-account' };
+  expect(await world.execute('delete-account', { accountId: NOBODY })).toEqual(gone);
+  await world.execute('delete-account', { accountId: ANN });
+  expect(await world.execute('delete-account', { accountId: ANN })).toEqual({ ...gone, revokedSeq: 1 });
+  expect(await set(ANN, { state: 'suspended' })).toEqual({ ...gone, revokedSeq: 1 });
+  expect(await set(ANN, { state: 'paid' })).toEqual(gone);
 });
 
 test('changes that come together are numbered one after another', async () => {

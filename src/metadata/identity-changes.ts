@@ -5,6 +5,7 @@ import { LIMITS } from '../model/limits.ts';
 import type { AccountId } from '../model/names.ts';
 import { identityChangeCodec } from '../model/records/rows.ts';
 import type { IdentityPosition } from '../ports/identity-feed.ts';
+import type { Revocation } from '../ports/metadata-commands.ts';
 import type { RangeAddress, Row, RowPut, View } from '../ports/state-machine.ts';
 import { readU48 } from './key-parts.ts';
 import { identityChangeRange, identityChangeRow, put, remove } from './keyspace.ts';
@@ -19,6 +20,12 @@ const BEGINNING: IdentityPosition = { seq: 0, mark: '' };
 /** What `noteChange` will look at. */
 export function lookAtChanges(view: View): void {
   view.range(LAST_IDENTITY_CHANGE);
+}
+
+/** Of an answer that an account is gone: its going must have been heard of, whoever waits for that (R46). */
+export function allChanges(view: View): Revocation {
+  const { seq } = positionOf(view.range(LAST_IDENTITY_CHANGE)[0]);
+  return seq === 0 ? {} : { revokedSeq: seq };
 }
 
 /** One change more. Its command holds LOCK.identities. */

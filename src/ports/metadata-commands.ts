@@ -155,13 +155,12 @@ export interface CommandTable {
   };
   'set-account': {
     command: { accountId: AccountId; changes: Partial<Pick<AccountRecord, 'state' | 'bucketsMax'>> };
-    outcome: ({ kind: 'changed'; account: AccountRecord } & Revocation) | { kind: 'no-such-account' };
+    outcome: ({ kind: 'changed'; account: AccountRecord } | { kind: 'no-such-account' }) & Revocation;
   };
   'delete-account': {
     command: { accountId: AccountId };
-    outcome:
-      | ({ kind: 'deleted' } & Revocation)
-      | { kind: 'no-such-account' }
+    outcome: /** No such account, or no more: who revokes again hears it no sooner than who did. */
+      | (({ kind: 'deleted' } | { kind: 'no-such-account' }) & Revocation)
       | { kind: 'owns-buckets' }
       | { kind: 'is-root' };
   };

@@ -94,6 +94,7 @@ export class NamePart implements Part {
       const seen = this.#seenSeq.get(shard) ?? 0;
       if (history.lastSeq === seen) continue;
       const visible = visibleSeq(this.#world, shard);
+      if (visible <= seen) continue;
       for (let seq = seen + 1; seq <= visible; seq++) {
         const entry = history.entry(seq);
         if (entry !== undefined) this.#names.apply(shard, entry, scheduler.stepCount);

@@ -5,7 +5,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { RangeAddress } from '../../ports/state-machine.ts';
 import { findAccount, indexRows } from '../accounts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { lookAtChanges, noteChange } from '../identity-changes.ts';
+import { allChanges, lookAtChanges, noteChange } from '../identity-changes.ts';
 import { accessKeyRow, accountAccessKeyRow, accountRow, prefixRange, remove, TABLES } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
@@ -27,7 +27,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
 
   decide({ accountId }, view, { random }) {
     const account = findAccount(view, accountId);
-    if (account === undefined) return refuse({ kind: 'no-such-account' });
+    if (account === undefined) return refuse({ kind: 'no-such-account', ...allChanges(view) });
     if (account.isRoot) return refuse({ kind: 'is-root' });
     if (account.bucketCount > 0) return refuse({ kind: 'owns-buckets' });
     const listRows = view.range(accessKeyRange(accountId));

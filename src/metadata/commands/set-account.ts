@@ -3,7 +3,7 @@ import { accountCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findAccount } from '../accounts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { lookAtChanges, noteChange } from '../identity-changes.ts';
+import { allChanges, lookAtChanges, noteChange } from '../identity-changes.ts';
 import { accountRow, put } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
@@ -16,11 +16,11 @@ export const setAccount = defineCommand<CommandOf<'set-account'>, OutcomeOf<'set
   },
 
   decide({ accountId, changes }, view, { random }) {
+    const isRevoked = changes.state === 'suspended';
     const before = findAccount(view, accountId);
-    if (before === undefined) return refuse({ kind: 'no-such-account' });
+    if (before === undefined) return refuse({ kind: 'no-such-account', ...(isRevoked && allChanges(view)) });
     const account = { ...before, ...changes };
     const change = noteChange(view, { accountId, random });
-    const isRevoked = changes.state === 'suspended';
     return {
       outcome: { kind: 'changed', account, ...(isRevoked && { revokedSeq: change.seq }) },
       puts: [put(accountRow(accountId), accountCodec.encode(account)), ...change.puts],
