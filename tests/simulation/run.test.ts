@@ -5,8 +5,11 @@ import { expect, test } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url));
 
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+
 function run(...args: string[]): { lines: string[]; code: number | null } {
-  const { stdout, status } = spawnSync(process.execPath, [PROGRAM, ...args], { encoding: 'utf8' });
+  const options = { encoding: 'utf8', maxBuffer: OUTPUT_BYTES_MAX } as const;
+  const { stdout, status } = spawnSync(process.execPath, [PROGRAM, ...args], options);
   return { lines: stdout.split('\n'), code: status };
 }
 
