@@ -175,7 +175,17 @@ export class Leadership {
     const answer = message as AckMessage | NackMessage | SnapshotNextMessage;
     if (answer.kind === 'ack') this.#term.onAck(answer);
     else if (answer.kind === 'nack') this.#term.onNack(answer);
-    else if (answer.kind === 'snapshot-next') void this.#snapshots.get(answer.from)?.onNext(answer);
+    else if (answer.kind === 'snapshot-next') void this.#sendPage(answer);
+  }
+
+  async #sendPage(answer: SnapshotNextMessage): Promise<void> {
+    const { shard, logger } = this.#parts;
+    try {
+      await this.#snapshots.get(answer.from)?.onNext(answer);
+    } catch (error) {
+      logger.error({ shard, err: error }, 'snapshot-not-sent');
+      this.#snapshots.delete(answer.from);
+    }
   }
 
   tick(): void {
