@@ -1,11 +1,11 @@
 // What a replica does when something that it has cannot be read (R17): it leads no more, and says nothing of what it has
 // read; another one answers, and gives it everything anew. What is here stays until then.
+import type { DamageWatch } from './damage-watch.ts';
 import type { Promises } from './promises.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
 import { LOG_COLUMN } from './row-keys.ts';
 
 export interface DamageParts {
-  deps: ReplicaDeps;
   promises: Promises;
   isStopped(): boolean;
   /** Nobody else has the shard: what can be read here is all there is. */
@@ -13,12 +13,14 @@ export interface DamageParts {
   stepDown(why: string): void;
 }
 
-/** For the watch of its store: called with the first bytes that are lost, and the column they were in. */
-export function answerDamage(parts: DamageParts): (error: Error, column: string) => void {
+export function answerDamage(
+  damage: DamageWatch,
+  { shard, logger, onEvent, onUnreadable }: ReplicaDeps,
+  parts: DamageParts,
+): void {
   const { promises } = parts;
-  const { shard, logger, onEvent, onUnreadable } = parts.deps;
   let wasDamaged = false;
-  return (error, column) => {
+  damage.tell((error, column) => {
     const { state, isDamaged } = promises.record;
     const isLogSound = column !== LOG_COLUMN;
     const isKnown = isDamaged && (isLogSound || state === 'quarantined');
@@ -31,5 +33,5 @@ export function answerDamage(parts: DamageParts): (error: Error, column: string)
     parts.stepDown('what it has cannot be read');
     if (wasDamaged) onUnreadable(error);
     wasDamaged = true;
-  };
+  });
 }

@@ -19,9 +19,9 @@ import type { Applier } from './applier.ts';
 import { isEntrySound } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
 import { placeAppend } from './place-append.ts';
-import type { Say } from './primary-term.ts';
 import type { Promises } from './promises.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { Say } from './say.ts';
 import { SnapshotTarget } from './snapshots.ts';
 import { APPEND_BYTES_MAX } from './timing.ts';
 

@@ -63,7 +63,7 @@ export async function openReplica(
   if (stored.damage !== undefined) noteUnreadable(deps, { opened, damage: stored.damage });
   else if (record.state === 'installing') await beginAnew(kv, shard, log);
   // One that was removed, too: listed again, it goes on from what it has.
-  else if (record.state !== 'quarantined' || !record.isDamaged) await judge(deps, opened);
+  else if (record.state !== 'quarantined' || !record.isDamaged) await judge(deps, registered.record, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);
@@ -136,6 +136,7 @@ async function beginAnew(kv: KvPort, shard: number, log: LogStore): Promise<void
 /** R17. */
 async function judge(
   { shard, kv, witness, logger, onEvent }: ReplicaDeps,
+  { epoch }: ShardRecord,
   opened: { record: ReplicaRecord; log: LogStore; applied: Applied },
 ): Promise<void> {
   const { log } = opened;
@@ -161,7 +162,9 @@ async function judge(
   if (why === undefined) return;
   logger.error({ shard, why, last: log.last, witnessed }, 'replica-quarantined');
   onEvent?.('quarantined');
-  opened.record = { ...opened.record, state: 'quarantined' };
+  // R3: what it had promised may be lost with the rest. An epoch exists by the registry first (R2).
+  const promised = Math.max(opened.record.promised, epoch);
+  opened.record = { ...opened.record, state: 'quarantined', promised };
   const soundSeq = log.last.seq;
   const rows = [recordRow(shard, opened.record)];
   // What is in the state was committed: the log may begin there.

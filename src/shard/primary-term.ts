@@ -3,16 +3,10 @@
 // committed, is told by callbacks; how an epoch is won is takeover.ts.
 import { assert, must } from '../lib/assert.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type {
-  AckMessage,
-  NackMessage,
-  NodeId,
-  ReplicaId,
-  ReplicaMessage,
-  ReplicaRef,
-} from '../ports/replication.ts';
+import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
 import { allVoters, reachedByMajority, type VoterSets } from './quorum.ts';
+import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
   HEARTBEAT_MS,
@@ -24,26 +18,6 @@ import {
   UNHEARD_MAX_MS,
   WALL_AGREES_MS,
 } from './timing.ts';
-
-/** What a message says besides who sends it to whom, in which epoch. */
-export type Say = (to: ReplicaRef, body: MessageBody) => void;
-type HeadField = 'shard' | 'incarnation' | 'epoch' | 'from' | 'to';
-export type MessageBody = ReplicaMessage extends infer M
-  ? M extends unknown
-    ? Omit<M, HeadField>
-    : never
-  : never;
-
-export function sayAs(
-  { shard, send }: { shard: number; send(to: NodeId, message: ReplicaMessage): void },
-  { incarnation, replicaId }: { incarnation: number; replicaId: ReplicaId },
-  epoch: number,
-): Say {
-  return (to, body) => {
-    const head = { shard, incarnation, epoch, from: replicaId, to: to.replicaId };
-    send(to.nodeId, { ...body, ...head } as ReplicaMessage);
-  };
-}
 
 export interface PrimaryTermParts {
   self: ReplicaId;

@@ -12,13 +12,13 @@ import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
-import { type Say, sayAs } from './primary-term.ts';
 import { Promises } from './promises.ts';
 import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
+import { type Say, sayAs } from './say.ts';
 import type { Shard } from './shard.ts';
-import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
-import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
+import { candidateJitterMs, isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
+import { HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
 type Role =
   | { kind: 'follower' }
@@ -49,14 +49,12 @@ export class Replica {
     this.#deps = deps;
     this.#log = log;
     this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, { record, isNew });
-    damage.tell(
-      answerDamage({
-        ...{ deps, promises: this.#promises },
-        isStopped: () => this.#isStopped,
-        isAlone: () => this.#registered?.record.voters.length === 1,
-        stepDown: (why) => this.#stepDown(why),
-      }),
-    );
+    answerDamage(damage, deps, {
+      promises: this.#promises,
+      isStopped: () => this.#isStopped,
+      isAlone: () => this.#registered?.record.voters.length === 1,
+      stepDown: (why) => this.#stepDown(why),
+    });
     this.#applier = new Applier({
       ...{ shard, kv, log, applied },
       onApplied: (entry) => {
@@ -190,16 +188,11 @@ export class Replica {
     if (this.#role.kind !== 'candidate' || this.#role.takeover !== takeover) return;
     if (end.kind === 'given-up' || this.#promises.epoch !== takeover.epoch || this.#isStopped) {
       this.#role = FOLLOWER;
-      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + this.#jitterMs();
+      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + candidateJitterMs(this.#deps.random);
       return;
     }
     onEvent?.('takeover');
     this.#lead(end.registered);
-  }
-
-  #jitterMs(): number {
-    const [byte = 0] = this.#deps.random.bytes(1);
-    return (byte / 255) * CANDIDATE_JITTER_MS;
   }
 
   #lead({ record }: RegisteredShard): void {
@@ -273,7 +266,7 @@ export class Replica {
     const role = this.#role;
     this.#role = FOLLOWER;
     // Whoever was released should be first.
-    this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + this.#jitterMs();
+    this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + candidateJitterMs(this.#deps.random);
     if (role.kind === 'candidate') role.takeover.abandon();
     if (role.kind !== 'primary') return;
     const { shard, logger, onEvent } = this.#deps;
@@ -399,7 +392,8 @@ export class Replica {
     const nowMs = this.#deps.clock.monotonicMs();
     // Of a candidate that cannot lead, silence was not promised to it (R12 c).
     if (heir === this.#promises.record.replicaId) this.#nextTryMs = nowMs;
-    else if (wasSilent) this.#nextTryMs = nowMs + (heir === undefined ? this.#jitterMs() : ROUND_MS);
+    else if (wasSilent)
+      this.#nextTryMs = nowMs + (heir === undefined ? candidateJitterMs(this.#deps.random) : ROUND_MS);
   }
 
   #say = (epoch: number): Say => sayAs(this.#deps, this.#promises.record, epoch);

@@ -15,8 +15,8 @@ import type { WitnessPort } from '../ports/witness.ts';
 import type { Applier } from './applier.ts';
 import { encodeApplied, type ReplicaRecord } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './primary-term.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey, shardBounds } from './row-keys.ts';
+import type { Say } from './say.ts';
 import { RESEND_MS } from './timing.ts';
 
 const PAGE_ROWS = 1000;
