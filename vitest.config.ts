@@ -17,6 +17,9 @@ const CLIENTS = ['tests/clients/**/*.test.ts'];
 
 const LAST = ['tests/last/**/*.test.ts'];
 
+// Files that share a server (tests/support/given-server.ts) count what is in it, and take turns.
+const maxWorkers = process.env.HOLDFAST_TEST_ENDPOINT === undefined ? 2 : 1;
+
 // Servers of tests leave there what their requests have shown (tests/support/operation-coverage.ts).
 const coverageFolder = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'));
 process.on('exit', () => rmSync(coverageFolder, { recursive: true, force: true }));
@@ -30,7 +33,7 @@ export default defineConfig({
           name: 'parallel',
           include: PARALLEL,
           env,
-          maxWorkers: 2,
+          maxWorkers,
           testTimeout: 20_000,
           hookTimeout: 30_000,
           sequence: { groupOrder: 0 },
@@ -42,7 +45,7 @@ export default defineConfig({
           include: CLIENTS,
           env,
           // Half of the time such a program starts up, on one core, while the server has nothing to do.
-          maxWorkers: 2,
+          maxWorkers,
           testTimeout: 180_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
@@ -67,7 +70,7 @@ export default defineConfig({
           include: ['tests/api/**/*.test.ts'],
           // Every message to a shard is serialised, as between machines (tests/support/start-server.ts).
           env: { ...env, TEST_FORCE_LOOPBACK: 'true' },
-          maxWorkers: 2,
+          maxWorkers,
           testTimeout: 20_000,
           hookTimeout: 30_000,
           sequence: { groupOrder: 3 },

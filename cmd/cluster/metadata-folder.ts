@@ -4,20 +4,24 @@ import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openDataDir } from '../../src/adapters/data-dir-lock.ts';
 import { writeDurableFile } from '../../src/adapters/durable-file.ts';
-import { openRocksdbKv, type RocksdbKvOptions } from '../../src/adapters/rocksdb-kv.ts';
+import { KvOpenError, openRocksdbKv, type RocksdbKvOptions } from '../../src/adapters/rocksdb-kv.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
+import { Corruption } from '../../src/lib/corruption.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import type { RandomPort } from '../../src/ports/clock.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import type { NodeRecords } from '../../src/ports/node-records.ts';
 import type { PlacementDocument, PlacementMapPort } from '../../src/ports/placement-map.ts';
+import type { ReplicaId } from '../../src/ports/replication.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
 import { METADATA_COLUMNS } from '../open-databases.ts';
-import { readDatabaseId, readNodeFile } from './node-folder.ts';
+import { databaseId, readDatabaseId, readNodeFile } from './node-folder.ts';
+import { isMarkedUnreadable, markUnreadable, putAside } from './put-database-aside.ts';
 
 const COLUMNS = {
   ...METADATA_COLUMNS,
@@ -35,7 +39,49 @@ export function openMetadataKv(
   return openRocksdbKv({ folder: join(folder, DATABASE), columns: COLUMNS, ...options });
 }
 
-export const witnessPath = (folder: string) => join(folder, 'witness');
+const WITNESS = 'witness';
+export const witnessPath = (folder: string) => join(folder, WITNESS);
+
+export interface OwnDatabase {
+  kv: KvPort;
+  replicaId: ReplicaId;
+}
+
+/**
+ * The database of a node that runs. One that cannot be read is put aside, and an empty one takes its place: it is another
+ * replica, with a witness of its own (R1, R17).
+ */
+export async function openOwnDatabase(
+  folder: string,
+  { log, random, ...options }: { log: Logger; random: RandomPort } & Pick<RocksdbKvOptions, 'onGroup'>,
+): Promise<OwnDatabase> {
+  if (!(await isMarkedUnreadable(folder))) {
+    const opened = await tryOpen(folder, { random, ...options });
+    if (!(opened instanceof Error)) return opened;
+    await markUnreadable(folder, opened);
+  }
+  log.error({ folder, databases: [DATABASE, WITNESS] }, 'database-put-aside');
+  await putAside(folder, [DATABASE, WITNESS]);
+  const kv = await openMetadataKv(folder, options);
+  return { kv, replicaId: await databaseId(kv, random) };
+}
+
+/** The error: it cannot be read, or not who it is. */
+async function tryOpen(
+  folder: string,
+  { random, ...options }: { random: RandomPort } & Pick<RocksdbKvOptions, 'onGroup'>,
+): Promise<OwnDatabase | Error> {
+  let kv: KvPort | undefined;
+  try {
+    kv = await openMetadataKv(folder, options);
+    return { kv, replicaId: await databaseId(kv, random) };
+  } catch (error) {
+    const isLost = error instanceof Corruption || (error instanceof KvOpenError && error.code === 'CORRUPT');
+    await kv?.close();
+    if (!isLost) throw error;
+    return error;
+  }
+}
 
 /** Keeps a copy of each map that is heard of. One that cannot be written is no reason to stop. */
 export function keepPlacement(

@@ -14,6 +14,7 @@ import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { Corruption } from '../../src/lib/corruption.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
@@ -22,27 +23,34 @@ import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, hostAndPort, type JoinedCluster, joinCluster } from './join.ts';
-import { keepPlacement, openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
-import { databaseId, openNodeFolder } from './node-folder.ts';
+import {
+  keepPlacement,
+  type OwnDatabase,
+  openOwnDatabase,
+  readNodeRecords,
+  witnessPath,
+} from './metadata-folder.ts';
+import { openNodeFolder } from './node-folder.ts';
 import { openChunks } from './open-chunks.ts';
+import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
 import { startShardWork } from './shard-work.ts';
 
 export async function startMetadata(surroundings: Surroundings): Promise<RunningRole> {
-  const { config, random, closing } = surroundings;
+  const { config, closing } = surroundings;
   const own = await openNodeFolder(surroundings, 'metadata');
   const { folder, nodeId } = own;
   const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' }, own);
   const failure = Promise.withResolvers<Error>();
-  const kv = await openDatabase(surroundings, folder, failure.resolve);
-  const replicaId = await databaseId(kv, random);
+  const onFatal = (error: Error) => void endBy(error, folder).then(failure.resolve);
+  const { kv, replicaId } = await openDatabase(surroundings, folder, onFatal);
   const node = await openNode(surroundings, {
     joined,
     folder,
     kv,
     nodeId,
     replicaId,
-    onFatal: failure.resolve,
+    onFatal,
   });
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
@@ -75,6 +83,15 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
 }
 
+/** R17, R20: the error that the process is to end by. Opened again, a database with lost bytes would be no better. */
+async function endBy(error: Error, folder: string): Promise<Error> {
+  if (!(error instanceof Corruption)) return error;
+  return markUnreadable(folder, error).then(
+    () => error,
+    (failed: Error) => failed,
+  );
+}
+
 /** In which the system shard is open here. */
 function openEpoch(node: MetadataNode): number | undefined {
   const status = node.replica(SYSTEM_SHARD)?.status();
@@ -82,11 +99,12 @@ function openEpoch(node: MetadataNode): number | undefined {
 }
 
 async function openDatabase(
-  { telemetry, closing }: Surroundings,
+  { telemetry, closing, log, random }: Surroundings,
   folder: string,
   onFatal: (error: Error) => void,
-): Promise<KvPort> {
-  const kv = await openMetadataKv(folder, {
+): Promise<OwnDatabase> {
+  const { kv, replicaId } = await openOwnDatabase(folder, {
+    ...{ log, random },
     onGroup(group) {
       const labels = { store: 'metadata' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
@@ -96,7 +114,7 @@ async function openDatabase(
   });
   closing.defer(() => kv.close());
   kv.failed.then(onFatal);
-  return kv;
+  return { kv, replicaId };
 }
 
 async function openNode(
@@ -121,6 +139,7 @@ async function openNode(
   const metadataNode = createMetadataNode({
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
+    onUnreadable: parts.onFatal,
     registry: joined.coordinator.registry,
     logger: log,
     peers: {

@@ -1,18 +1,21 @@
 // Gathers commits on the calling thread and hands them to the committer thread in groups, each of which becomes one
 // write, synced when one of its commits asks for it. It knows no keys and no RocksDB; reads are in rocksdb-kv.ts.
 import { Worker } from 'node:worker_threads';
-import { must } from '../lib/assert.ts';
+import { assert, must } from '../lib/assert.ts';
+import { Corruption } from '../lib/corruption.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { KvCommitOptions, KvPut } from '../ports/kv.ts';
-import { type CommitRows, checkRows, encodeFrame } from './commit-frame.ts';
-import type { CommitterReply, CommitterStart } from './rocksdb-committer.ts';
+import type { KvBounds, KvCommitOptions, KvPut } from '../ports/kv.ts';
+import { type CommitFrame, type CommitRows, checkRows, encodeFrame } from './commit-frame.ts';
+import type { ClearTask, CommitterReply, CommitterStart } from './rocksdb-committer.ts';
 
 /** One group is written while the next one lies ready: the disk never waits for this thread. */
 const GROUPS_IN_FLIGHT_MAX = 2;
 const FRAMES_KEPT_MAX = GROUPS_IN_FLIGHT_MAX + 1;
 
 interface Commit extends CommitRows {
+  /** It is no commit, but clears a range: alone, in its turn. */
+  clears?: KvBounds;
   sizeBytes: number;
   resolve(): void;
   reject(error: Error): void;
@@ -21,6 +24,8 @@ interface Commit extends CommitRows {
 export interface CommitQueue {
   /** As KvPort.commit. */
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
+  /** As KvPort.clear. */
+  clear(range: KvBounds): Promise<void>;
   readonly failed: Promise<Error>;
   /** Resolves when the groups so far are written and the thread has ended. */
   stop(): Promise<void>;
@@ -107,9 +112,20 @@ class GroupingQueue implements CommitQueue {
     const sizeBytes = checkRows(rows, this.#columnIndex);
     const hasRoom = this.#waitingBytes + sizeBytes <= LIMITS.commitQueueBytesMax;
     if (!hasRoom && !isBounded) throw new AppError('SlowDown');
+    return this.#wait({ rows, keep, sync, sizeBytes });
+  }
+
+  async clear(range: KvBounds): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#isStopping) throw new Error('the store is closed');
+    assert(this.#columnIndex.has(range.column), `unknown column ${range.column}`);
+    return this.#wait({ rows: [], clears: range, keep: true, sync: false, sizeBytes: 0 });
+  }
+
+  #wait(commit: Omit<Commit, 'resolve' | 'reject'>): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ rows, keep, sync, sizeBytes, resolve, reject });
-      this.#waitingBytes += sizeBytes;
+      this.#waiting.push({ ...commit, resolve, reject });
+      this.#waitingBytes += commit.sizeBytes;
       this.#schedule();
     });
   }
@@ -140,6 +156,14 @@ class GroupingQueue implements CommitQueue {
 
   #post(): void {
     const group = this.#takeGroup();
+    const clears = group.commits[0]?.clears;
+    if (clears !== undefined) {
+      const { column, gte, lt } = clears;
+      const columnIndex = must(this.#columnIndex.get(column), `unknown column ${column}`);
+      this.#groups.push(group);
+      this.#worker.postMessage({ columnIndex, gte, lt } satisfies ClearTask);
+      return;
+    }
     const frame = encodeFrame(group.commits, this.#columnIndex, this.#frames.pop());
     this.#groups.push(group);
     this.#worker.postMessage(frame, [frame.buffer, ...frame.moved]);
@@ -149,8 +173,11 @@ class GroupingQueue implements CommitQueue {
     let count = 0;
     let sizeBytes = 0;
     while (count < this.#waiting.length && (count === 0 || sizeBytes < LIMITS.commitGroupBytesMax)) {
-      sizeBytes += must(this.#waiting[count], 'a waiting commit').sizeBytes;
+      const commit = must(this.#waiting[count], 'a waiting commit');
+      if (commit.clears !== undefined && count > 0) break;
+      sizeBytes += commit.sizeBytes;
       count++;
+      if (commit.clears !== undefined) break;
     }
     this.#waitingBytes -= sizeBytes;
     return { commits: this.#waiting.splice(0, count), sizeBytes, postedAtMs: performance.now() };
@@ -158,19 +185,24 @@ class GroupingQueue implements CommitQueue {
 
   #onReply(reply: CommitterReply): void {
     if (reply.kind === 'ready') this.#settleReady.resolve();
-    else if (reply.kind === 'failed') this.#fail(new Error(reply.message));
+    else if (reply.kind === 'failed')
+      this.#fail(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
     else {
-      const { buffer, moved, sync } = reply.frame;
-      if (this.#frames.length < FRAMES_KEPT_MAX && buffer.byteLength <= LIMITS.commitGroupBytesMax)
-        this.#frames.push(buffer);
-      if (this.#onReleased !== undefined) for (const released of moved) this.#onReleased(released);
+      if (reply.kind === 'written') this.#takeBack(reply.frame);
       const { commits, sizeBytes, postedAtMs } = must(this.#groups.shift(), 'a group in flight');
       for (const commit of commits) commit.resolve();
       const durationMs = performance.now() - postedAtMs;
-      this.#onGroup?.({ commitCount: commits.length, sizeBytes, durationMs, isSynced: sync });
+      const isSynced = reply.kind === 'written' && reply.frame.sync;
+      this.#onGroup?.({ commitCount: commits.length, sizeBytes, durationMs, isSynced });
       this.#schedule();
       if (this.#waiting.length === 0 && this.#groups.length === 0) this.#idle?.();
     }
+  }
+
+  #takeBack({ buffer, moved }: CommitFrame): void {
+    if (this.#frames.length < FRAMES_KEPT_MAX && buffer.byteLength <= LIMITS.commitGroupBytesMax)
+      this.#frames.push(buffer);
+    if (this.#onReleased !== undefined) for (const released of moved) this.#onReleased(released);
   }
 
   /** Final (R20): after a failed write nobody knows what is on the disk. */

@@ -5,7 +5,7 @@ import { assert, must } from '../lib/assert.ts';
 import { compareBytes, EMPTY_BYTES } from '../lib/bytes.ts';
 import { SortedRows } from '../lib/sorted-rows.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
+import type { KvBounds, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 
 export interface MemoryKv extends KvPort {
   /** From now on commits wait, unseen, until `releaseCommits`. */
@@ -18,7 +18,7 @@ export interface MemoryKv extends KvPort {
 }
 
 interface Commit {
-  rows: readonly KvPut[];
+  change: readonly KvPut[] | KvBounds;
   resolve(): void;
   reject(error: Error): void;
 }
@@ -41,7 +41,10 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
       if (isHeld) return;
       const commits = waiting;
       waiting = [];
-      for (const { rows } of commits) for (const row of rows) apply(row);
+      for (const { change } of commits) {
+        if ('gte' in change) clear(change);
+        else for (const row of change) apply(row);
+      }
       for (const { resolve } of commits) resolve();
     });
   }
@@ -49,6 +52,18 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
   function apply({ column: name, key, value }: KvPut): void {
     if (value === null) column(name).delete(key);
     else column(name).set(key, value);
+  }
+
+  function clear({ column: name, gte, lt }: KvBounds): void {
+    for (const { key } of [...column(name).between(gte, lt)]) column(name).delete(key);
+  }
+
+  async function take(change: Commit['change']): Promise<void> {
+    if (failure !== undefined) throw failure;
+    return new Promise((resolve, reject) => {
+      waiting.push({ change, resolve, reject });
+      schedule();
+    });
   }
 
   return {
@@ -69,15 +84,15 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
     },
     cursor: (bounds) => createCursor(scan(column(bounds.column), bounds), bounds.reverse ?? false),
     async commit(rows) {
-      if (failure !== undefined) throw failure;
       for (const { column: name, key } of rows) {
         column(name);
         assert(key.length > 0 && key.length <= LIMITS.kvKeyBytesMax, 'a key is of the allowed length');
       }
-      return new Promise((resolve, reject) => {
-        waiting.push({ rows, resolve, reject });
-        schedule();
-      });
+      return take(rows);
+    },
+    async clear(range) {
+      column(range.column);
+      return take(range);
     },
     usage: () => ({ liveBytes: [...columns.values()].reduce(totalBytes, 0), pendingReclaimBytes: 0 }),
     turnOver: async () => false,

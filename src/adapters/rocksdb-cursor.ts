@@ -5,6 +5,7 @@ import { assert } from '../lib/assert.ts';
 import { compareBytes, concatBytes, EMPTY_BYTES } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvCursor, KvRow } from '../ports/kv.ts';
+import { toReadError } from './rocksdb-corruption.ts';
 
 /** Longer pages of a `sync` column are read on another thread, beside this one's work. */
 const SYNC_ROWS_MAX = 256;
@@ -64,15 +65,22 @@ export class RocksCursor implements KvCursor {
   async next(count: number): Promise<KvRow[]> {
     if (this.#isClosed) throw new Error('the cursor is closed');
     if (this.#isAtEnd || count <= 0) return [];
-    const page =
-      this.#isSync && count <= SYNC_ROWS_MAX
-        ? this.#iterator._nextvSync(count, {})
-        : await this.#nextAsync(count);
+    const page = await this.#read(count);
     this.#isAtEnd = page.finished;
     const rows: KvRow[] = [];
     for (let i = 0; i + 1 < page.rows.length; i += 2)
       rows.push({ key: page.rows[i] as Uint8Array, value: page.rows[i + 1] ?? EMPTY_BYTES });
     return rows;
+  }
+
+  async #read(count: number): Promise<IteratorPage> {
+    try {
+      return this.#isSync && count <= SYNC_ROWS_MAX
+        ? this.#iterator._nextvSync(count, {})
+        : await this.#nextAsync(count);
+    } catch (error) {
+      throw toReadError(error);
+    }
   }
 
   /** At once, or as soon as the read under way has ended. */

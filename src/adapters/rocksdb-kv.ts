@@ -1,12 +1,15 @@
 // The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
 // read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
-// The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4).
+// The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4). A table of which a block is
+// lost can be read around, and cleared without being read; but once it is to be merged with others the database takes no
+// more writes, neither then nor after it is opened again.
 import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
-import type { KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
+import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
 import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
+import { toReadError } from './rocksdb-corruption.ts';
 import { RocksCursor, type ScanBounds } from './rocksdb-cursor.ts';
 import { RocksdbSpace } from './rocksdb-space.ts';
 
@@ -128,7 +131,7 @@ class RocksdbKv implements KvPort {
     const { column: native, reads } = this.#column(column);
     if (reads === 'sync') {
       const options = { column: native, valueEncoding: 'buffer' } as const;
-      if (keys.length <= SYNC_KEYS_MAX) return this.#db._getManySync(keys, options);
+      if (keys.length <= SYNC_KEYS_MAX) return this.#getManyHere(keys, options);
       return this.#getManyAsync(keys, options);
     }
     // Nothing of such a column is cached, so the memory that was read into belongs to this value alone.
@@ -157,6 +160,11 @@ class RocksdbKv implements KvPort {
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void> {
     this.#space.note(rows);
     return this.#queue.commit(rows, options);
+  }
+
+  clear(range: KvBounds): Promise<void> {
+    this.#space.noteCleared(range);
+    return this.#queue.clear(range);
   }
 
   usage(): { liveBytes: number; pendingReclaimBytes: number } {
@@ -190,8 +198,18 @@ class RocksdbKv implements KvPort {
     return must(this.#columns.get(name), `unknown column ${name}`);
   }
 
+  #getManyHere(keys: readonly Uint8Array[], options: ReadOptions): (Uint8Array | undefined)[] {
+    try {
+      return this.#db._getManySync(keys, options);
+    } catch (error) {
+      throw toReadError(error);
+    }
+  }
+
   #getManyAsync(keys: readonly Uint8Array[], options: ReadOptions): Promise<(Uint8Array | undefined)[]> {
-    const read = readAsync(this.#db, keys, options);
+    const read = readAsync(this.#db, keys, options).catch((error: unknown) => {
+      throw toReadError(error);
+    });
     this.#asyncReads.add(read);
     const done = () => this.#asyncReads.delete(read);
     read.then(done, done);

@@ -5,7 +5,7 @@
 import type { RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { KvBounds, KvPort, KvPut } from '../ports/kv.ts';
 import type { ColumnPlan } from './rocksdb-columns.ts';
 
 /** Written beside each delete of a prefix-free column, see {@link deleteBeside}. */
@@ -76,6 +76,12 @@ export class RocksdbSpace {
       .finally(() => {
         this.#shortening = undefined;
       });
+  }
+
+  /** To be told of every range that is cleared. */
+  noteCleared({ column, gte }: KvBounds): void {
+    if (column === this.#first().name) this.#lastDeleted = gte;
+    this.#touched.add(column);
   }
 
   /** Resolves when it writes nothing more. */

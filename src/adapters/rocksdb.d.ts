@@ -89,6 +89,11 @@ declare module '@nxtedition/rocksdb' {
     ): void;
     _iterator(options: IteratorOptions): RocksIterator;
     _chainedBatch(): RocksBatch;
+    /** Writes at once, not synced, before it returns; what it throws goes to `done`, behind the present turn. */
+    _clear(
+      options: { column: Column; gte: Uint8Array; lt: Uint8Array },
+      done: (error: Error | null) => void,
+    ): void;
     /** One less of those that keep the database open. */
     [kUnref](): void;
   }

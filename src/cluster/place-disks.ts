@@ -1,7 +1,6 @@
 // The one in the cluster who makes the placement map (R34, R44): the first one as soon as there are disks for all
-// copies, on as many nodes, and not before. Disks that come later get their share when data can be moved to
-// them under the eyes of their homes (R38, R39); until then they get nothing.
-
+// copies, on as many nodes, and not before. Disks that come later are added to it, and stand in for owners that are away.
+// They own their share when data can be moved to them under the eyes of its homes (R38, R39).
 import { fromBase64, toBase64 } from '../lib/bytes.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
@@ -9,7 +8,7 @@ import type { Member } from '../ports/members.ts';
 import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import type { PlacementDocument, PlacementMapPort } from '../ports/placement-map.ts';
 import type { Logger } from '../ports/telemetry.ts';
-import { makePlacement } from './placement.ts';
+import { addDisks, disksById, makePlacement } from './placement.ts';
 import { decodePlacement, encodePlacement } from './placement-record.ts';
 
 const LOOK_EVERY_MS = 1000;
@@ -47,9 +46,22 @@ export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): 
 
 /** True when there is a map. */
 async function place(deps: DiskPlacerDeps): Promise<boolean> {
-  const { placementMap, chunkCopies: copies, log } = deps;
-  if ((await placementMap.read()) !== undefined) return true;
+  const { placementMap, log } = deps;
   const disks = disksOf(deps.members());
+  const stored = await placementMap.read();
+  if (stored === undefined) return placeFirst(deps, disks);
+  const present = placementOf(stored.document);
+  const known = disksById(present);
+  const added = disks.filter(({ id }) => !known.has(id));
+  if (added.length === 0) return true;
+  const map = addDisks(present, added);
+  await placementMap.swap({ expected: stored.revision, document: documentOf(map) });
+  log.info({ version: map.version, added: added.map(({ id }) => id) }, 'disks-added');
+  return true;
+}
+
+async function placeFirst(deps: DiskPlacerDeps, disks: readonly PlacedDisk[]): Promise<boolean> {
+  const { placementMap, chunkCopies: copies, log } = deps;
   const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
   if (nodeCount < copies) return false;
   const map = makePlacement({ disks, copies });

@@ -64,6 +64,14 @@ export function changePlacement(
   return layOut({ disks, copies, version: map.version + 1, before: map.owners });
 }
 
+/** The next map: with disks beside those that it has, which may stand in for owners, and own nothing yet. */
+export function addDisks(map: PlacementMap, added: readonly PlacedDisk[]): PlacementMap {
+  const disks = [...map.disks, ...added].toSorted(byId);
+  return { ...map, version: map.version + 1, disks };
+}
+
+const byId = (a: PlacedDisk, b: PlacedDisk) => (a.id < b.id ? -1 : 1);
+
 function layOut(options: {
   disks: readonly PlacedDisk[];
   copies: number;
@@ -72,7 +80,7 @@ function layOut(options: {
 }): PlacementMap {
   const { copies, version, before } = options;
   // The order in which disks are told must not matter.
-  const disks = options.disks.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  const disks = options.disks.toSorted(byId);
   assert(disks.length > 0, 'a map has disks');
   assert(new Set(disks.map(({ id }) => id)).size === disks.length, 'a disk is in a map once');
   assert(

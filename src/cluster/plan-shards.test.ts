@@ -55,6 +55,16 @@ test('a node that is away keeps its shards, and leads none', () => {
   expect(after.some(({ primary }) => primary === 'r3')).toBe(false);
 });
 
+test('a node with another database holds with it what it held, and nothing else moves', () => {
+  const before = planShards(Array(12).fill(undefined), nodes(4), 3);
+  const lost = nodes(4).map((node) =>
+    node.ref.nodeId === 'n3' ? { ...node, ref: { nodeId: 'n3', replicaId: 'r3-new' } } : node,
+  );
+  const after = planShards(present(before), lost, 3);
+  const renamed = before.map((wish) => voterIds(wish).map((id) => (id === 'r3' ? 'r3-new' : id)));
+  expect(after.map(voterIds)).toEqual(renamed);
+});
+
 test('voters are in distinct zones as far as there are zones', () => {
   const wishes = planShards(Array(30).fill(undefined), nodes(6, 3), 3);
   const zoneOf = (id: string) => Number(id.slice(1)) % 3;

@@ -17,7 +17,8 @@ export interface PresentShard {
 
 /**
  * One wish per shard, for all of `shards`. Voters of nodes that are not in `nodes` stay where they are: a node that is
- * away for a while must not lose its shards, and one that is gone is taken out by the operator.
+ * away for a while must not lose its shards, and one that is gone is taken out by the operator. But a node that has
+ * another database now has lost the one it had (R1): the new one takes its place.
  */
 export function planShards(
   shards: readonly (PresentShard | undefined)[],
@@ -46,9 +47,14 @@ class Plan {
   }
 
   keep(shard: PresentShard | undefined): void {
-    const voters = [...(shard?.voters ?? [])];
+    const voters = (shard?.voters ?? []).map((ref) => this.#presentOf(ref));
     this.#voters.push(voters);
     for (const { replicaId } of voters) this.#add(replicaId, 1);
+  }
+
+  #presentOf(ref: ReplicaRef): ReplicaRef {
+    if (this.#refs.has(ref.replicaId)) return ref;
+    return [...this.#refs.values()].find(({ nodeId }) => nodeId === ref.nodeId) ?? ref;
   }
 
   /** Voters that are missing, on the nodes that have least. */

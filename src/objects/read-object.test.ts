@@ -136,12 +136,15 @@ test('an object in one piece is its only part', async () => {
 /** A world whose chunks from the `fromIndex`th on are read by `instead`. */
 async function worldWithBadChunks(
   fromIndex: number,
-  instead: (read: ChunkRead) => ChunkRead,
+  instead: (read: ChunkRead, isProven?: boolean) => ChunkRead,
 ): Promise<ObjectWorld> {
   return openObjectWorld({
     interceptChunks: (chunks): ChunkPort => ({
       put: (id, bytes) => chunks.put(id, bytes),
-      get: async (id) => (id.index < fromIndex ? chunks.get(id) : instead(await chunks.get(id))),
+      async get(id, options) {
+        const read = await chunks.get(id, options);
+        return id.index < fromIndex ? read : instead(read, options?.isProven);
+      },
       have: (ids) => chunks.have(ids),
       drop: (ids, fence) => chunks.drop(ids, fence),
       list: (options) => chunks.list(options),
@@ -151,17 +154,17 @@ async function worldWithBadChunks(
   });
 }
 
-function flipped(read: ChunkRead): ChunkRead {
+function flipped(read: ChunkRead, at = 10): ChunkRead {
   if (read.kind !== 'found') return read;
   const bytes = Uint8Array.from(read.bytes);
-  bytes[10] = must(bytes[10], 'a byte') ^ 1;
+  bytes[at] = must(bytes[at], 'a byte') ^ 1;
   return { kind: 'found', bytes };
 }
 
 test.each<[string, (read: ChunkRead) => ChunkRead, string]>([
   ['missing', () => ({ kind: 'missing' }), 'ServiceUnavailable'],
   ['damaged', () => ({ kind: 'damaged' }), 'InternalError'],
-  ['of other bytes', flipped, 'InternalError'],
+  ['of other bytes', (read) => flipped(read), 'InternalError'],
 ])('a first chunk that is %s is an honest error, and an alarm', async (_name, instead, code) => {
   const world = await worldWithBadChunks(0, instead);
   await world.put('k', randomBytes(2 * CHUNK_BYTES));
@@ -171,7 +174,7 @@ test.each<[string, (read: ChunkRead) => ChunkRead, string]>([
 });
 
 test('a later chunk that is bad ends the stream with an error, never early as if whole', async () => {
-  const world = await worldWithBadChunks(2, flipped);
+  const world = await worldWithBadChunks(2, (read) => flipped(read));
   const body = randomBytes(4 * CHUNK_BYTES);
   await world.put('k', body);
   const { stream } = await open(world, 'k');
@@ -185,6 +188,22 @@ test('a later chunk that is bad ends the stream with an error, never early as if
   expect(read.length).toBeLessThan(body.length);
   expect(world.heldBytes()).toBe(0);
 });
+
+test.each([10, LIMITS.sealPieceBytes + 10])(
+  'a copy that is wrong at byte %i is read anew where another is right',
+  async (at) => {
+    const world = await worldWithBadChunks(0, (read, isProven) => (isProven ? flipped(read, at) : read));
+    const body = randomBytes(4 * CHUNK_BYTES - 100);
+    await world.put('k', body);
+    expect((await world.get('k')).equals(body)).toBe(true);
+    const range = { offsetBytes: CHUNK_BYTES - 1000, sizeBytes: CHUNK_BYTES };
+    expect(
+      (await world.get('k', { range })).equals(body.subarray(CHUNK_BYTES - 1000).subarray(0, CHUNK_BYTES)),
+    ).toBe(true);
+    expect(world.events.some((event) => event.includes('does-not-open'))).toBe(true);
+    expect(world.heldBytes()).toBe(0);
+  },
+);
 
 test('an inline body that does not open is an error', async () => {
   const world = await openObjectWorld();

@@ -8,9 +8,14 @@
 //   a power loss leaves is a beginning of the sequence of commits, up to the last synced one at least.
 // - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller;
 //   large ones may lie in memory that cannot be transferred to another thread.
+// - A read of bytes that the disk has lost rejects with Corruption. Rows beside them may be lost with them; the store goes
+//   on otherwise.
+// - `clear` deletes a range of one column without reading it, so that what cannot be read goes as well. It takes its turn
+//   among commits, and is readable when it resolves; durable, as a whole, with the next synced commit, in order.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
 //   is written, and the store goes on. With `isBounded` it is taken all the same: the caller sees to what it has waiting.
-// - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects.
+// - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects. With
+//   Corruption when the store has met bytes that it cannot read while it was tidying up: opening it again will not help.
 
 export interface KvPut {
   column: string;
@@ -19,12 +24,15 @@ export interface KvPut {
   value: Uint8Array | null;
 }
 
-export interface KvRange {
+export interface KvBounds {
   column: string;
   /** Inclusive lower bound. */
   gte: Uint8Array;
   /** Exclusive upper bound. */
   lt: Uint8Array;
+}
+
+export interface KvRange extends KvBounds {
   reverse?: boolean;
   /** Rows at most. */
   limit: number;
@@ -63,6 +71,7 @@ export interface KvPort {
   cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor;
   /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are, the unsynced ones too. */
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
+  clear(range: KvBounds): Promise<void>;
   /** Resolves with the error when the store has failed for good; never rejects. */
   readonly failed: Promise<Error>;
   /** Approximate bytes stored, and bytes deleted that the disk still holds, where the adapter knows. */

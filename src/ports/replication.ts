@@ -63,6 +63,8 @@ export interface AckMessage extends Head {
   wallMs: number;
   /** False while it is quarantined, installing or learning: it may not count for a majority (R5). */
   counts: boolean;
+  /** R17: it needs a snapshot, and must have none before a majority has everything without it. Absent: false. */
+  isDamaged?: boolean;
 }
 
 export interface NackMessage extends Head {

@@ -10,6 +10,7 @@ export function boundedKv(kv: KvPort): KvPort {
     range: (range) => kv.range(range),
     cursor: (bounds) => kv.cursor(bounds),
     commit: (rows, options) => kv.commit(rows, { ...options, isBounded: true }),
+    clear: (range) => kv.clear(range),
     usage: () => kv.usage(),
     turnOver: (signal) => kv.turnOver(signal),
     close: () => kv.close(),

@@ -26,17 +26,24 @@ export interface ReplicaRecord {
   promised: number;
   /** R16, R17, R14. */
   state: 'installing' | 'live' | 'quarantined' | 'removed';
+  /**
+   * R17: something that it has cannot be read, so it never leads, and all of it is to be given anew. While `live` that is
+   * of the state alone: its log and its promises are sound, and count until enough others have everything.
+   */
+  isDamaged: boolean;
   /** The latest record of the registry that was acted on (R23); null before the first. */
   seen: SeenRecord | null;
 }
+type RecordOf2 = Omit<ReplicaRecord, 'isDamaged'>;
 export const replicaCodec = defineRecord<ReplicaRecord>({
   name: 'replica',
-  version: 2,
+  version: 3,
   migrations: {
-    1: ({ revisionSeen: _, ...rest }: Omit<ReplicaRecord, 'seen'> & { revisionSeen: number }) => ({
+    1: ({ revisionSeen: _, ...rest }: Omit<RecordOf2, 'seen'> & { revisionSeen: number }) => ({
       ...rest,
       seen: null,
     }),
+    2: (record: RecordOf2): ReplicaRecord => ({ ...record, isDamaged: false }),
   },
 });
 

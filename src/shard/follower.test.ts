@@ -7,9 +7,9 @@ import { Applier } from './applier.ts';
 import { encodeEntry } from './entry-codec.ts';
 import { Follower } from './follower.ts';
 import { LogStore } from './log-store.ts';
-import type { MessageBody } from './primary-term.ts';
 import { Promises } from './promises.ts';
 import { LOG_COLUMN } from './row-keys.ts';
+import type { MessageBody } from './say.ts';
 
 const PRIMARY = { replicaId: 'p', nodeId: 'p' };
 const NOTHING = { seq: 0, epoch: 0 };
@@ -42,6 +42,7 @@ async function openFollower(entries: Uint8Array[]) {
     incarnation: 1,
     promised: 2,
     state: 'live',
+    isDamaged: false,
     seen: null,
   } as const;
   const promises = new Promises(parts, { record, isNew: true });

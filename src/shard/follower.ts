@@ -19,9 +19,9 @@ import type { Applier } from './applier.ts';
 import { isEntrySound } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
 import { placeAppend } from './place-append.ts';
-import type { Say } from './primary-term.ts';
 import type { Promises } from './promises.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { Say } from './say.ts';
 import { SnapshotTarget } from './snapshots.ts';
 import { APPEND_BYTES_MAX } from './timing.ts';
 
@@ -48,6 +48,8 @@ export class Follower {
   readonly #snapshot: SnapshotTarget;
   /** The last entry that agrees with the primary's, of the epoch promised (A4). */
   #matched = { epoch: 0, seq: 0 };
+  /** The last entry that was acknowledged, in its epoch, while that counted: it may still arrive (R17). */
+  #acknowledged: LogPosition | undefined;
   /** Raised when the log begins anew: what was written before is not answered for. */
   #generation = 0;
   /** Of one that does not count: the entry with which it does again. */
@@ -59,6 +61,7 @@ export class Follower {
   constructor(parts: FollowerParts) {
     const { shard, kv, witness, clock, log, applier, promises } = parts;
     this.#parts = parts;
+    this.#acknowledged = parts.witnessed;
     this.#snapshot = new SnapshotTarget({
       ...{ shard, kv, witness, clock, log, applier },
       say: (to, body) => parts.say(promises.epoch)(to, body),
@@ -97,7 +100,12 @@ export class Follower {
   }
 
   /** R12 c: what the asker lacks, or where the two logs may agree. */
-  async onFetch(from: ReplicaRef, { epoch, after }: FetchMessage): Promise<void> {
+  onFetch(from: ReplicaRef, message: FetchMessage): void {
+    // What cannot be read is told to nobody (R17): the asker gives up.
+    this.#fetch(from, message).catch((error: unknown) => this.#failed(error));
+  }
+
+  async #fetch(from: ReplicaRef, { epoch, after }: FetchMessage): Promise<void> {
     const { log, promises, say } = this.#parts;
     if (epoch !== promises.epoch) return;
     if (log.epochAt(after.seq) === after.epoch) {
@@ -130,13 +138,19 @@ export class Follower {
     promises.keepSilence(message.from);
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
+    if (promises.record.isDamaged && !promises.counts) {
+      // Until there is an open primary, what is here is kept: it may be all that is left.
+      if (message.commitSeq === 0) return;
+      await this.#beginAnew();
+    }
     if (this.#snapshot.isReceiving) return this.#snapshot.askAgain(from);
     // R17: it has acknowledged what it has not.
     if (message.matchedSeq > log.last.seq && promises.counts) await this.#quarantine();
     const placed = placeAppend(log, applier.targetSeq, message);
     if (placed.kind === 'disagrees') return this.#nack(from, message, placed.hintSeq);
     if (placed.kind === 'damage') {
-      await this.#quarantine();
+      this.#parts.onEvent('quarantined');
+      await promises.noteDamage({ isLogSound: false });
       return this.#nack(from, message, applier.applied.seq + 1);
     }
     const { after, entries, matchSeq } = placed;
@@ -173,32 +187,52 @@ export class Follower {
     if (epoch !== promises.epoch || this.#isStopped) return;
     const earlierSeq = this.#matched.epoch === epoch ? this.#matched.seq : 0;
     this.#matched = { epoch, seq: Math.max(earlierSeq, matchSeq) };
-    promises.witness(this.#matched.seq);
+    if (promises.counts)
+      this.#acknowledged = { epoch, seq: Math.max(this.#acknowledgedSeq, this.#matched.seq) };
+    promises.witness(this.#acknowledgedSeq);
     applier.advance(Math.min(commitSeq, this.#matched.seq));
-    if (promises.record.state !== 'live') this.#recover(commitSeq);
+    this.#recover(commitSeq);
     say(epoch)(from, {
       kind: 'ack',
       matchSeq: this.#matched.seq,
       echoMs,
       wallMs: clock.wallMs(),
       counts: promises.counts,
+      isDamaged: promises.record.isDamaged,
     });
+  }
+
+  /** Of the epoch promised. */
+  get #acknowledgedSeq(): number {
+    return this.#acknowledged?.epoch === this.#parts.promises.epoch ? this.#acknowledged.seq : 0;
+  }
+
+  /** R17: nothing of it can be trusted. Whoever leads gives it all. */
+  async #beginAnew(): Promise<void> {
+    this.#forget();
+    await this.#snapshot.beginAnew(this.#acknowledged);
+  }
+
+  #forget(): void {
+    this.#generation++;
+    this.#matched = { epoch: 0, seq: 0 };
+    this.#liveFromSeq = undefined;
   }
 
   /** R16, R17: an open primary has matched it to what is committed, so what was lost is back. */
   #recover(commitSeq: number): void {
-    const { applier, promises, witnessed } = this.#parts;
-    if (commitSeq === 0) return;
+    const { applier, promises } = this.#parts;
+    const isOfUse = () => promises.record.state !== 'live' && !promises.record.isDamaged;
+    if (commitSeq === 0 || !isOfUse()) return;
     // An acknowledgement of before may still arrive: it must be true again by then.
-    const acknowledgedSeq = witnessed?.epoch === promises.epoch ? witnessed.seq : 0;
-    if (this.#matched.seq < acknowledgedSeq) return;
+    if (this.#matched.seq < this.#acknowledgedSeq) return;
     this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
     if (applier.applied.seq < this.#liveFromSeq) return;
     this.#liveFromSeq = undefined;
     const generation = this.#generation;
     this.inTurn(async () => {
       // A snapshot may have been begun before its turn came.
-      if (generation === this.#generation) await promises.setState('live');
+      if (generation === this.#generation && isOfUse()) await promises.setState('live');
     });
   }
 
@@ -226,18 +260,15 @@ export class Follower {
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
     const { promises, onOtherLeads, onEvent } = this.#parts;
-    if (message.epoch < promises.epoch) return;
-    if (message.kind === 'snapshot-begin' && promises.record.state === 'live' && this.#has(message.start))
-      return;
+    const isPage = message.kind === 'snapshot-page';
+    const { state, isDamaged } = promises.record;
+    if (message.epoch < promises.epoch || (isPage && isDamaged)) return;
+    if (!isPage && state === 'live' && !isDamaged && this.#has(message.start)) return;
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
-    if (message.kind === 'snapshot-begin') {
-      this.#generation++;
-      this.#matched = { epoch: 0, seq: 0 };
-      this.#liveFromSeq = undefined;
-    }
+    if (!isPage) this.#forget();
     const wasReceiving = this.#snapshot.isReceiving;
-    await this.#snapshot.onMessage(from, message);
+    await this.#snapshot.onMessage(from, message, this.#acknowledged);
     if (wasReceiving && !this.#snapshot.isReceiving) onEvent('snapshot-taken');
   }
 

@@ -20,12 +20,13 @@ import { Counters } from './counters.ts';
 import type { Entry } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
 import { Overlay, type OverlayBudget } from './overlay.ts';
-import { PrimaryTerm, type Say } from './primary-term.ts';
+import { PrimaryTerm } from './primary-term.ts';
 import { allVoters } from './quorum.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import { ReplicatedLog } from './replicated-log.ts';
 import { ReplicatedTime } from './replicated-time.ts';
 import { rowKey } from './row-keys.ts';
+import type { Say } from './say.ts';
 import { Shard } from './shard.ts';
 import { SnapshotSource } from './snapshots.ts';
 import { createStateReader } from './state-reader.ts';
@@ -175,7 +176,17 @@ export class Leadership {
     const answer = message as AckMessage | NackMessage | SnapshotNextMessage;
     if (answer.kind === 'ack') this.#term.onAck(answer);
     else if (answer.kind === 'nack') this.#term.onNack(answer);
-    else if (answer.kind === 'snapshot-next') void this.#snapshots.get(answer.from)?.onNext(answer);
+    else if (answer.kind === 'snapshot-next') void this.#sendPage(answer);
+  }
+
+  async #sendPage(answer: SnapshotNextMessage): Promise<void> {
+    const { shard, logger } = this.#parts;
+    try {
+      await this.#snapshots.get(answer.from)?.onNext(answer);
+    } catch (error) {
+      logger.error({ shard, err: error }, 'snapshot-not-sent');
+      this.#snapshots.delete(answer.from);
+    }
   }
 
   tick(): void {

@@ -2,11 +2,12 @@
 // ahead of the disk: positions move when rows are handed to the store, whose order is the order of the calls; who
 // answers for them awaits the sync. A failed write is the end of the process (R20), so memory never has to go back.
 import { assert, must } from '../lib/assert.ts';
+import { Corruption } from '../lib/corruption.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { LogPosition } from '../ports/replication.ts';
 import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import { baseCodec } from './entry-rows.ts';
-import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, seqOfLogKey } from './row-keys.ts';
+import { ENGINE_TABLES, LOG_COLUMN, logBounds, logKey, rowKey, seqOfLogKey } from './row-keys.ts';
 import { TAILS_BYTES_MAX, UNSYNCED_BYTES_MAX } from './timing.ts';
 
 /** Encoded entries kept in memory, for followers and for applying: the newest. */
@@ -227,13 +228,13 @@ export class LogStore {
       try {
         rows = await this.#kv.range({
           column: LOG_COLUMN,
-          gte: logKey(this.#shard, next),
-          lt: logKey(this.#shard, Number.MAX_SAFE_INTEGER),
+          ...logBounds(this.#shard, next),
           limit: SCAN_ROWS,
           bytesMax: SCAN_BYTES,
         });
-      } catch {
-        return 'unreadable';
+      } catch (error) {
+        if (error instanceof Corruption) return 'unreadable';
+        throw error;
       }
       if (rows.length === 0) break;
       for (const { key, value } of rows) {

@@ -1,6 +1,7 @@
 // A metadata node: the replicas of shards that the registry gives it, driven by messages and time, and the calls of
 // gateways that they answer. It decides nothing about who holds what; that stands in the registry (R1, R2).
 import { toHex } from '../lib/bytes.ts';
+import { Corruption } from '../lib/corruption.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -46,6 +47,8 @@ export interface MetadataNodeDeps {
   registry: ShardRegistryPort;
   peers: PeerPort;
   logger: Logger;
+  /** R17: what was cleared still cannot be read. The process is to end, and the next one to begin with an empty database. */
+  onUnreadable(error: Error): void;
   /** Default LOG_KEPT. */
   logKept?: LogKept;
   onEvent?(event: ReplicaEvent): void;
@@ -138,6 +141,8 @@ class Node implements MetadataNode {
         : replica?.query(envelope, call.name, call.body);
     if (reply === undefined) return { kind: 'not-primary', primary: replica?.primary?.nodeId };
     return reply.catch((error: unknown) => {
+      // R17: nothing was evaluated, and another replica leads from now on.
+      if (error instanceof Corruption) return { kind: 'not-primary' as const, primary: undefined };
       this.#deps.logger.error({ shard: envelope.shard, name: call.name, err: error }, 'call-failed');
       return { kind: 'unknown' as const };
     });

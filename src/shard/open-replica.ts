@@ -1,20 +1,22 @@
 // Opens one replica of a cluster: reads what its rows say, looks at its log, and judges whether it may count (R1, R17).
+import { Corruption } from '../lib/corruption.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { ReplicaId } from '../ports/replication.ts';
-import type { RegisteredShard } from '../ports/shard-registry.ts';
+import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
+import type { TableRef } from '../ports/state-machine.ts';
+import { watchDamage } from './damage-watch.ts';
 import { type Applied, baseCodec, decodeApplied, type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import { LogStore } from './log-store.ts';
 import { LOG_KEPT } from './log-trimmer.ts';
 import { Replica } from './replica.ts';
-import type { ReplicaDeps } from './replica-parts.ts';
-import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey } from './row-keys.ts';
+import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
+import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey } from './row-keys.ts';
 import { clearShard } from './snapshots.ts';
 
 const NO_KEY = new Uint8Array(0);
 /** Steps in which a log is trimmed, of what is kept of it. */
 const MARKS = 64;
 const NOTHING: Applied = { seq: 0, epoch: 0, timeMs: 0 };
-const CUT_ROWS = 1000;
 
 export interface ReplicaIdentity {
   clusterId: string;
@@ -26,14 +28,21 @@ export interface ReplicaIdentity {
  * they are another cluster's or another replica's: they were copied here.
  */
 export async function openReplica(
-  deps: ReplicaDeps,
+  given: ReplicaDeps,
   identity: ReplicaIdentity,
   { registered, mayBeFirst }: { registered: RegisteredShard; mayBeFirst: boolean },
 ): Promise<Replica> {
-  const { shard, kv, witness } = deps;
+  const { shard, witness } = given;
+  const damage = watchDamage(given.kv);
+  const deps = { ...given, kv: damage.kv };
+  const { kv } = deps;
   const stored = await readOwnRows(kv, shard);
-  const isFirst = mayBeFirst && registered.record.epoch === 0 && witness.read(shard) === undefined;
-  const record = stored.record ?? newRecord(identity, registered.record.incarnation, isFirst);
+  const isFirst =
+    mayBeFirst &&
+    stored.damage === undefined &&
+    registered.record.epoch === 0 &&
+    witness.read(shard) === undefined;
+  const record = stored.record ?? newRecord(identity, registered.record, isFirst);
   if (record.clusterId !== identity.clusterId || record.replicaId !== identity.replicaId)
     throw new Error(
       `shard ${shard} is of another cluster or replica: ${record.clusterId}/${record.replicaId}`,
@@ -47,15 +56,14 @@ export async function openReplica(
   const position = witness.read(shard);
   const witnessed = position === 'damaged' ? undefined : position;
   const opened = {
-    record,
-    witnessed,
-    isNew: stored.record === undefined,
-    log,
+    ...{ record, witnessed, log, damage },
+    isNew: stored.record === undefined && stored.damage === undefined,
     applied: stored.applied ?? NOTHING,
   };
-  if (record.state === 'installing') await beginAnew(kv, shard, log);
+  if (stored.damage !== undefined) noteUnreadable(deps, { opened, damage: stored.damage });
+  else if (record.state === 'installing') await beginAnew(kv, shard, log);
   // One that was removed, too: listed again, it goes on from what it has.
-  else await judge(deps, opened);
+  else if (record.state !== 'quarantined' || !record.isDamaged) await judge(deps, registered.record, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);
@@ -67,30 +75,56 @@ interface OwnRows {
   record: ReplicaRecord | undefined;
   base: { seq: number; epoch: number } | undefined;
   applied: Applied | undefined;
+  /** One of them cannot be read. */
+  damage: Corruption | undefined;
 }
 
 async function readOwnRows(kv: KvPort, shard: number): Promise<OwnRows> {
-  const { replica, base, applied } = ENGINE_TABLES;
-  const keys = [replica, base, applied].map((table) => rowKey(shard, table, NO_KEY));
-  const [recordRow, baseRow, appliedRow] = await kv.getMany('rows', keys);
+  let damage: Corruption | undefined;
+  const read = async (table: TableRef) => {
+    try {
+      return (await kv.getMany('rows', [rowKey(shard, table, NO_KEY)]))[0];
+    } catch (error) {
+      if (!(error instanceof Corruption)) throw error;
+      damage = error;
+      return undefined;
+    }
+  };
+  const recordRow = await read(ENGINE_TABLES.replica);
+  const baseRow = await read(ENGINE_TABLES.base);
+  const appliedRow = await read(ENGINE_TABLES.applied);
   return {
     record: recordRow && replicaCodec.decode(recordRow),
     base: baseRow && baseCodec.decode(baseRow),
     applied: appliedRow && decodeApplied(appliedRow),
+    damage,
   };
 }
 
 /**
  * A replica without rows counts only in a shard that was never opened: anywhere else it may have had some, and promised
- * or acknowledged what it does not remember.
+ * or acknowledged what it does not remember. An epoch exists by the registry first (R2), so it has promised none above.
  */
 function newRecord(
   { clusterId, replicaId }: ReplicaIdentity,
-  incarnation: number,
+  { incarnation, epoch }: ShardRecord,
   isFirst: boolean,
 ): ReplicaRecord {
   const state = isFirst ? 'live' : 'installing';
-  return { clusterId, replicaId, incarnation, promised: 0, state, seen: null };
+  const promised = isFirst ? 0 : epoch;
+  return { clusterId, replicaId, incarnation, promised, state, isDamaged: false, seen: null };
+}
+
+/** R17: where the replica stands is not known, so nothing that it has is of use. */
+function noteUnreadable(
+  { shard, logger, onEvent }: ReplicaDeps,
+  { opened, damage }: { opened: OpenedReplica; damage: Corruption },
+): void {
+  logger.error({ shard, err: damage }, 'replica-damaged');
+  onEvent?.('quarantined');
+  opened.log.reset(NOTHING);
+  opened.applied = NOTHING;
+  opened.record = { ...opened.record, state: 'quarantined', isDamaged: true };
 }
 
 /** R16: what a snapshot that was broken off has left is worth nothing. */
@@ -102,6 +136,7 @@ async function beginAnew(kv: KvPort, shard: number, log: LogStore): Promise<void
 /** R17. */
 async function judge(
   { shard, kv, witness, logger, onEvent }: ReplicaDeps,
+  { epoch }: ShardRecord,
   opened: { record: ReplicaRecord; log: LogStore; applied: Applied },
 ): Promise<void> {
   const { log } = opened;
@@ -127,24 +162,21 @@ async function judge(
   if (why === undefined) return;
   logger.error({ shard, why, last: log.last, witnessed }, 'replica-quarantined');
   onEvent?.('quarantined');
-  opened.record = { ...opened.record, state: 'quarantined' };
-  await cutBehind(kv, shard, log.last.seq);
+  // R3: what it had promised may be lost with the rest. An epoch exists by the registry first (R2).
+  const promised = Math.max(opened.record.promised, epoch);
+  opened.record = { ...opened.record, state: 'quarantined', promised };
+  const soundSeq = log.last.seq;
+  const rows = [recordRow(shard, opened.record)];
   // What is in the state was committed: the log may begin there.
   if (opened.applied.seq > log.last.seq) {
     const base = { seq: opened.applied.seq, epoch: opened.applied.epoch };
     log.reset(base);
-    await kv.commit([log.baseRow(base)]);
+    rows.push(log.baseRow(base));
   }
-}
-
-/** What lies behind damage must not look like part of the log later. */
-async function cutBehind(kv: KvPort, shard: number, seq: number): Promise<void> {
-  const bounds = { gte: logKey(shard, seq + 1), lt: logKey(shard, Number.MAX_SAFE_INTEGER) };
-  for (;;) {
-    const rows = await kv.range({ column: LOG_COLUMN, ...bounds, limit: CUT_ROWS, keysOnly: true });
-    if (rows.length === 0) return;
-    await kv.commit(rows.map(({ key }): KvPut => ({ column: LOG_COLUMN, key, value: null })));
-  }
+  // What lies behind damage must not look like part of the log later, and may be impossible to read. That it does not
+  // count must be durable before: without what goes now the log may look sound.
+  await kv.commit(rows);
+  await kv.clear({ column: LOG_COLUMN, ...logBounds(shard, soundSeq + 1) });
 }
 
 function recordRow(shard: number, record: ReplicaRecord): KvPut {

@@ -4,8 +4,9 @@ import { createMemoryKv } from '../adapters/memory-kv.ts';
 import type { NackMessage } from '../ports/replication.ts';
 import { encodeEntry } from './entry-codec.ts';
 import { LogStore } from './log-store.ts';
-import { type MessageBody, PrimaryTerm } from './primary-term.ts';
+import { PrimaryTerm } from './primary-term.ts';
 import { LOG_COLUMN } from './row-keys.ts';
+import type { MessageBody } from './say.ts';
 import { HEARTBEAT_MS } from './timing.ts';
 
 const OTHER = { replicaId: 'f', nodeId: 'f' };

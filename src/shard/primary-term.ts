@@ -3,9 +3,10 @@
 // committed, is told by callbacks; how an epoch is won is takeover.ts.
 import { assert, must } from '../lib/assert.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { AckMessage, NackMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
+import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
 import { allVoters, reachedByMajority, type VoterSets } from './quorum.ts';
+import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
   HEARTBEAT_MS,
@@ -17,15 +18,6 @@ import {
   UNHEARD_MAX_MS,
   WALL_AGREES_MS,
 } from './timing.ts';
-
-/** What a message says besides who sends it to whom, in which epoch. */
-export type Say = (to: ReplicaRef, body: MessageBody) => void;
-type HeadField = 'shard' | 'incarnation' | 'epoch' | 'from' | 'to';
-export type MessageBody = ReplicaMessage extends infer M
-  ? M extends unknown
-    ? Omit<M, HeadField>
-    : never
-  : never;
 
 export interface PrimaryTermParts {
   self: ReplicaId;
@@ -55,6 +47,8 @@ interface Progress {
   hasMatched: boolean;
   /** False until it has been heard in this epoch, and while it may not count (R5). */
   counts: boolean;
+  /** R17: not before it has begun anew is it as good as the others. */
+  isDamaged: boolean;
   /** The latest send time that it has answered; -Infinity until it has. */
   answeredMs: number;
   /** Its wall clock when it was last heard, and when that was by our monotonic clock. */
@@ -114,6 +108,7 @@ export class PrimaryTerm {
     if (progress === undefined) return;
     progress.counts = message.counts;
     progress.hasMatched = true;
+    progress.isDamaged = message.isDamaged === true;
     progress.isProbing = false;
     // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
     if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
@@ -121,7 +116,8 @@ export class PrimaryTerm {
     if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
     this.#passBarriers();
     this.#count();
-    this.#feed(progress, this.#now());
+    if (progress.isDamaged && this.#isSpared(progress.ref.replicaId)) this.#parts.onLeftBehind(progress.ref);
+    else this.#feed(progress, this.#now());
   }
 
   onNack(message: NackMessage): void {
@@ -163,7 +159,8 @@ export class PrimaryTerm {
   }
 
   countsOf(replicaId: ReplicaId): boolean {
-    return replicaId === this.#parts.self || this.#progress.get(replicaId)?.counts === true;
+    const progress = this.#progress.get(replicaId);
+    return replicaId === this.#parts.self || (progress?.counts === true && !progress.isDamaged);
   }
 
   /** The least that a voter has, for trimming (R15): of those that were heard lately. */
@@ -232,6 +229,7 @@ export class PrimaryTerm {
       matchSeq: 0,
       hasMatched: false,
       counts: false,
+      isDamaged: false,
       answeredMs: Number.NEGATIVE_INFINITY,
       wall: undefined,
       isProbing: true,
@@ -254,15 +252,26 @@ export class PrimaryTerm {
 
   /** R5: an entry of an earlier epoch is committed by one of ours behind it, never by being counted itself. */
   #count(): void {
-    const { self, log, epoch, ownSeq } = this.#parts;
-    const reached = reachedByMajority(this.#sets, (id) => {
+    const { log, epoch } = this.#parts;
+    const reached = this.#reachedWithout(undefined);
+    if (reached <= this.#commitSeq || log.epochAt(reached) !== epoch) return;
+    this.#commitSeq = reached;
+    this.#parts.onCommitted(reached);
+  }
+
+  /** Whether a majority has all that is committed without this one: it may lose what it has. */
+  #isSpared(replicaId: ReplicaId): boolean {
+    return this.#commitSeq > 0 && this.#reachedWithout(replicaId) >= this.#commitSeq;
+  }
+
+  #reachedWithout(replicaId: ReplicaId | undefined): number {
+    const { self, ownSeq } = this.#parts;
+    return reachedByMajority(this.#sets, (id) => {
+      if (id === replicaId) return 0;
       if (id === self) return ownSeq();
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.matchSeq : 0;
     });
-    if (reached <= this.#commitSeq || log.epochAt(reached) !== epoch) return;
-    this.#commitSeq = reached;
-    this.#parts.onCommitted(reached);
   }
 
   #probe(progress: Progress): void {

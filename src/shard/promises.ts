@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { ReplicaId, SeenRecord, VoterRefs } from '../ports/replication.ts';
+import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
@@ -44,6 +45,11 @@ export class Promises {
     return this.#record;
   }
 
+  status(): Pick<ReplicaStatus, 'incarnation' | 'epoch' | 'state'> {
+    const { incarnation, promised, state, isDamaged } = this.#record;
+    return { incarnation, epoch: promised, state: isDamaged ? 'quarantined' : state };
+  }
+
   /** No message of a lower epoch is taken. */
   get epoch(): number {
     return this.#record.promised;
@@ -59,7 +65,8 @@ export class Promises {
     const { promised } = this.#record;
     this.#record = { ...this.#record, promised: Math.max(epoch, promised), seen: this.#laterSeen(seen) };
     await this.#save();
-    this.witness(this.#parts.log.syncedSeq);
+    // One that does not count has acknowledged nothing in this epoch that must come back (R17).
+    this.witness(this.counts ? this.#parts.log.syncedSeq : 0);
   }
 
   /** R23: who may come to hold what is acknowledged, as the registry has it now. */
@@ -86,17 +93,28 @@ export class Promises {
     await this.lowerWitness(log.last.seq);
     this.#isLiveOnDisk = false;
     const { incarnation } = record;
-    this.#record = { ...this.#record, incarnation, state: 'live', seen: seenOf(registered) };
+    const seen = seenOf(registered);
+    this.#record = { ...this.#record, incarnation, state: 'live', isDamaged: false, seen };
     await this.#save();
     this.#isLiveOnDisk = true;
     logger.warn({ shard, incarnation, last: log.last }, 'history-adopted');
   }
 
   async setState(state: ReplicaRecord['state']): Promise<void> {
-    if (this.#record.state === state) return;
-    this.#record = { ...this.#record, state };
-    this.#isLiveOnDisk = false;
-    this.#parts.logger.info({ shard: this.#parts.shard, state }, 'replica-state');
+    const isDamaged = state === 'quarantined' && this.#record.isDamaged;
+    if (this.#record.state !== state) await this.#enter({ state, isDamaged });
+  }
+
+  /** R17: something that is here cannot be read. When it is of more than the state it counts no more, from the call on. */
+  async noteDamage({ isLogSound }: { isLogSound: boolean }): Promise<void> {
+    const isStateAlone = isLogSound && this.#record.state === 'live';
+    await this.#enter({ state: isStateAlone ? 'live' : 'quarantined', isDamaged: true });
+  }
+
+  async #enter(change: Pick<ReplicaRecord, 'state' | 'isDamaged'>): Promise<void> {
+    if (change.state !== this.#record.state) this.#isLiveOnDisk = false;
+    this.#record = { ...this.#record, ...change };
+    this.#parts.logger.info({ shard: this.#parts.shard, ...change }, 'replica-state');
     await this.#save();
     if (this.#record.state === 'live') this.#isLiveOnDisk = true;
   }

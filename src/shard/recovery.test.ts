@@ -87,6 +87,7 @@ describe('what a replica knows of its voters', () => {
     const { revisionSeen: _, ...rest } = old;
     expect(replicaCodec.decode(Buffer.concat([Uint8Array.of(1), packPlain(old)]))).toEqual({
       ...rest,
+      isDamaged: false,
       seen: null,
     });
   });

@@ -6,6 +6,7 @@ import type { ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
+import type { DamageWatch } from './damage-watch.ts';
 import type { Applied, ReplicaRecord } from './entry-rows.ts';
 import type { LogBudget, LogStore } from './log-store.ts';
 import type { LogKept } from './log-trimmer.ts';
@@ -29,6 +30,8 @@ export interface ReplicaDeps {
   send(to: NodeId, message: ReplicaMessage): void;
   /** R23: another history goes on, and these rows are no part of it. It has stepped down, and is to be stopped. */
   onSuperseded(): void;
+  /** R17: it was cleared once, and there is still something that cannot be read: the database is of no use any more. */
+  onUnreadable(error: Error): void;
   /** Default LOG_KEPT. */
   logKept?: LogKept;
   /** Protocol branches taken, for tests and metrics. */
@@ -36,6 +39,7 @@ export interface ReplicaDeps {
 }
 
 export interface OpenedReplica {
+  damage: DamageWatch;
   record: ReplicaRecord;
   /** Its record was made just now. */
   isNew: boolean;

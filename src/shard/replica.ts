@@ -5,19 +5,20 @@ import type { Envelope, Reply } from '../ports/metadata.ts';
 import type { NodeId, ReleaseMessage, ReplicaId, ReplicaMessage, ReplicaRef } from '../ports/replication.ts';
 import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
+import { answerDamage } from './answer-damage.ts';
 import { Applier } from './applier.ts';
 import { nextStep, withNonce } from './convergence.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
-import type { MessageBody, Say } from './primary-term.ts';
 import { Promises } from './promises.ts';
 import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
+import { type Say, sayAs } from './say.ts';
 import type { Shard } from './shard.ts';
-import { isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
-import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS } from './timing.ts';
+import { candidateJitterMs, isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
+import { HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
 type Role =
   | { kind: 'follower' }
@@ -42,11 +43,18 @@ export class Replica {
   #isConverging = false;
   #isStopped = false;
 
-  constructor(deps: ReplicaDeps, { record, isNew, log, applied, witnessed }: OpenedReplica) {
+  constructor(given: ReplicaDeps, { record, isNew, log, applied, witnessed, damage }: OpenedReplica) {
+    const deps = { ...given, kv: damage.kv };
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
     this.#log = log;
     this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, { record, isNew });
+    answerDamage(damage, deps, {
+      promises: this.#promises,
+      isStopped: () => this.#isStopped,
+      isAlone: () => this.#registered?.record.voters.length === 1,
+      stepDown: (why) => this.#stepDown(why),
+    });
     this.#applier = new Applier({
       ...{ shard, kv, log, applied },
       onApplied: (entry) => {
@@ -70,7 +78,7 @@ export class Replica {
         applier: this.#applier,
         promises: this.#promises,
       },
-      say: (epoch) => this.#say(epoch),
+      say: this.#say,
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
       onEvent: (event) => deps.onEvent?.(event),
@@ -87,13 +95,12 @@ export class Replica {
   }
 
   status(): ReplicaStatus {
-    const { promised, incarnation, state } = this.#promises.record;
     const role = this.#role;
     const { seq, timeMs } = this.#applier.applied;
     return {
       shard: this.#deps.shard,
       role: role.kind !== 'primary' ? role.kind : role.leadership.isOpen ? 'primary' : 'opening',
-      ...{ state, incarnation, epoch: promised },
+      ...this.#promises.status(),
       lastSeq: this.#log.last.seq,
       appliedSeq: seq,
       appliedTimeMs: timeMs,
@@ -140,8 +147,13 @@ export class Replica {
   /** R11. */
   #mayTry(): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
-    const { replicaId } = this.#promises.record;
-    if (!this.#promises.counts || nowMs < this.#promises.silentUntilMs || nowMs < this.#nextTryMs)
+    const { replicaId, isDamaged } = this.#promises.record;
+    if (
+      !this.#promises.counts ||
+      isDamaged ||
+      nowMs < this.#promises.silentUntilMs ||
+      nowMs < this.#nextTryMs
+    )
       return false;
     return this.#registered?.record.voters.some((ref) => ref.replicaId === replicaId) === true;
   }
@@ -158,7 +170,7 @@ export class Replica {
     return new Takeover({
       ...{ shard, clock, random, registry, logger, log: this.#log, self: this.self },
       check: this.#check,
-      say: (epoch) => this.#say(epoch),
+      say: this.#say,
       own: () => promises.record,
       promise: (registered) => promises.raise(registered.record.epoch, seenOf(registered)),
       silentUntilMs: () => promises.silentUntilMs,
@@ -176,16 +188,11 @@ export class Replica {
     if (this.#role.kind !== 'candidate' || this.#role.takeover !== takeover) return;
     if (end.kind === 'given-up' || this.#promises.epoch !== takeover.epoch || this.#isStopped) {
       this.#role = FOLLOWER;
-      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + this.#jitterMs();
+      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + candidateJitterMs(this.#deps.random);
       return;
     }
     onEvent?.('takeover');
     this.#lead(end.registered);
-  }
-
-  #jitterMs(): number {
-    const [byte = 0] = this.#deps.random.bytes(1);
-    return (byte / 255) * CANDIDATE_JITTER_MS;
   }
 
   #lead({ record }: RegisteredShard): void {
@@ -259,7 +266,7 @@ export class Replica {
     const role = this.#role;
     this.#role = FOLLOWER;
     // Whoever was released should be first.
-    this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + this.#jitterMs();
+    this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + candidateJitterMs(this.#deps.random);
     if (role.kind === 'candidate') role.takeover.abandon();
     if (role.kind !== 'primary') return;
     const { shard, logger, onEvent } = this.#deps;
@@ -347,7 +354,7 @@ export class Replica {
         this.#follower.onPreFence(from, message);
         return;
       case 'fetch':
-        void this.#follower.onFetch(from, message);
+        this.#follower.onFetch(from, message);
         return;
       case 'snapshot-begin':
       case 'snapshot-page':
@@ -385,16 +392,9 @@ export class Replica {
     const nowMs = this.#deps.clock.monotonicMs();
     // Of a candidate that cannot lead, silence was not promised to it (R12 c).
     if (heir === this.#promises.record.replicaId) this.#nextTryMs = nowMs;
-    else if (wasSilent) this.#nextTryMs = nowMs + (heir === undefined ? this.#jitterMs() : ROUND_MS);
+    else if (wasSilent)
+      this.#nextTryMs = nowMs + (heir === undefined ? candidateJitterMs(this.#deps.random) : ROUND_MS);
   }
 
-  #say(epoch: number): Say {
-    const { shard, send } = this.#deps;
-    const { incarnation, replicaId } = this.#promises.record;
-    return (to, body: MessageBody) =>
-      send(to.nodeId, {
-        ...body,
-        ...{ shard, incarnation, epoch, from: replicaId, to: to.replicaId },
-      } as ReplicaMessage);
-  }
+  #say = (epoch: number): Say => sayAs(this.#deps, this.#promises.record, epoch);
 }

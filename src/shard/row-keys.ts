@@ -59,6 +59,11 @@ export function logKey(shard: number, seq: number): Uint8Array {
   return bytes;
 }
 
+/** All entries of a shard from `fromSeq` on. */
+export function logBounds(shard: number, fromSeq = 0): { gte: Uint8Array; lt: Uint8Array } {
+  return { gte: logKey(shard, fromSeq), lt: logKey(shard, SEQ_MAX) };
+}
+
 export function seqOfLogKey(bytes: Uint8Array): number {
   return asBuffer(bytes).readUIntBE(2, 6);
 }

@@ -3,8 +3,9 @@
 // applied: entries are absolute, so applying them again over newer rows makes the state exact.
 import { toHex } from '../lib/bytes.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
-import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { KvPort } from '../ports/kv.ts';
 import type {
+  LogPosition,
   ReplicaRef,
   SnapshotBeginMessage,
   SnapshotNextMessage,
@@ -14,8 +15,8 @@ import type { WitnessPort } from '../ports/witness.ts';
 import type { Applier } from './applier.ts';
 import { encodeApplied, type ReplicaRecord } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './primary-term.ts';
-import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey, shardBounds } from './row-keys.ts';
+import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey, shardBounds } from './row-keys.ts';
+import type { Say } from './say.ts';
 import { RESEND_MS } from './timing.ts';
 
 const PAGE_ROWS = 1000;
@@ -71,6 +72,7 @@ export class SnapshotSource {
     if (this.#pageCount === 0) this.#parts.say(this.#to, this.#begin);
   }
 
+  /** Rejects when a page cannot be read. */
   async onNext({ snapshotId, page }: SnapshotNextMessage): Promise<void> {
     if (snapshotId !== this.#begin.snapshotId) return;
     this.#heardMs = this.#parts.clock.monotonicMs();
@@ -142,9 +144,14 @@ export class SnapshotTarget {
     else this.#ask(from);
   }
 
-  async onMessage(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
+  /** `acknowledged`: as for beginAnew. */
+  async onMessage(
+    from: ReplicaRef,
+    message: SnapshotBeginMessage | SnapshotPageMessage,
+    acknowledged: LogPosition | undefined,
+  ): Promise<void> {
     if (message.kind === 'snapshot-begin') {
-      if (this.#receiving?.begin.snapshotId !== message.snapshotId) await this.#start(message);
+      if (this.#receiving?.begin.snapshotId !== message.snapshotId) await this.#start(message, acknowledged);
       this.#ask(from);
       return;
     }
@@ -165,16 +172,22 @@ export class SnapshotTarget {
     this.#parts.say(from, { kind: 'snapshot-next', snapshotId, page: receiving.page });
   }
 
-  async #start(begin: SnapshotBeginMessage): Promise<void> {
+  async #start(begin: SnapshotBeginMessage, acknowledged: LogPosition | undefined): Promise<void> {
+    await this.beginAnew(acknowledged);
+    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
+  }
+
+  /** Empty, and nothing that counts. `acknowledged`: what must be back before it does again, also after a restart (R17). */
+  async beginAnew(acknowledged: LogPosition | undefined): Promise<void> {
     const { applier, log, setState, shard, witness, kv } = this.#parts;
     this.#receiving = undefined;
+    this.#endSeq = 0;
     // The mark is durable before the first row goes: a crash in between begins anew.
     await setState('installing');
-    await witness.lower(shard, undefined);
+    await witness.lower(shard, acknowledged);
     await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
     log.reset({ seq: 0, epoch: 0 });
     await clearShard(kv, shard);
-    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
   }
 
   async #finish({ start }: SnapshotBeginMessage, endSeq: number): Promise<void> {
@@ -193,31 +206,22 @@ export class SnapshotTarget {
   }
 }
 
-/** Deletes all rows of a shard but those that say who this replica is. */
+/**
+ * Deletes all rows of a shard but those that say who this replica is, without reading any: they may be damaged (R17).
+ * Nothing of it is synced or one batch (L2). So `installing` must be durable before: whatever part of it a crash leaves,
+ * the next start clears again. And it takes its turn among commits: no row that is written after it, of a snapshot or a
+ * log that begins anew, is ever on the disk without it.
+ */
 export async function clearShard(kv: KvPort, shard: number): Promise<void> {
-  for (const column of COLUMNS) await clearRange(kv, { column, ...shardBounds(shard) });
-  await clearRange(kv, {
-    column: LOG_COLUMN,
-    gte: logKey(shard, 0),
-    lt: logKey(shard, Number.MAX_SAFE_INTEGER),
-  });
-}
-
-async function clearRange(
-  kv: KvPort,
-  range: { column: string; gte: Uint8Array; lt: Uint8Array },
-): Promise<void> {
   const { self, replica } = ENGINE_TABLES;
-  for (let gte = range.gte; ; ) {
-    const rows = await kv.range({ ...range, gte, limit: PAGE_ROWS, keysOnly: true });
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    const isKept = ({ key }: { key: Uint8Array }) =>
-      range.column === 'rows' && (key[2] === self.id || key[2] === replica.id);
-    const deletes = rows
-      .filter((row) => !isKept(row))
-      .map(({ key }): KvPut => ({ column: range.column, key, value: null }));
-    await kv.commit(deletes, { sync: false });
-    gte = Buffer.concat([last.key, Uint8Array.of(0)]);
-  }
+  const shardRows = shardBounds(shard);
+  const table = (id: number) => rowKey(shard, { id, column: 'rows' }, NO_KEY);
+  const ranges = [
+    { column: 'rows', gte: shardRows.gte, lt: table(self.id) },
+    { column: 'rows', gte: table(self.id + 1), lt: table(replica.id) },
+    { column: 'rows', gte: table(replica.id + 1), lt: shardRows.lt },
+    { column: 'bodies', ...shardRows },
+    { column: LOG_COLUMN, ...logBounds(shard) },
+  ];
+  await Promise.all(ranges.map((range) => kv.clear(range)));
 }

@@ -6,7 +6,7 @@ import type { LogPosition } from '../ports/replication.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import { baseCodec, decodeApplied, replicaCodec } from './entry-rows.ts';
-import { ENGINE_TABLES, LOG_COLUMN, logKey, rowKey } from './row-keys.ts';
+import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey } from './row-keys.ts';
 
 const NO_KEY = new Uint8Array(0);
 const NOWHERE: LogPosition = { seq: 0, epoch: 0 };
@@ -46,8 +46,9 @@ export async function readStoredReplica(
 
 /** undefined: there is none, or it cannot be read. What that means is judged when the replica is opened (R17). */
 async function readLastRow(kv: KvPort, shard: number): Promise<KvRow | undefined> {
-  const bounds = { gte: logKey(shard, 0), lt: logKey(shard, Number.MAX_SAFE_INTEGER) };
-  const rows = await kv.range({ column: LOG_COLUMN, ...bounds, limit: 1, reverse: true }).catch(() => []);
+  const rows = await kv
+    .range({ column: LOG_COLUMN, ...logBounds(shard), limit: 1, reverse: true })
+    .catch(() => []);
   return rows[0];
 }
 

@@ -15,10 +15,10 @@ import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/s
 import type { Logger } from '../ports/telemetry.ts';
 import type { ReplicaRecord } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
-import type { Say } from './primary-term.ts';
 import { hasMajority, isVoter, type VoterSets } from './quorum.ts';
 import { type RegistryCheck, seenOf } from './registered-record.ts';
-import { HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
+import type { Say } from './say.ts';
+import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
 
 const NONCE_BYTES = 16;
 /** Rounds of fences before it is given up: by then promises to anybody else have lapsed several times. */
@@ -224,6 +224,12 @@ export class Takeover {
       await clock.sleep(leftMs, this.#wake.signal);
     }
   }
+}
+
+/** R11: added to the wait of a candidate, so that two do not go on at the same moment for ever. */
+export function candidateJitterMs(random: RandomPort): number {
+  const [byte = 0] = random.bytes(1);
+  return (byte / 255) * CANDIDATE_JITTER_MS;
 }
 
 /** R2: any result but a plain success is looked up; it was ours only if the nonce is. undefined: it was not. */

@@ -11,6 +11,7 @@ import {
 } from '../../src/cli/account-commands.ts';
 import type { CliContext } from '../../src/cli/connect.ts';
 import { send } from '../support/raw-s3.ts';
+import { freshWord } from '../support/s3-api.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 let server: TestServer;
@@ -18,6 +19,9 @@ beforeAll(async () => {
   server = await startServer();
 });
 afterAll(() => server.stop());
+
+/** What is no run's but this one's, for names, and for ids in hexadecimal. */
+const mark = freshWord();
 
 let printed: string[] = [];
 const context: CliContext = {
@@ -60,62 +64,60 @@ const asAccount = (account: Account) => ({
 });
 
 test('an account is created with keys that work, and is its own', async () => {
-  const one = await create({ name: 'Team one', email: 'One@Example.com' });
-  const two = await create({ name: 'Team two', email: 'two@example.com' });
-  expect(one).toMatchObject({ name: 'Team one', email: 'one@example.com', state: 'paid', bucketsMax: 1000 });
+  const one = await create({ name: `Team one ${mark}`, email: `One-${mark}@Example.com` });
+  const two = await create({ name: `Team two ${mark}`, email: `two-${mark}@example.com` });
+  expect(one).toMatchObject({
+    ...{ name: `Team one ${mark}`, email: `one-${mark}@example.com` },
+    ...{ state: 'paid', bucketsMax: 1000 },
+  });
   expect(one.id).toMatch(/^\d{12}$/);
   expect(one.canonicalId).toMatch(/^[0-9a-f]{64}$/);
   expect(one.accessKey).toMatch(/^HF[A-Z0-9]{18}$/);
   expect(one.secretKey).toMatch(/^[A-Za-z0-9]{40}$/);
 
-  expect((await send(asAccount(one), { method: 'PUT', path: '/bucket-of-one' })).status).toBe(200);
-  expect((await send(asAccount(two), { method: 'GET', path: '/bucket-of-one' })).status).toBe(403);
-  expect((await send(server, { method: 'GET', path: '/bucket-of-one' })).status).toBe(403);
-  expect((await send(asAccount(two), { method: 'PUT', path: '/bucket-of-one' })).status).toBe(409);
+  const bucketOfOne = `/bucket-of-one-${mark}`;
+  expect((await send(asAccount(one), { method: 'PUT', path: bucketOfOne })).status).toBe(200);
+  expect((await send(asAccount(two), { method: 'GET', path: bucketOfOne })).status).toBe(403);
+  expect((await send(server, { method: 'GET', path: bucketOfOne })).status).toBe(403);
+  expect((await send(asAccount(two), { method: 'PUT', path: bucketOfOne })).status).toBe(409);
   const mine = await send(asAccount(one), { method: 'GET', path: '/' });
   const theirs = await send(asAccount(two), { method: 'GET', path: '/' });
-  expect(mine.body.toString()).toContain('<Name>bucket-of-one</Name>');
+  expect(mine.body.toString()).toContain(`<Name>bucket-of-one-${mark}</Name>`);
   expect(mine.body.toString()).toContain(
-    `<Owner><ID>${one.canonicalId}</ID><DisplayName>Team one</DisplayName></Owner>`,
+    `<Owner><ID>${one.canonicalId}</ID><DisplayName>Team one ${mark}</DisplayName></Owner>`,
   );
-  expect(theirs.body.toString()).not.toContain('bucket-of-one');
+  expect(theirs.body.toString()).not.toContain(`bucket-of-one-${mark}`);
 });
 
 test('keys, canonical id and state may be given', async () => {
   const given = {
-    name: 'given',
-    email: 'given@example.com',
-    accessKey: 'AKIAGIVEN',
+    name: `given ${mark}`,
+    email: `given-${mark}@example.com`,
+    accessKey: `AKIAGIVEN${mark.toUpperCase()}`,
     secretKey: 'some/secret+key==',
-    canonicalId: 'ab'.repeat(32),
+    canonicalId: mark.repeat(8),
     state: 'trial',
   };
   expect(await create(given)).toMatchObject(given);
   expect((await send({ ...server, ...given }, { method: 'GET', path: '/' })).status).toBe(200);
 });
 
+const TAKEN = {
+  ...{ name: `taken name ${mark}`, email: `taken-${mark}@example.com`, accessKey: `AKIATAKEN${mark}` },
+  ...{ secretKey: 'taken-secret', canonicalId: mark.repeat(8).split('').reverse().join('') },
+};
+const OTHER = { name: `other name ${mark}`, email: `other-${mark}@example.com` };
 test.each([
-  ['name', { name: 'taken name', email: 'other@example.com' }],
-  ['email', { name: 'other name', email: 'TAKEN@example.com' }],
-  ['canonical id', { name: 'other name', email: 'other@example.com', canonicalId: 'cd'.repeat(32) }],
-  [
-    'access key',
-    {
-      name: 'other name',
-      email: 'other@example.com',
-      accessKey: 'AKIATAKEN',
-      secretKey: 'a secret'.replace(' ', '-'),
-    },
-  ],
+  ['name', { ...OTHER, name: TAKEN.name }],
+  ['email', { ...OTHER, email: TAKEN.email.toUpperCase() }],
+  ['canonical id', { ...OTHER, canonicalId: TAKEN.canonicalId }],
+  ['access key', { ...OTHER, accessKey: TAKEN.accessKey, secretKey: 'a-secret' }],
 ])('a %s that is taken is refused, and nothing is made', async (word, fields) => {
-  if (word === 'name') {
-    const keys = { accessKey: 'AKIATAKEN', secretKey: 'taken-secret', canonicalId: 'cd'.repeat(32) };
-    await create({ name: 'taken name', email: 'taken@example.com', ...keys });
-  }
+  if (word === 'name') await create(TAKEN);
   await expect(create(fields)).rejects.toThrow(
     `An account with this ${word} already exists. (EntityAlreadyExists)`,
   );
-  await expect(show('other name')).rejects.toThrow('NoSuchEntity');
+  await expect(show(OTHER.name)).rejects.toThrow('NoSuchEntity');
 });
 
 test('bad fields are named', async () => {
@@ -128,8 +130,8 @@ test('bad fields are named', async () => {
 });
 
 test('an account is found by id, name, e-mail and canonical id', async () => {
-  const { secretKey, ...made } = await create({ name: 'find@me', email: 'find@example.com' });
-  for (const reference of [made.id, made.name, 'FIND@example.com', made.canonicalId]) {
+  const { secretKey, ...made } = await create({ name: `find@me ${mark}`, email: `find-${mark}@example.com` });
+  for (const reference of [made.id, made.name, made.email.toUpperCase(), made.canonicalId]) {
     expect(await show(reference)).toEqual(made);
   }
   expect(JSON.stringify(made)).not.toContain(secretKey);
@@ -138,9 +140,9 @@ test('an account is found by id, name, e-mail and canonical id', async () => {
 });
 
 test('the list has every account, root first made, and no secrets', async () => {
-  const made = await create({ name: 'listed', email: 'listed@example.com' });
+  const made = await create({ name: `listed ${mark}`, email: `listed-${mark}@example.com` });
   const accounts = await run<Account[]>((options) => listAccounts(context, options));
-  expect(accounts.map(({ name }) => name)).toEqual(expect.arrayContaining(['root', 'listed']));
+  expect(accounts.map(({ name }) => name)).toEqual(expect.arrayContaining(['root', made.name]));
   expect(accounts.find(({ id }) => id === made.id)?.accessKey).toBe(made.accessKey);
   expect(JSON.stringify(accounts)).not.toContain('secretKey');
   printed = [];
@@ -149,42 +151,43 @@ test('the list has every account, root first made, and no secrets', async () => 
 });
 
 test('a suspended account is refused at once with AccountProblem, and served again when it is paid', async () => {
-  const account = await create({ name: 'late payer', email: 'late@example.com' });
-  expect((await send(asAccount(account), { method: 'PUT', path: '/late-payer' })).status).toBe(200);
+  const account = await create({ name: `late payer ${mark}`, email: `late-${mark}@example.com` });
+  expect((await send(asAccount(account), { method: 'PUT', path: `/late-payer-${mark}` })).status).toBe(200);
   expect(await run((options) => suspendAccount(context, account.id, options))).toMatchObject({
     state: 'suspended',
   });
-  const refused = await send(asAccount(account), { method: 'GET', path: '/late-payer' });
+  const refused = await send(asAccount(account), { method: 'GET', path: `/late-payer-${mark}` });
   expect([refused.status, refused.body.toString()]).toEqual([
     403,
     expect.stringContaining('<Code>AccountProblem</Code>'),
   ]);
   expect(await set(account.id, { state: 'paid' })).toMatchObject({ state: 'paid' });
   // Another gateway of a cluster hears of it within a second.
-  const served = () => send(asAccount(account), { method: 'GET', path: '/late-payer' });
+  const served = () => send(asAccount(account), { method: 'GET', path: `/late-payer-${mark}` });
   await expect.poll(async () => (await served()).status, { timeout: 5000 }).toBe(200);
 });
 
 test('the limit of buckets is the account’s', async () => {
-  const account = await create({ name: 'small one', email: 'small@example.com' });
+  const account = await create({ name: `small one ${mark}`, email: `small-${mark}@example.com` });
   expect(await set(account.id, { maxBuckets: '1' })).toMatchObject({ bucketsMax: 1, state: 'paid' });
-  expect((await send(asAccount(account), { method: 'PUT', path: '/small-one-1' })).status).toBe(200);
-  const refused = await send(asAccount(account), { method: 'PUT', path: '/small-one-2' });
+  expect((await send(asAccount(account), { method: 'PUT', path: `/small-one-1-${mark}` })).status).toBe(200);
+  const refused = await send(asAccount(account), { method: 'PUT', path: `/small-one-2-${mark}` });
   expect([refused.status, refused.body.toString()]).toEqual([400, expect.stringContaining('TooManyBuckets')]);
   expect((await set(account.id, { maxBuckets: '2' })).bucketCount).toBe(1);
-  expect((await send(asAccount(account), { method: 'PUT', path: '/small-one-2' })).status).toBe(200);
+  expect((await send(asAccount(account), { method: 'PUT', path: `/small-one-2-${mark}` })).status).toBe(200);
   await expect(set(account.id, {})).rejects.toThrow('give --max-buckets, --state or both');
   await expect(set(account.id, { maxBuckets: 'many' })).rejects.toThrow('must be a whole number');
 });
 
 test('an account is deleted once it owns no bucket; its keys are then unknown', async () => {
-  const account = await create({ name: 'leaving', email: 'leaving@example.com' });
-  await send(asAccount(account), { method: 'PUT', path: '/leaving-1' });
+  const leaving = { name: `leaving ${mark}`, email: `leaving-${mark}@example.com` };
+  const account = await create(leaving);
+  await send(asAccount(account), { method: 'PUT', path: `/leaving-${mark}` });
   const remove = () => run((options) => deleteAccount(context, account.name, options));
   await expect(remove()).rejects.toThrow(
     'The account still owns buckets. Delete them first. (DeleteConflict)',
   );
-  expect((await send(asAccount(account), { method: 'DELETE', path: '/leaving-1' })).status).toBe(204);
+  expect((await send(asAccount(account), { method: 'DELETE', path: `/leaving-${mark}` })).status).toBe(204);
   expect(await remove()).toEqual({});
   const refused = await send(asAccount(account), { method: 'GET', path: '/' });
   expect([refused.status, refused.body.toString()]).toEqual([
@@ -192,7 +195,7 @@ test('an account is deleted once it owns no bucket; its keys are then unknown', 
     expect.stringContaining('InvalidAccessKeyId'),
   ]);
   await expect(remove()).rejects.toThrow('NoSuchEntity');
-  await create({ name: 'leaving', email: 'leaving@example.com' });
+  await create(leaving);
 });
 
 test('the root account can be neither suspended nor deleted', async () => {

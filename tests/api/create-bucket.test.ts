@@ -2,11 +2,10 @@
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
 import type { Access } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi } from '../support/s3-api.ts';
+import { expectError, expectStatus, freshWord, useApi } from '../support/s3-api.ts';
 
 const api = useApi();
-let counter = 0;
-const freshName = () => `fresh-${counter++}`;
+const freshName = () => `fresh-${freshWord()}`;
 
 const create = (name: string, body?: string, headers: Record<string, string> = {}, as?: Access) =>
   api.send(

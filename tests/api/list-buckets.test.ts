@@ -3,10 +3,19 @@ import { ListBucketsCommand } from '@aws-sdk/client-s3';
 import { beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { childOf, childrenOf, textOf } from '../../src/lib/xml.ts';
-import { type Account, expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
+import {
+  type Account,
+  expectError,
+  expectStatus,
+  fieldsOf,
+  freshWord,
+  useApi,
+  xmlOf,
+} from '../support/s3-api.ts';
 
 const api = useApi();
-const NAMES = ['alpha', 'beta-1', 'beta-2', 'gamma'];
+const run = freshWord();
+const NAMES = [`alpha-${run}`, `beta-${run}-1`, `beta-${run}-2`, `gamma-${run}`];
 let account: Account;
 beforeAll(async () => {
   account = await api.makeAccount();
@@ -45,13 +54,13 @@ test.each(['prefix=a', 'max-buckets=1', 'continuation-token=', 'bucket-region=an
   'whoever asks with %s is told the region',
   async (query) => {
     const [first] = (await list(query)).buckets;
-    expect(first && [textOf(first, 'Name'), textOf(first, 'BucketRegion')]).toEqual(['alpha', 'us-east']);
+    expect(first && [textOf(first, 'Name'), textOf(first, 'BucketRegion')]).toEqual([NAMES[0], 'us-east']);
   },
 );
 
 test('prefix', async () => {
   const { names, fields } = await list('prefix=beta');
-  expect(names).toEqual(['beta-1', 'beta-2']);
+  expect(names).toEqual(NAMES.slice(1, 3));
   expect(fields.Prefix).toBe('beta');
 });
 
@@ -75,14 +84,14 @@ test('the SDK', async () => {
 });
 
 test('rule 37: an empty token says nothing', async () => {
-  expect((await list('continuation-token=&prefix=beta')).names).toEqual(['beta-1', 'beta-2']);
+  expect((await list('continuation-token=&prefix=beta')).names).toEqual(NAMES.slice(1, 3));
 });
 
 test('a prefix and a token together, beyond the last, and of no bucket', async () => {
   const { fields } = await list('max-buckets=1&prefix=beta');
   const token = encodeURIComponent(fields.ContinuationToken ?? '');
   const rest = await list(`prefix=beta&continuation-token=${token}`);
-  expect([rest.names, rest.fields.ContinuationToken]).toEqual([['beta-2'], undefined]);
+  expect([rest.names, rest.fields.ContinuationToken]).toEqual([[NAMES[2]], undefined]);
   expect((await list('prefix=none')).names).toEqual([]);
   expect((await list('prefix=')).names).toEqual(NAMES);
 });

@@ -5,6 +5,7 @@ import { type CliContext, connect } from '../../src/cli/connect.ts';
 import { signRequest } from '../../src/cli/sign-request.ts';
 import { ownServerTest } from '../support/own-server-test.ts';
 import { openSocket } from '../support/raw-socket.ts';
+import { freshWord } from '../support/s3-api.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 let server: TestServer;
@@ -67,7 +68,10 @@ ownServerTest(
 );
 
 test('another account is refused', async () => {
-  const body = JSON.stringify({ name: 'not the operator', email: 'not@example.com' });
+  const body = JSON.stringify({
+    name: `not the operator ${freshWord()}`,
+    email: `${freshWord()}@example.com`,
+  });
   const { json: account, status } = await call({ method: 'POST', body });
   expect(status).toBe(201);
   const answer = await call({ credentials: account });
@@ -190,7 +194,10 @@ test('a digest of the body that is signed need not be sent', async () => {
       headers: { authorization, 'x-amz-date': time },
     });
   };
-  const body = JSON.stringify({ name: 'by another client', email: 'another@example.com' });
+  const body = JSON.stringify({
+    name: `by another client ${freshWord()}`,
+    email: `${freshWord()}@example.com`,
+  });
   expect((await post(body)).status).toBe(201);
   expect((await post(body, '{}')).status).toBe(403);
 });

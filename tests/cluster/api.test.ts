@@ -1,9 +1,8 @@
-// The tests of the single node, unchanged, against a gateway of a cluster of real processes: of the operations those that
-// say most about a cluster, and of the programs of other makers two. All of them by hand, in about 15 minutes:
+// The tests of the single node, unchanged, against the gateways of a cluster of real processes, in turn: of the operations
+// those that say most about a cluster, and of the programs of other makers two. All of them by hand (README, Tests):
 //   HOLDFAST_TEST_CLUSTER=all npm test -- tests/cluster/api.test.ts
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { must } from '../../src/lib/assert.ts';
 import { GIVEN_SETTINGS } from '../support/given-server.ts';
 import { startCluster } from '../support/start-cluster.ts';
 import { listFiles } from '../support/tree.ts';
@@ -37,13 +36,15 @@ const TREE_MIB = '16';
 
 // Before the tests are read: they skip what needs a server of its own.
 const cluster = await startCluster({ settings: GIVEN_SETTINGS });
-const access = must(cluster.gateways[0], 'a gateway');
+const [access] = cluster.gateways;
 Object.assign(process.env, {
-  HOLDFAST_TEST_ENDPOINT: access.endpoint,
-  HOLDFAST_TEST_ACCESS_KEY: access.accessKey,
-  HOLDFAST_TEST_SECRET_KEY: access.secretKey,
+  HOLDFAST_TEST_ENDPOINT: cluster.gateways.map(({ endpoint }) => endpoint).join(),
+  HOLDFAST_TEST_ACCESS_KEY: access?.accessKey,
+  HOLDFAST_TEST_SECRET_KEY: access?.secretKey,
   HOLDFAST_TEST_DATA_DIR: join(cluster.folder, 'keys'),
-  HOLDFAST_TEST_LOG: join(cluster.folder, 'logs', 'gateway-1.log'),
+  HOLDFAST_TEST_LOG: cluster.gateways
+    .map((_, index) => join(cluster.folder, 'logs', `gateway-${index + 1}.log`))
+    .join(),
   ...(isWhole ? {} : { HOLDFAST_TEST_TREE_MIB: TREE_MIB }),
 });
 afterAll(() => cluster.stop());

@@ -86,6 +86,33 @@ describe.each([
     expect(await read(kv, 'rows', 'k', 'l')).toEqual(['49', undefined]);
   });
 
+  test('a range is cleared in its turn, whatever is in it, and the rest stays', async () => {
+    const kv = await open();
+    await kv.commit([...'abcd'].flatMap((key) => [put(key, '1'), put(key, '1', 'bodies')]));
+    const done: string[] = [];
+    const earlier = kv
+      .commit([put('b', '2'), put('bb', '2')], { sync: false })
+      .then(() => done.push('earlier'));
+    const clearing = kv
+      .clear({ column: 'rows', gte: utf8('b'), lt: utf8('d') })
+      .then(() => done.push('cleared'));
+    const later = kv.commit([put('c', '3')], { sync: false }).then(() => done.push('later'));
+    await Promise.all([earlier, clearing, later]);
+    expect(done).toEqual(['earlier', 'cleared', 'later']);
+    expect(shown(await kv.range({ column: 'rows', ...all }))).toEqual(['a=1', 'c=3', 'd=1']);
+    expect(await read(kv, 'rows', 'b', 'bb')).toEqual([undefined, undefined]);
+    expect(shown(await kv.range({ column: 'bodies', ...all }))).toHaveLength(4);
+    await kv.clear({ column: 'rows', gte: utf8('a'), lt: utf8('a') });
+    await kv.clear({ column: 'rows', gte: utf8('x'), lt: utf8('z') });
+    await kv.commit([]);
+    expect(await read(kv, 'rows', 'a', 'd')).toEqual(['1', '1']);
+    await expect(kv.clear({ column: 'no-such-column', gte: utf8('a'), lt: utf8('b') })).rejects.toThrow(
+      'column',
+    );
+    await kv.close();
+    await expect(kv.clear({ column: 'rows', gte: utf8('a'), lt: utf8('b') })).rejects.toThrow('closed');
+  });
+
   test('within a batch the later row wins', async () => {
     const kv = await open();
     await kv.commit([put('k', '1'), put('k', null), put('k', '2'), put('l', '1'), put('l', null)]);

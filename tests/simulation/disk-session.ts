@@ -2,13 +2,13 @@
 // are written and synced in groups, step by step, and nothing is told to a process that has ended.
 import { compareBytes, EMPTY_BYTES } from '../../src/lib/bytes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
-import type { KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
-import type { SimulatedDisk } from './disk.ts';
+import type { Change, SimulatedDisk } from './disk.ts';
 
 interface Commit {
-  rows: readonly KvPut[];
+  change: Change;
   sync: boolean;
   resolve(): void;
   reject(error: Error): void;
@@ -23,7 +23,7 @@ export class DiskSession implements KvPort {
   readonly #settleFailed: (error: Error) => void;
   #waiting: Commit[] = [];
   #isWriting = false;
-  #failsNextSync = false;
+  #nextSyncError: Error | undefined;
   #failure: Error | undefined;
   #hasEnded = false;
   #onIdle: (() => void) | undefined;
@@ -42,8 +42,8 @@ export class DiskSession implements KvPort {
     this.#hasEnded = true;
   }
 
-  failNextSync(): void {
-    this.#failsNextSync = true;
+  failNextSync(error: Error): void {
+    this.#nextSyncError = error;
     if (!this.#isWriting && this.#waiting.length === 0) this.commit([]).catch(() => undefined);
   }
 
@@ -51,7 +51,7 @@ export class DiskSession implements KvPort {
     return this.#read('reads rows', () =>
       keys.map((key) => {
         const value = this.#disk.column(column).get(key)?.value;
-        if (value !== undefined) this.#disk.checkReadable(column, key);
+        if (value !== undefined) this.#disk.checkReadable(value);
         return value && Buffer.from(value);
       }),
     );
@@ -64,7 +64,7 @@ export class DiskSession implements KvPort {
       let sizeBytes = 0;
       for (const { key, value } of this.#scan(range)) {
         if (found.length >= limit || sizeBytes >= bytesMax) break;
-        this.#disk.checkReadable(range.column, key);
+        this.#disk.checkReadable(value);
         sizeBytes += key.length + value.length;
         found.push({ key: Buffer.from(key), value: keysOnly ? EMPTY_BYTES : Buffer.from(value) });
       }
@@ -89,7 +89,7 @@ export class DiskSession implements KvPort {
           if (isClosed) throw new Error('the cursor is closed');
           const page = rows.slice(position, position + count);
           position += page.length;
-          for (const { key } of page) this.#disk.checkReadable(bounds.column, key);
+          for (const { value } of page) this.#disk.checkReadable(value);
           return page.map(({ key, value }) => ({ key: Buffer.from(key), value: Buffer.from(value) }));
         }),
       close() {
@@ -111,8 +111,18 @@ export class DiskSession implements KvPort {
       key: Uint8Array.from(key),
       value: value && Uint8Array.from(value),
     }));
+    return this.#take(own, options.sync ?? true);
+  }
+
+  async clear({ column, gte, lt }: KvBounds): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#disk.column(column);
+    return this.#take({ column, gte: Uint8Array.from(gte), lt: Uint8Array.from(lt) }, false);
+  }
+
+  #take(change: Change, sync: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ rows: own, sync: options.sync ?? true, resolve, reject });
+      this.#waiting.push({ change, sync, resolve, reject });
       this.#write();
     });
   }
@@ -140,11 +150,12 @@ export class DiskSession implements KvPort {
     this.#step(this.#chance.between(0, this.#disk.pace.now.writeMaxMs), 'writes to its log', () => {
       const commits = this.#waiting;
       this.#waiting = [];
-      const records = commits.map(({ rows }) => this.#disk.append(rows));
+      const records = commits.map(({ change }) => this.#disk.append(change));
       const isSynced = commits.some(({ sync }) => sync);
       const delayMs = isSynced ? this.#disk.syncMs() : 0;
       this.#step(delayMs, isSynced ? 'has synced' : 'has written', () => {
-        if (isSynced && this.#failsNextSync) return this.#fail([...commits, ...this.#waiting]);
+        const error = isSynced ? this.#nextSyncError : undefined;
+        if (error !== undefined) return this.#fail(error, [...commits, ...this.#waiting]);
         for (const record of records) this.#disk.apply(record, isSynced);
         // Durable, and nobody knows yet: the process may end here.
         this.#step(0, 'tells what is written', () => this.#tell(commits));
@@ -159,8 +170,7 @@ export class DiskSession implements KvPort {
     if (!this.#isWriting) this.#onIdle?.();
   }
 
-  #fail(commits: readonly Commit[]): void {
-    const error = new Error('IO error: the sync failed');
+  #fail(error: Error, commits: readonly Commit[]): void {
     this.#failure = error;
     for (const { reject } of commits) reject(error);
     this.#settleFailed(error);

@@ -119,7 +119,7 @@ test('a corrupt row cannot be read until it is written anew, also by the next pr
   const kv = disk.open(process);
   await settled(kv.commit([put('a'), put('b')]));
   expect(disk.corrupt('rows', (key) => fromUtf8(key) === 'a')).toEqual(utf8('a'));
-  const failure = { code: 'LEVEL_CORRUPTION' };
+  const failure = { name: 'Corruption' };
   await expect(settled(kv.getMany('rows', [utf8('b'), utf8('a')]))).rejects.toMatchObject(failure);
   const all = { column: 'rows', gte: utf8('a'), lt: utf8('z'), limit: 9 };
   await expect(settled(kv.range(all))).rejects.toMatchObject(failure);
@@ -129,6 +129,38 @@ test('a corrupt row cannot be read until it is written anew, also by the next pr
   expect(await settled(next.getMany('rows', [utf8('b')]))).toHaveLength(1);
   await settled(next.commit([put('a', 'new')]));
   expect(await settled(next.range(all))).toHaveLength(2);
+});
+
+test('what is corrupt can be cleared without being read; with the power it may come back', async () => {
+  const range = { column: 'rows', gte: utf8('a'), lt: utf8('b') };
+  const outcomes = new Set<boolean>();
+  for (let round = 0; round < 12; round++) {
+    const kv = start();
+    await settled(kv.commit([put('a'), put('b')]));
+    disk.corrupt('rows', (key) => fromUtf8(key) === 'a');
+    await settled(kv.clear(range));
+    expect(keysOf(disk)).toEqual(['b']);
+    expect(disk.hasDamage).toBe(false);
+    process.kill();
+    disk.losePower();
+    start();
+    outcomes.add(disk.hasDamage);
+    process.kill();
+    disk.wipe();
+  }
+  expect([...outcomes].sort()).toEqual([false, true]);
+});
+
+test('a store that meets damage while it tidies up takes nothing more, whoever opens it', async () => {
+  const kv = disk.open(process);
+  await settled(kv.commit([put('a'), put('b')]));
+  disk.tidyUp();
+  await settled(kv.commit([put('c')]));
+  disk.corrupt('rows', (key) => fromUtf8(key) === 'a');
+  disk.tidyUp();
+  expect((await settled(kv.failed)).name).toBe('Corruption');
+  process.kill();
+  expect((await settled(start().failed)).name).toBe('Corruption');
 });
 
 test('a wiped disk knows nothing, nor does its witness', async () => {

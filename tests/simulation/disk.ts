@@ -3,8 +3,9 @@
 // it; opening again replays the log, whose end may have been cut off at any point without a word (L4).
 import { openMemoryWitness, WitnessMedium } from '../../src/adapters/memory-witness.ts';
 import { EMPTY_BYTES } from '../../src/lib/bytes.ts';
+import { Corruption } from '../../src/lib/corruption.ts';
 import { SortedRows } from '../../src/lib/sorted-rows.ts';
-import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+import type { KvBounds, KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import type { Chance } from './chance.ts';
 import { Changeable } from './changes.ts';
@@ -35,9 +36,11 @@ export interface DiskObserver {
   onReopen(): void;
 }
 
+/** One commit, or one range that was cleared. */
+export type Change = readonly KvPut[] | KvBounds;
+
 export interface LogRecord {
-  rows: readonly KvPut[];
-  isApplied: boolean;
+  change: Change;
 }
 
 type Columns = Map<string, SortedRows<Uint8Array>>;
@@ -49,14 +52,17 @@ export class SimulatedDisk {
   readonly #witness = new WitnessMedium();
   #observer: DiskObserver | undefined;
   /** What is in tables, which no cut of the log reaches. */
-  #flushed: readonly KvPut[] = [];
+  #flushed: readonly Change[] = [];
   #log: LogRecord[] = [];
   /** Records of the log that are synced. */
   #syncedCount = 0;
   #columns: Columns;
   #session: DiskSession | undefined;
-  /** Rows whose block cannot be read any more, `column/key`. */
-  readonly #corrupt = new Set<string>();
+  /** What cannot be read any more: the bytes themselves, not what is written in their place. */
+  #corrupt = new WeakSet<Uint8Array>();
+  #isDamaged = false;
+  /** Damage that tidying up has met: no store over it takes writes any more. */
+  #isUnusable = false;
 
   constructor(columnNames: readonly string[], chance: Chance) {
     this.#columnNames = columnNames;
@@ -74,6 +80,7 @@ export class SimulatedDisk {
     this.#replay();
     const session = new DiskSession(process, { disk: this, chance: this.#chance });
     this.#session = session;
+    if (this.#isUnusable) session.failNextSync(unreadable());
     return session;
   }
 
@@ -129,29 +136,47 @@ export class SimulatedDisk {
     this.#flushed = [];
     this.#log = [];
     this.#syncedCount = 0;
-    this.#corrupt.clear();
+    this.#corrupt = new WeakSet();
+    this.#isDamaged = false;
+    this.#isUnusable = false;
     this.#witness.wipe();
   }
 
   /** What is in the log so far goes to tables: a cut takes it no more. */
   flush(): void {
     const count = this.#syncedCount;
-    this.#flushed = [...this.#flushed, ...this.#log.splice(0, count).flatMap(({ rows }) => rows)];
+    this.#flushed = [...this.#flushed, ...this.#log.splice(0, count).map(({ change }) => change)];
     this.#syncedCount = 0;
   }
 
   /** The sync under way, or the next one, fails: final (R20). What it should have synced may be there or not. */
   failSync(): void {
-    this.#session?.failNextSync();
+    this.#session?.failNextSync(new Error('IO error: the sync failed'));
   }
 
   /** A bit of a row flips: its block's checksum is wrong, so every read of it ends with an error. */
   corrupt(column: string, mayBe: (key: Uint8Array) => boolean): Uint8Array | undefined {
-    const keys = Array.from(this.rows(column), ({ key }) => key).filter(mayBe);
-    if (keys.length === 0) return undefined;
-    const key = this.#chance.pick(keys);
-    this.#corrupt.add(corruptKey(column, key));
+    const rows = [...this.rows(column)].filter(({ key }) => mayBe(key));
+    if (rows.length === 0) return undefined;
+    const { key, value } = this.#chance.pick(rows);
+    this.#corrupt.add(value);
+    this.#isDamaged = true;
     return key;
+  }
+
+  /** Something that is there cannot be read. What lies beneath other rows, or was cleared, nobody reads. */
+  get hasDamage(): boolean {
+    if (!this.#isDamaged) return false;
+    return this.#columnNames.some((column) =>
+      [...this.rows(column)].some(({ value }) => this.#corrupt.has(value)),
+    );
+  }
+
+  /** The store merges tables, and comes upon the damage that there is. */
+  tidyUp(): void {
+    if (!this.#isDamaged) return;
+    this.#isUnusable = true;
+    this.#session?.failNextSync(unreadable());
   }
 
   // For the session.
@@ -163,9 +188,8 @@ export class SimulatedDisk {
   }
 
   /** Throws as the store does for a block whose checksum is wrong. */
-  checkReadable(column: string, key: Uint8Array): void {
-    if (this.#corrupt.size > 0 && this.#corrupt.has(corruptKey(column, key)))
-      throw Object.assign(new Error('Corruption: block checksum mismatch'), { code: 'LEVEL_CORRUPTION' });
+  checkReadable(value: Uint8Array): void {
+    if (this.#isDamaged && this.#corrupt.has(value)) throw unreadable();
   }
 
   syncMs(): number {
@@ -173,8 +197,8 @@ export class SimulatedDisk {
   }
 
   /** Into the log: outlives the process. */
-  append(rows: readonly KvPut[]): LogRecord {
-    const record = { rows, isApplied: false };
+  append(change: Change): LogRecord {
+    const record = { change };
     this.#log.push(record);
     return record;
   }
@@ -182,30 +206,28 @@ export class SimulatedDisk {
   /** Readable from now on. */
   apply(record: LogRecord, isSynced: boolean): void {
     if (isSynced) this.#syncedCount = Math.max(this.#syncedCount, this.#log.indexOf(record) + 1);
-    this.#applyRows(record);
-    this.#observer?.onCommit(record.rows);
+    const rows = this.#apply(record.change);
+    this.#observer?.onCommit(rows);
   }
 
-  #applyRows(record: LogRecord): void {
-    record.isApplied = true;
-    this.#applyAll(record.rows);
-  }
-
-  #applyAll(rows: readonly KvPut[]): void {
+  /** Returns what it does, row by row. */
+  #apply(change: Change): readonly KvPut[] {
+    const rows = 'gte' in change ? this.#deletesOf(change) : change;
     for (const { column, key, value } of rows) {
-      // Written anew, to another block.
-      if (this.#corrupt.size > 0) this.#corrupt.delete(corruptKey(column, key));
       if (value === null) this.column(column).delete(key);
       else this.column(column).set(key, value);
     }
+    return rows;
+  }
+
+  #deletesOf({ column, gte, lt }: KvBounds): KvPut[] {
+    return Array.from(this.column(column).between(gte, lt), ({ key }) => ({ column, key, value: null }));
   }
 
   #replay(): void {
-    const corrupt = [...this.#corrupt];
     this.#columns = this.#emptyColumns();
-    this.#applyAll(this.#flushed);
-    for (const record of this.#log) this.#applyRows(record);
-    for (const key of corrupt) this.#corrupt.add(key);
+    for (const change of this.#flushed) this.#apply(change);
+    for (const { change } of this.#log) this.#apply(change);
     this.#observer?.onReopen();
   }
 
@@ -216,4 +238,4 @@ export class SimulatedDisk {
 
 const BEHIND_ALL = Uint8Array.from({ length: 16 }, () => 0xff);
 
-const corruptKey = (column: string, key: Uint8Array) => `${column}/${Buffer.from(key).toString('latin1')}`;
+const unreadable = () => new Corruption('Corruption: block checksum mismatch');

@@ -1,6 +1,6 @@
 // What goes wrong in the simulated world (protocol 4), each thing by its name: how it begins, and how it ends. A seed
-// draws several, and when. Disks lose what was synced at most once in a seed: of such faults one at a time must be
-// survived.
+// draws several, and when. Disks lose what was synced one at a time only: the next one does when all copies are there again.
+import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedHost, SimulatedProcess } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
@@ -18,6 +18,7 @@ export interface NodeSite {
   restart(): void;
   /** Its service manager leaves it alone until the returned function is called. */
   keepDown(): () => void;
+  isReadAtStart(row: { column: string; key: Uint8Array }): boolean;
 }
 
 export interface GatewaySite {
@@ -32,6 +33,8 @@ export interface FaultyWorld {
   gateways: readonly GatewaySite[];
   network: Network;
   registry: SimulatedRegistry;
+  /** All nodes but this one have all that they should. */
+  isWholeWithout(node: NodeSite): boolean;
 }
 
 /** Begins; returns what ends it, or undefined when there is nothing now that it could happen to. */
@@ -45,6 +48,7 @@ interface FaultSpec {
 }
 
 const MINUTE_MS = 60_000;
+const DAMAGED_COLUMNS = ['rows', 'rows', LOG_COLUMN, 'bodies'];
 const TEN_YEARS_MS = 10 * 365 * 24 * 60 * MINUTE_MS;
 
 /** The process ends; the machine's service manager starts it again when the fault is over. */
@@ -249,11 +253,21 @@ const FAULTS = {
     },
   },
   'flipped bit': {
-    maxMs: 1,
+    maxMs: 15_000,
     losesData: true,
-    begin: ({ nodes }, chance) => {
-      const key = chance.pick(nodes).disk.corrupt('rows', () => true);
-      return key && (() => undefined);
+    begin: ({ nodes, isWholeWithout }, chance) => {
+      const node = chance.pick(nodes);
+      const column = chance.pick(DAMAGED_COLUMNS);
+      const key = node.disk.corrupt(column, () => true);
+      // While nobody knows of it another copy may be given up, and be lost as well. What serves nobody is found by a start,
+      // and that must not be late.
+      if (key !== undefined && node.isReadAtStart({ column, key })) node.kill();
+      const isMet = chance.happens(0.4);
+      // The store is lost with it: only where that is the one loss.
+      const end = () => {
+        if (isMet && isWholeWithout(node)) node.disk.tidyUp();
+      };
+      return key && end;
     },
   },
   'gateway kill': { maxMs: 4000, begin: ({ gateways }, chance) => down(chance.pick(gateways)) },
@@ -304,8 +318,7 @@ export function planFaults(
   const count = chance.int(FAULTS_MIN, FAULTS_MAX);
   while (plan.length < count) {
     const name = chance.pick(names);
-    const { losesData, maxMs } = faultOf(name);
-    if (losesData && plan.some((other) => faultOf(other.name).losesData)) continue;
+    const { maxMs } = faultOf(name);
     const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
     plan.push({ name, atMs: chance.between(fromMs, toMs), durationMs });
   }

@@ -49,6 +49,7 @@ const kind: NodeKind = {
   branches: [],
   spared: [],
   readRow,
+  isReadAtStart: () => false,
   start: () => Promise.reject(new Error('not started')),
 };
 

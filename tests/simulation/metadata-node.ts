@@ -1,6 +1,7 @@
 // The product's metadata node in the simulated world: how it is founded, started, looked at, and what its rows tell.
 import { crc32 } from 'node:zlib';
 import { fromUtf8, toHex } from '../../src/lib/bytes.ts';
+import { Corruption } from '../../src/lib/corruption.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { ReplicaRef } from '../../src/ports/replication.ts';
 import type { ShardRegistryPort } from '../../src/ports/shard-registry.ts';
@@ -37,6 +38,7 @@ export function createProduct(): NodeKind {
     branches: Object.values(BRANCHES),
     spared: [],
     readRow,
+    isReadAtStart,
     start,
     found({ registry, nodeIds, shardCount }) {
       const voters = nodeIds.slice(0, 3).map((nodeId) => ({ nodeId, replicaId: nodeId }));
@@ -55,14 +57,23 @@ export function createProduct(): NodeKind {
 }
 
 async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
-  const { kv, witness, nodeId, shardCount, registry, clock, random, logger, peers, machine, count, onFatal } =
+  const { kv, witness, nodeId, shardCount, registry, clock, random, logger, peers, machine, count } =
     surroundings;
+  // As cmd/cluster/metadata.ts: opened again, such a store would be no better.
+  const onFatal = (error: Error) => {
+    if (error instanceof Corruption) surroundings.putStoreAside();
+    surroundings.onFatal(error);
+  };
   kv.failed.then(onFatal);
   witness.failed.then(onFatal);
-  const replicaId = await databaseId(surroundings);
+  const replicaId = await databaseId(surroundings).catch((error: Error) => {
+    onFatal(error);
+    throw error;
+  });
   const node = createMetadataNode({
     ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
     ...{ registry, peers, logger, logKept: LOG_KEPT },
+    onUnreadable: onFatal,
     onEvent(event) {
       const branch = BRANCHES[event];
       if (branch !== undefined) count(branch);
@@ -143,6 +154,12 @@ function readRow({ column, key, value }: KvPut): RowFact | undefined {
     return value === null ? undefined : { kind: 'replica', shard, state: replicaCodec.decode(value).state };
   }
   return { kind: 'state', shard };
+}
+
+function isReadAtStart({ column, key }: { column: string; key: Uint8Array }): boolean {
+  const { replica, base, applied } = ENGINE_TABLES;
+  const isOwn = shardOfRow(key) === 0xffff || [replica, base, applied].some(({ id }) => key[2] === id);
+  return column === LOG_COLUMN || (column === 'rows' && isOwn);
 }
 
 function factOf(bytes: Uint8Array): EntryFact {

@@ -33,6 +33,8 @@ export interface NodeSurroundings {
   decorate?: ((node: MetadataNode) => ShardCallHandler) | undefined;
   /** The process must end (R20): nothing of it runs after this step. */
   onFatal(error: Error): void;
+  /** Another store, with nothing in it, takes the place of this one, which is kept for salvage; as the process ends. */
+  putStoreAside(): void;
 }
 
 /** A node that runs. */
@@ -54,6 +56,8 @@ export interface NodeKind {
   readRow(row: KvPut): RowFact | undefined;
   /** What must happen now and then over many seeds, beside the faults. */
   readonly branches: readonly string[];
+  /** Rows that a node reads when it starts, and then no more: what happens to them is not found out before. */
+  isReadAtStart(row: { column: string; key: Uint8Array }): boolean;
   /** What it does not claim to survive. */
   readonly spared: readonly FaultName[];
   /** What an operator does once, before any node runs. */

@@ -35,6 +35,8 @@ export abstract class Site {
   protected readonly ground: Ground;
   protected readonly chance: Chance;
   process: SimulatedProcess | undefined;
+  /** True time at which its process began. */
+  startedAtMs = 0;
   #startCount = 0;
   #keptDown = 0;
   #isStarting = false;
@@ -80,6 +82,7 @@ export abstract class Site {
     const name = `${this.name}#${++this.#startCount}`;
     const process = new SimulatedProcess(name, { host: this.host, chance: this.chance.fork(name) });
     this.process = process;
+    this.startedAtMs = this.ground.scheduler.nowMs;
     this.ground.network.join(this.name, process);
     process.onEnd(() => {
       this.process = undefined;
@@ -131,6 +134,10 @@ export class MetadataSite extends Site implements NodeSite {
     });
   }
 
+  isReadAtStart(row: { column: string; key: Uint8Array }): boolean {
+    return this.#kind.isReadAtStart(row);
+  }
+
   protected override ended(): void {
     this.node = undefined;
   }
@@ -159,6 +166,10 @@ export class MetadataSite extends Site implements NodeSite {
       telemetry: { count: silent, observe: silent, gauge: silent },
       count: (branch) => counts.add(branch),
       onFatal,
+      putStoreAside: () => {
+        counts.add('store put aside');
+        this.disk.wipe();
+      },
     };
     this.#kind.start(surroundings).then((node) => {
       if (!process.isAlive) return;

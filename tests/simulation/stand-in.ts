@@ -47,6 +47,7 @@ export function createStandIn(bug?: StandInBug): NodeKind {
     // It never asks the registry anything, follows its own clock, and has nobody to get lost rows from.
     spared: ['wall step', 'registry set back', 'flipped bit', 'cut log', 'wiped disk'],
     readRow,
+    isReadAtStart: () => false,
     async start(surroundings) {
       const node = new StandInNode(surroundings, bug);
       await node.open();

@@ -2,14 +2,16 @@
 // decides everything; what happened is in the report, and a broken invariant is thrown.
 import { CallNetwork } from './calls.ts';
 import { Chance } from './chance.ts';
-import { checkHistory, type FaultSpan } from './check-history.ts';
+import { checkHistory } from './check-history.ts';
 import { SimulatedHost } from './clock.ts';
 import { Counts } from './counts.ts';
 import { SimulatedDisk } from './disk.ts';
 import type { Driver } from './driver.ts';
-import { FAULT_NAMES, type FaultName, faultOf, type PlannedFault, planFaults } from './faults.ts';
+import { FaultRun } from './fault-run.ts';
+import { FAULT_NAMES, type FaultName, type PlannedFault, planFaults } from './faults.ts';
 import type { SimulatedGateway } from './gateway.ts';
 import { Invariants, type WatchedNode } from './invariants.ts';
+import { Losses } from './losses.ts';
 import { Network } from './network.ts';
 import type { NodeKind } from './node.ts';
 import type { HistoryRecord, Operation } from './operations.ts';
@@ -30,8 +32,6 @@ const PATIENCE_MAX_MS = 25_000;
 /** Faults begin within it. */
 const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 40_000;
-/** What is always possible. */
-const INSTEAD: FaultName = 'kill';
 const CLIENTS_DONE_MAX_MS = 15 * 60_000;
 /** I16: L + 2 s, by clocks that drift, and the longest restart of a process. */
 const OPEN_AGAIN_MAX_MS = 5000 * 1.06 + 2000;
@@ -86,8 +86,7 @@ class World {
   readonly #parts: Parts;
   readonly #history: HistoryRecord[] = [];
   readonly #requests = new Map<string, { shard: number; operation: Operation }>();
-  readonly #spans: FaultSpan[] = [];
-  readonly #heals = new Set<() => void>();
+  readonly #faultRun: FaultRun;
   readonly #timesMs: number[] = [];
   #wereClocksRight = true;
   #selfEndedAt: number | undefined;
@@ -130,10 +129,20 @@ class World {
       nodes: () => this.#nodes,
       gateways: () => this.#gateways,
       history: (shard) => this.#invariants.history(shard),
-      disturb: (name) => this.#disturb(name),
+      disturb: (name) => this.#faultRun.disturb(name),
     });
     const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
     this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
+    const losses = new Losses({
+      nodes: this.#nodes,
+      shardCount: SHARD_COUNT,
+      nowMs: () => scheduler.nowMs,
+      history: (shard) => this.#invariants.history(shard),
+      votersOf: (shard) =>
+        this.#replicasOf(shard).map(({ nodeId, watch }) => {
+          return { nodeId, isLive: watch.isLive(shard), appliedSeq: watch.appliedSeq(shard) };
+        }),
+    });
     this.#gateways = Array.from({ length: GATEWAY_COUNT }, (_, index) => {
       const observer = {
         onReply: (requestId: string, reply: { kind: string; value?: unknown }) => {
@@ -144,6 +153,10 @@ class World {
         onGivenUp: (requestId: string) => invariants.onGivenUp(requestId),
       };
       return new GatewayProcessSite(`gateway-${index}`, { ground, nodeIds, observer });
+    });
+    this.#faultRun = new FaultRun({
+      ...{ scheduler, counts, losses, chance, untilMs: FAULTS_TO_MS },
+      world: { nodes: this.#nodes, gateways: this.#gateways, network, registry: this.#registry },
     });
     for (const checked of [invariants, this.#parts]) scheduler.afterEachStep(() => checked.check());
   }
@@ -178,7 +191,7 @@ class World {
     await this.#comeToRest();
     checkHistory(this.#history, {
       histories: shards().map((shard) => this.#invariants.history(shard)),
-      spans: this.#spans,
+      spans: this.#faultRun.spans,
     });
     const { stepCount, nowMs, traceHash } = this.#scheduler;
     return {
@@ -286,11 +299,7 @@ class World {
       fromMs: nowMs + FAULTS_FROM_MS,
       toMs: nowMs + FAULTS_TO_MS,
     });
-    for (const fault of plan)
-      this.#scheduler.after(fault.atMs - nowMs, {
-        name: `fault: ${fault.name} for ${fault.durationMs.toFixed(0)} ms`,
-        run: () => this.#begin(fault),
-      });
+    this.#faultRun.schedule(plan);
     // Early, so that the registry has changed since when the backup comes back.
     this.#scheduler.after(this.#chance.between(0, FAULTS_FROM_MS), {
       name: 'the registry is backed up',
@@ -304,38 +313,6 @@ class World {
       },
     });
     return plan;
-  }
-
-  #begin({ name, durationMs }: PlannedFault): void {
-    const world = {
-      nodes: this.#nodes,
-      gateways: this.#gateways,
-      network: this.#network,
-      registry: this.#registry,
-    };
-    const end = faultOf(name).begin(world, this.#chance);
-    if (end === undefined) {
-      // Nothing that it could happen to: something else goes wrong then.
-      if (name !== INSTEAD) this.#begin({ name: INSTEAD, atMs: this.#scheduler.nowMs, durationMs });
-      return;
-    }
-    this.#counts.add(`fault: ${name}`);
-    const isOver = this.#disturb(name);
-    const heal = () => {
-      if (!this.#heals.delete(heal)) return;
-      isOver();
-      end();
-    };
-    this.#heals.add(heal);
-    this.#scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
-  }
-
-  #disturb(name: string): () => void {
-    const span: FaultSpan = { name, fromMs: this.#scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
-    this.#spans.push(span);
-    return () => {
-      span.toMs = this.#scheduler.nowMs;
-    };
   }
 
   async #runClients(): Promise<void> {
@@ -371,7 +348,7 @@ class World {
 
   /** I16: faults over, everything opens, catches up, and is equal. */
   async #comeToRest(): Promise<void> {
-    for (const heal of [...this.#heals]) heal();
+    this.#faultRun.end();
     this.#parts.heal();
     const isOpen = () =>
       this.#nodes.every(({ node }) => node !== undefined) &&

@@ -61,6 +61,8 @@ export interface ClientWorld {
   readonly folder: string;
   /** The certificate to trust; only over https. */
   readonly caFile?: string;
+  /** Of what the programs make: the name of their account. */
+  readonly owner: string;
   /** Host and port of the endpoint. */
   readonly host: string;
   /** A new path in the folder. */
@@ -82,7 +84,7 @@ export async function openWorld(options: {
     settings: { ...(isTls && { 'tls.mode': 'self-signed' }), ...options.settings },
   });
   // A given one has seen others: an account of its own sees none of their buckets, and leaves none.
-  const account = isServerGiven() ? await createAccount(started) : started;
+  const account = isServerGiven() ? await createAccount(started) : { ...started, name: 'root' };
   const server: TestServer = { ...started, accessKey: account.accessKey, secretKey: account.secretKey };
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-client-'));
   const home = join(folder, 'home');
@@ -93,6 +95,7 @@ export async function openWorld(options: {
     server,
     transport,
     folder,
+    owner: account.name,
     ...(caFile !== undefined && { caFile }),
     host: new URL(server.endpoint).host,
     path: (name) => join(folder, name),

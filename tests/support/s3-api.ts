@@ -112,13 +112,16 @@ async function sendAnonymous(
   };
 }
 
+/** That no other run has used, for what must not be there yet: a given server has seen many. */
+export const freshWord = () => randomBytes(4).toString('hex');
+
 /** A new one, by the operator API. */
 export async function createAccount(
   server: TestServer,
   fields: { bucketsMax?: number } = {},
 ): Promise<Omit<Account, 's3'>> {
-  const name = `account ${randomBytes(4).toString('hex')}`;
-  const email = `${randomBytes(4).toString('hex')}@example.com`;
+  const name = `account ${freshWord()}`;
+  const email = `${freshWord()}@example.com`;
   const account = (await callOperator(server, 'POST', '/accounts', { name, email })) as Omit<Account, 's3'>;
   if (fields.bucketsMax !== undefined) await callOperator(server, 'PATCH', `/accounts/${account.id}`, fields);
   return { ...account, endpoint: server.endpoint };

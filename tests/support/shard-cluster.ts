@@ -25,6 +25,8 @@ export interface ClusterNode {
   ref: ReplicaRef;
   kv: MemoryKv;
   witness: WitnessPort;
+  /** What it could not read, even after it was cleared. */
+  unreadable: Error[];
   /** undefined while it is down. */
   node: MetadataNode | undefined;
 }
@@ -98,6 +100,7 @@ export async function openShardCluster(options: {
       ref,
       kv: createMemoryKv([...SHARD_COLUMNS, LOG_COLUMN]),
       witness: createWitness(),
+      unreadable: [],
       node: undefined,
     };
   });
@@ -129,6 +132,7 @@ export async function openShardCluster(options: {
         ...{ clusterId: 'c', ...ref, shardCount, witness, machine, random },
         ...mortal({ kv, clock, registry }, life),
         logger: { debug() {}, info() {}, warn() {}, error() {} },
+        onUnreadable: (error) => own.unreadable.push(error),
         onEvent: (event) => events.push(event),
         peers: {
           send(to, message) {
@@ -234,6 +238,7 @@ function mortal(
       getMany: (...args) => ask(() => kv.getMany(...args)),
       range: (...args) => ask(() => kv.range(...args)),
       commit: (...args) => ask(() => kv.commit(...args)),
+      clear: (...args) => ask(() => kv.clear(...args)),
     },
     clock: { ...clock, sleep: (ms, signal) => ask(() => clock.sleep(ms, signal)) },
     registry: {

@@ -82,7 +82,7 @@ process.once('exit', () => {
 
 /** Resolves when the server takes requests; rejects with its log when it does not come up. A given one is taken. */
 export async function startServer(options: StartOptions = {}): Promise<TestServer> {
-  const given = givenServer(options);
+  const given = await givenServer(options);
   if (given !== undefined) return given;
   const dataDir = options.dataDir ?? join(await mkdtemp(join(tmpdir(), 'holdfast-test-')), 'data');
   const settings = { listen: '127.0.0.1:0', ...forcedSettings(), ...options.settings, dataDir };

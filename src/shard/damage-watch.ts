@@ -1,0 +1,47 @@
+// The store of one replica, watched: whatever reads from it, the first bytes that turn out to be lost are told of (R17). The
+// read itself rejects as ever.
+import { Corruption } from '../lib/corruption.ts';
+import type { KvPort } from '../ports/kv.ts';
+
+export interface DamageWatch {
+  readonly kv: KvPort;
+  /** From now on. Called before the read that met it rejects: nothing is answered in between. */
+  tell(onDamage: (error: Corruption, column: string) => void): void;
+}
+
+export function watchDamage(kv: KvPort): DamageWatch {
+  let onDamage: (error: Corruption, column: string) => void = () => undefined;
+
+  async function watched<T>(column: string, reading: Promise<T>): Promise<T> {
+    try {
+      return await reading;
+    } catch (error) {
+      if (error instanceof Corruption) onDamage(error, column);
+      throw error;
+    }
+  }
+
+  return {
+    kv: {
+      failed: kv.failed,
+      getMany: (column, keys) => watched(column, kv.getMany(column, keys)),
+      range: (range) => watched(range.column, kv.range(range)),
+      cursor(bounds) {
+        const cursor = kv.cursor(bounds);
+        return {
+          seek: (key) => cursor.seek(key),
+          next: (count) => watched(bounds.column, cursor.next(count)),
+          close: () => cursor.close(),
+        };
+      },
+      commit: (rows, options) => kv.commit(rows, options),
+      clear: (range) => kv.clear(range),
+      usage: () => kv.usage(),
+      turnOver: (signal) => kv.turnOver(signal),
+      close: () => kv.close(),
+    },
+    tell(handler) {
+      onDamage = handler;
+    },
+  };
+}

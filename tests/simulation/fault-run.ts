@@ -1,0 +1,98 @@
+// The faults of one seed as they come and go: what is planned begins in its time, or when it may, and is over in the end.
+import type { Chance } from './chance.ts';
+import type { FaultSpan } from './check-history.ts';
+import type { Counts } from './counts.ts';
+import { type FaultName, type FaultyWorld, faultOf, type NodeSite, type PlannedFault } from './faults.ts';
+import type { Losses } from './losses.ts';
+import type { Scheduler } from './scheduler.ts';
+
+const LOOK_EVERY_MS = 250;
+/** What is always possible. */
+const INSTEAD: FaultName = 'kill';
+
+export interface FaultRunParts {
+  scheduler: Scheduler;
+  chance: Chance;
+  counts: Counts;
+  losses: Losses;
+  world: Omit<FaultyWorld, 'isWholeWithout'>;
+  /** True time behind which nothing is put off. */
+  untilMs: number;
+}
+
+export class FaultRun {
+  /** When what went wrong. */
+  readonly spans: FaultSpan[] = [];
+  readonly #parts: FaultRunParts;
+  readonly #world: FaultyWorld;
+  readonly #heals = new Set<() => void>();
+
+  constructor(parts: FaultRunParts) {
+    this.#parts = parts;
+    const isWholeWithout = ({ host }: NodeSite) => parts.losses.isWhole(host.name);
+    this.#world = { ...parts.world, isWholeWithout };
+  }
+
+  schedule(plan: readonly PlannedFault[]): void {
+    const { scheduler } = this.#parts;
+    for (const fault of plan)
+      scheduler.after(fault.atMs - scheduler.nowMs, {
+        name: `fault: ${fault.name} for ${fault.durationMs.toFixed(0)} ms`,
+        run: () => this.#begin(fault),
+      });
+  }
+
+  /** Something that is not of the plan goes wrong, until the returned function is called. */
+  disturb(name: string): () => void {
+    const span: FaultSpan = { name, fromMs: this.#parts.scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
+    this.spans.push(span);
+    return () => {
+      span.toMs = this.#parts.scheduler.nowMs;
+    };
+  }
+
+  /** All of them, now. */
+  end(): void {
+    for (const heal of [...this.#heals]) heal();
+  }
+
+  #begin(fault: Omit<PlannedFault, 'atMs'>): void {
+    const { scheduler, losses, counts, chance, untilMs } = this.#parts;
+    const { name, durationMs } = fault;
+    const { losesData = false, begin } = faultOf(name);
+    const mayBe = !losesData || losses.isWhole();
+    if (!mayBe && scheduler.nowMs < untilMs) {
+      scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run: () => this.#begin(fault) });
+      return;
+    }
+    const end = mayBe ? begin(this.#world, chance) : undefined;
+    if (end === undefined) {
+      // Nothing that it could happen to: something else goes wrong then.
+      if (name !== INSTEAD) this.#begin({ name: INSTEAD, durationMs });
+      return;
+    }
+    counts.add(`fault: ${name}`);
+    if (losesData) losses.note();
+    const span: FaultSpan = { name, fromMs: scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
+    this.spans.push(span);
+    const heal = () => {
+      if (!this.#heals.delete(heal)) return;
+      end();
+      if (losesData) this.#endWhenWhole(span);
+      else span.toMs = scheduler.nowMs;
+    };
+    this.#heals.add(heal);
+    scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
+  }
+
+  /** A loss is felt until it is made up for. */
+  #endWhenWhole(span: FaultSpan): void {
+    const { scheduler, losses } = this.#parts;
+    if (losses.isWhole()) span.toMs = scheduler.nowMs;
+    else
+      scheduler.after(LOOK_EVERY_MS, {
+        name: `fault: ${span.name} is not made up for`,
+        run: () => this.#endWhenWhole(span),
+      });
+  }
+}

@@ -1,0 +1,47 @@
+// Losses of what a disk had synced, of which one at a time must be survived (protocol 1.1): whether all copies are there
+// again, so that the next one may happen, and what was one is no excuse any more.
+import type { ShardHistory } from './shard-history.ts';
+import type { MetadataSite } from './sites.ts';
+
+/** After so long a node has looked at its rows, and says what it lacks. */
+const JUDGED_MS = 5000;
+
+export interface LossesParts {
+  nodes: readonly MetadataSite[];
+  shardCount: number;
+  nowMs(): number;
+  history(shard: number): ShardHistory;
+  /** Where the voters of a shard are. */
+  votersOf(shard: number): readonly { nodeId: string; isLive: boolean; appliedSeq: number }[];
+}
+
+export class Losses {
+  readonly #parts: LossesParts;
+  /** By shard: what was committed at the last one. */
+  #lastSeqs: number[] | undefined;
+
+  constructor(parts: LossesParts) {
+    this.#parts = parts;
+  }
+
+  note(): void {
+    const { shardCount, history } = this.#parts;
+    this.#lastSeqs = Array.from({ length: shardCount }, (_, shard) => history(shard).lastSeq);
+  }
+
+  /** Every voter counts and has what it had when something was lost last; but for what `but` has. */
+  isWhole(but?: string): boolean {
+    const { nodes, shardCount, nowMs, votersOf } = this.#parts;
+    const sites = nodes.filter(({ name }) => name !== but);
+    if (sites.some(({ disk }) => disk.hasDamage)) return false;
+    // What is missing is known only after a start.
+    const isJudged = (site: MetadataSite) =>
+      site.node !== undefined && nowMs() - site.startedAtMs > JUDGED_MS;
+    if (this.#lastSeqs !== undefined && !sites.every(isJudged)) return false;
+    return Array.from({ length: shardCount }, (_, shard) => shard).every((shard) =>
+      votersOf(shard)
+        .filter(({ nodeId }) => nodeId !== but)
+        .every(({ isLive, appliedSeq }) => isLive && appliedSeq >= (this.#lastSeqs?.[shard] ?? 0)),
+    );
+  }
+}
