@@ -13,8 +13,12 @@ import { REGISTRY_HOST } from './registry.ts';
 import { SimulationFailure } from './scheduler.ts';
 
 const ACCOUNT_COUNT = 8;
-const SIGNER_COUNT = 4;
-const SIGNED_EVERY_MS = 500;
+const SIGNER_COUNT = 2;
+const SIGNED_EVERY_MS = 1000;
+/** Before a key is revoked all gateways have just seen it; behind its time they are asked for it again. */
+const SEEN_BEFORE_MS = 900;
+const TRIED_EVERY_MS = 900;
+const TRIED_TIMES = 5;
 /** I14. */
 const LAG_MAX_MS = 5000;
 /** For so long keys are tried after their revocation was acknowledged. */
@@ -31,6 +35,8 @@ const DONE_AFTER_MS = REVOKED_TO_MS + TRIED_AFTER_MS;
 
 const CUT = 'fault: gateway cut off';
 const STOPPED = 'fault: gateway stopped at a revocation';
+const HANDED_OVER = 'fault: system shard handed over at a revocation';
+const HANDED_OVER_MAX_MS = 3000;
 const BRANCHES = {
   revoked: 'revocation: acknowledged',
   waited: 'revocation: waited for gateways',
@@ -38,7 +44,7 @@ const BRANCHES = {
   distrusted: 'revocation: cache not trusted',
 };
 
-export const REVOCATION_BRANCHES: readonly string[] = [...Object.values(BRANCHES), CUT, STOPPED];
+export const REVOCATION_BRANCHES: readonly string[] = [...Object.values(BRANCHES), CUT, STOPPED, HANDED_OVER];
 
 interface Account {
   accountId: AccountId;
@@ -151,10 +157,13 @@ export class RevocationPart implements Part {
 
   async #revoke(account: Account): Promise<void> {
     const { scheduler, counts } = this.#world.ground;
-    await scheduler.sleep(this.#chance.between(REVOKED_FROM_MS, REVOKED_TO_MS), 'a revocation begins');
+    await scheduler.sleep(this.#chance.between(REVOKED_FROM_MS, REVOKED_TO_MS), 'a key is in use');
+    for (const gateway of this.#pool.running()) void this.#try(gateway, account);
+    await scheduler.sleep(this.#chance.between(0, SEEN_BEFORE_MS), 'a revocation begins');
     for (;;) {
       const gateway = await this.#pool.pick();
-      if (this.#chance.happens(0.3)) this.#stopAnother(gateway);
+      if (this.#chance.happens(0.4)) this.#loseAnother(gateway);
+      if (this.#chance.happens(0.25)) await this.#handOver();
       const begunAtMs = scheduler.nowMs;
       const { metadata } = this.#identitiesOf(gateway);
       const attempt = await this.#pool.run(gateway, `revokes ${account.accessKey}`, () =>
@@ -163,40 +172,74 @@ export class RevocationPart implements Part {
       if (attempt.kind === 'done' && attempt.value) {
         if (scheduler.nowMs - begunAtMs > LIMITS.identityAskMs / 2) counts.add(BRANCHES.waited);
         counts.add(BRANCHES.revoked);
-        account.acknowledgedAtMs = Math.min(account.acknowledgedAtMs, scheduler.nowMs);
+        account.acknowledgedAtMs = scheduler.nowMs;
+        void this.#tryAfter(account);
         return;
       }
       await scheduler.sleep(REVOKED_AGAIN_MS, 'revokes again');
     }
   }
 
+  async #tryAfter(account: Account): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    await scheduler.sleep(LAG_MAX_MS, 'a revoked key is tried');
+    for (let times = TRIED_TIMES; times > 0; times--) {
+      for (const gateway of this.#pool.running()) void this.#try(gateway, account);
+      await scheduler.sleep(this.#chance.between(0, 2 * TRIED_EVERY_MS), 'a revoked key is tried');
+    }
+  }
+
+  /** To a primary that has not heard of anybody. */
+  async #handOver(): Promise<void> {
+    const { counts, scheduler } = this.#world.ground;
+    const primary = this.#world.nodes().find(({ node }) => node?.status(SYSTEM_SHARD)?.isOpen === true);
+    if (primary === undefined) return;
+    counts.add(HANDED_OVER);
+    const isOver = this.#world.disturb(HANDED_OVER);
+    primary.restart();
+    const endMs = scheduler.nowMs + HANDED_OVER_MAX_MS;
+    const isLed = () =>
+      this.#world
+        .nodes()
+        .some(({ name, node }) => name !== primary.name && node?.status(SYSTEM_SHARD)?.isOpen === true);
+    while (!isLed() && scheduler.nowMs < endMs) await scheduler.sleep(50, 'the system shard is handed over');
+    isOver();
+  }
+
   /** It goes on with what it knew before. */
-  #stopAnother(than: ProductGateway): void {
+  #loseAnother(than: ProductGateway): void {
     const { counts, scheduler } = this.#world.ground;
     const others = this.#pool.running().filter((gateway) => gateway !== than && !gateway.process.isStopped);
     if (others.length === 0) return;
     const { process } = this.#chance.pick(others);
+    if (this.#chance.happens(0.5)) {
+      this.#cut(process.host.name);
+      return;
+    }
     counts.add(STOPPED);
     process.stop();
     this.#endLater(() => process.continue(), this.#chance.between(4000, 12_000), 'a gateway goes on');
     scheduler.trace(`${process.name} stops`);
   }
 
+  /** From the cluster, and not from its clients. */
+  #cut(name: string): void {
+    const { network, counts } = this.#world.ground;
+    const others = [...machinesOf(this.#world).filter((other) => other !== name), REGISTRY_HOST];
+    const heals = others.flatMap((other) => [network.cut(name, other), network.cut(other, name)]);
+    counts.add(CUT);
+    const end = () => {
+      for (const heal of heals) heal();
+    };
+    this.#endLater(end, this.#chance.between(CUT_MIN_MS, CUT_MAX_MS), 'a gateway is back');
+  }
+
   #planCuts(): void {
-    const { scheduler, network, counts } = this.#world.ground;
+    const { scheduler } = this.#world.ground;
     for (let left = this.#chance.int(0, CUTS_MAX); left > 0; left--)
       scheduler.after(this.#chance.between(REVOKED_FROM_MS, REVOKED_TO_MS), {
         name: CUT,
-        run: () => {
-          const { name } = this.#chance.pick(this.#world.gateways());
-          const others = [...machinesOf(this.#world).filter((other) => other !== name), REGISTRY_HOST];
-          const heals = others.flatMap((other) => [network.cut(name, other), network.cut(other, name)]);
-          counts.add(CUT);
-          const end = () => {
-            for (const heal of heals) heal();
-          };
-          this.#endLater(end, this.#chance.between(CUT_MIN_MS, CUT_MAX_MS), 'a gateway is back');
-        },
+        run: () => this.#cut(this.#chance.pick(this.#world.gateways()).name),
       });
   }
 
