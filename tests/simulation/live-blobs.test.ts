@@ -1,0 +1,66 @@
+import { beforeEach, expect, test } from 'vitest';
+import { blobRow } from '../../src/metadata/keyspace.ts';
+import { type BlobId, makeBlobId } from '../../src/model/names.ts';
+import { blobCodec } from '../../src/model/records/rows.ts';
+import { rowKey } from '../../src/shard/row-keys.ts';
+import { LiveBlobs } from './live-blobs.ts';
+import { ShardHistory } from './shard-history.ts';
+
+const SHARD = 1;
+const DAY_MS = 24 * 60 * 60_000;
+const NOW_MS = 100 * DAY_MS;
+
+let history: ShardHistory;
+let blobs: LiveBlobs;
+let copies: number;
+let losses: number;
+beforeEach(() => {
+  history = new ShardHistory(SHARD);
+  copies = 2;
+  losses = 0;
+  blobs = new LiveBlobs({ copiesOf: () => copies, lossCount: () => losses });
+});
+
+const bornAt = (timeMs: number) =>
+  makeBlobId({ timeMs, homeShard: SHARD, random: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8) });
+
+function write(blobId: BlobId, row: 'lives' | 'condemned' | 'gone'): void {
+  const { table, key } = blobRow(blobId);
+  const layout = { sizeBytes: 150, storage: 'chunks' as const, chunkSizeBytes: 100, kind: 'data' as const };
+  const blob = { ...layout, ...(row === 'condemned' && { condemnedAtMs: NOW_MS }) };
+  const value = row === 'gone' ? null : blobCodec.encode(blob);
+  const seq = history.lastSeq + 1;
+  const rows = [{ column: table.column, key: rowKey(SHARD, table, key), value }];
+  const entry = { seq, epoch: 1, timeMs: NOW_MS, requestId: undefined, digest: String(seq), rows };
+  history.apply('node', entry, { atMs: 0, trueWallMs: undefined });
+  blobs.follow(history);
+}
+
+test('chunks of what lives, until it is condemned', () => {
+  const blobId = bornAt(NOW_MS);
+  write(blobId, 'lives');
+  expect(blobs.chunks()).toEqual([
+    { blobId, index: 0 },
+    { blobId, index: 1 },
+  ]);
+  write(blobId, 'condemned');
+  expect(blobs.chunks()).toEqual([]);
+  write(blobId, 'gone');
+  expect(blobs.erasedCount).toBe(1);
+  expect(() => write(blobId, 'lives')).toThrow('I10');
+});
+
+test('a birth of an id that is too old, or ahead (R25)', () => {
+  write(bornAt(NOW_MS - DAY_MS), 'lives');
+  expect(() => write(bornAt(NOW_MS - DAY_MS - 1), 'lives')).toThrow('I9');
+  expect(() => write(bornAt(NOW_MS + 60 * 60_000 + 1), 'lives')).toThrow('I9');
+});
+
+test('too few copies, when it is born and at rest; each loss may have taken one', () => {
+  copies = 1;
+  expect(() => write(bornAt(NOW_MS), 'lives')).toThrow('I11: 1 copies');
+  losses = 1;
+  write(bornAt(NOW_MS - 1), 'lives');
+  copies = 0;
+  expect(() => blobs.check()).toThrow('I11: 0 copies');
+});

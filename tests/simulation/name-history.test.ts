@@ -1,0 +1,99 @@
+import { beforeEach, expect, test } from 'vitest';
+import { accountRow, bucketRow, nameRow } from '../../src/metadata/keyspace.ts';
+import type { AccountId, BucketId, BucketName } from '../../src/model/names.ts';
+import {
+  accountCodec,
+  type BucketRecord,
+  bucketCodec,
+  type NameRecord,
+  nameCodec,
+} from '../../src/model/records/rows.ts';
+import type { KvPut } from '../../src/ports/kv.ts';
+import type { RowAddress } from '../../src/ports/state-machine.ts';
+import { rowKey } from '../../src/shard/row-keys.ts';
+import { NameHistory } from './name-history.ts';
+
+const OWNER = '000000000011' as AccountId;
+const ONE = '1111111111111111' as BucketId;
+const TWO = '2222222222222222' as BucketId;
+const red = 'red' as BucketName;
+const blue = 'blue' as BucketName;
+const HOME = 1;
+
+let history: NameHistory;
+let step: number;
+beforeEach(() => {
+  history = new NameHistory([OWNER]);
+  step = 0;
+});
+
+function apply(shard: number, ...rows: { at: RowAddress; value: Uint8Array | null }[]): void {
+  const puts = rows.map(({ at, value }): KvPut => {
+    return { column: at.table.column, key: rowKey(shard, at.table, at.key), value };
+  });
+  step++;
+  history.apply(
+    shard,
+    { seq: step, epoch: 1, timeMs: 0, requestId: undefined, digest: '', rows: puts },
+    step,
+  );
+}
+
+const account = (bucketCount: number) => ({
+  at: accountRow(OWNER),
+  value: accountCodec.encode({
+    ...{ accountId: OWNER, name: 'o', email: 'o', canonicalId: 'o', state: 'paid', isRoot: false },
+    ...{ bucketsMax: 2, bucketCount, createdAtMs: 0 },
+  }),
+});
+const bucket = (bucketId: BucketId, name: BucketName, state: BucketRecord['state'] = 'open') => ({
+  at: bucketRow(bucketId),
+  value: bucketCodec.encode({
+    ...{ bucketId, name, state, owner: OWNER, nameEpoch: 1, createdAtMs: 0, cfgVersion: 1 },
+    versioning: 'unversioned',
+  }),
+});
+const name = (called: BucketName, bucketId: BucketId, state: NameRecord['state'] = 'active') => ({
+  at: nameRow(called),
+  value: nameCodec.encode({ state, bucketId, homeShard: HOME, owner: OWNER, createdAtMs: 0 }),
+});
+
+test('a name leads somewhere once it is open and its bucket bears it', () => {
+  apply(0, account(1), name(red, ONE, 'creating'));
+  apply(HOME, bucket(ONE, red));
+  apply(0, name(red, ONE));
+  const leads = (from: number, to: number) =>
+    history.moments(red, { from, to }).map((moment) => moment.leads);
+  expect(leads(1, 3)).toEqual([undefined, undefined, undefined, ONE]);
+  expect(leads(4, 4)).toEqual([ONE]);
+  history.checkRest();
+});
+
+test('one that is under way at rest is told of', () => {
+  apply(0, account(1), name(red, ONE, 'creating'));
+  expect(() => history.checkRest()).toThrow('I16: the name red is still creating');
+});
+
+test('two buckets of one name, and one that comes back', () => {
+  apply(HOME, bucket(ONE, red));
+  expect(() => apply(HOME, bucket(TWO, red))).toThrow('I13');
+  history = new NameHistory([OWNER]);
+  apply(HOME, bucket(ONE, red, 'deleted'));
+  expect(() => apply(HOME, bucket(ONE, red))).toThrow('I13');
+});
+
+test('a name that leads to another bucket at rest, and a bucket that nothing leads to', () => {
+  apply(0, account(1), name(red, ONE));
+  apply(HOME, bucket(ONE, blue));
+  expect(() => history.checkRest()).toThrow('I13: at rest the name red leads to');
+  apply(0, account(0), { at: nameRow(red), value: null });
+  expect(() => history.checkRest()).toThrow(`I13: at rest nothing leads to bucket ${ONE}`);
+});
+
+test('an account that miscounts, or has too many', () => {
+  expect(() => apply(0, account(0), name(red, ONE))).toThrow('counts 0 buckets, and has names of 1');
+  history = new NameHistory([OWNER]);
+  const third = '3333333333333333' as BucketId;
+  const all = [name(red, ONE), name(blue, TWO), name('grey' as BucketName, third)];
+  expect(() => apply(0, account(3), ...all)).toThrow('has 3 buckets of 2');
+});
