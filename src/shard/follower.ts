@@ -16,7 +16,7 @@ import type {
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import type { Applier } from './applier.ts';
-import { isEntrySound } from './entry-codec.ts';
+import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
 import { placeAppend } from './place-append.ts';
 import type { Promises } from './promises.ts';
@@ -124,6 +124,7 @@ export class Follower {
     const { applier, log, promises } = this.#parts;
     const { epoch } = promises;
     if (after.seq < applier.targetSeq || !entries.every(isEntrySound)) return false;
+    if (!followOneAnother(after, entries)) return false;
     await this.#beforeCut(after);
     // While that was waited for, another may lead, and may have been acknowledged what would be cut now.
     if (epoch !== promises.epoch) return false;
@@ -281,4 +282,15 @@ export class Follower {
   #failed(error: unknown): void {
     this.#parts.logger.error({ shard: this.#parts.shard, err: error }, 'replica-failed');
   }
+}
+
+/** Looked at before any is taken: memory and disk must not part. */
+function followOneAnother(after: LogPosition, entries: readonly Uint8Array[]): boolean {
+  let last = after;
+  for (const bytes of entries) {
+    const { seq, epoch } = readEntryHead(bytes);
+    if (seq !== last.seq + 1 || epoch < last.epoch) return false;
+    last = { seq, epoch };
+  }
+  return true;
 }

@@ -151,6 +151,11 @@ export class PrimaryTerm {
     this.#feed(progress, this.#now());
   }
 
+  /** It holds no replica any more. */
+  unfollow(replicaId: ReplicaId): void {
+    this.#progress.delete(replicaId);
+  }
+
   /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
   lagOf(replicaId: ReplicaId): number | undefined {
     const progress = this.#progress.get(replicaId);
@@ -182,7 +187,7 @@ export class PrimaryTerm {
         if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
         this.#probe(progress);
       }
-      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#send(progress, [], nowMs);
+      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#beat(progress, nowMs);
       this.#feed(progress, nowMs);
     }
   }
@@ -194,7 +199,7 @@ export class PrimaryTerm {
     if (this.#holdsLease(nowMs)) return undefined;
     return new Promise((resolve) => {
       this.#barriers.push({ sinceMs: nowMs, resolve });
-      for (const progress of this.#progress.values()) this.#send(progress, [], nowMs);
+      for (const progress of this.#progress.values()) this.#beat(progress, nowMs);
     });
   }
 
@@ -328,9 +333,20 @@ export class PrimaryTerm {
     this.#feed(progress, nowMs);
   }
 
-  #send(progress: Progress, entries: Uint8Array[], nowMs: number): void {
+  /** Leans on what is acknowledged, so that it may come before entries that were sent earlier. */
+  #beat(progress: Progress, nowMs: number): void {
+    const { log } = this.#parts;
+    const isKnown = progress.hasMatched && log.epochAt(progress.matchSeq) !== undefined;
+    this.#send(
+      progress,
+      [],
+      nowMs,
+      isKnown && !progress.isProbing ? progress.matchSeq : progress.nextSeq - 1,
+    );
+  }
+
+  #send(progress: Progress, entries: Uint8Array[], nowMs: number, seq = progress.nextSeq - 1): void {
     const { log, say } = this.#parts;
-    const seq = progress.nextSeq - 1;
     const epoch = log.epochAt(seq);
     progress.sentAtMs = nowMs;
     this.#noteWall(nowMs);
