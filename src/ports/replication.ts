@@ -69,6 +69,8 @@ export interface AckMessage extends Head {
 
 export interface NackMessage extends Head {
   kind: 'nack';
+  /** As in an acknowledgement. */
+  counts: boolean;
   /** The highest epoch promised: above `epoch` the sender's is over (R13). */
   promised: number;
   /** Where the primary should try next. */

@@ -31,10 +31,15 @@ export interface ReplicaRecord {
    * of the state alone: its log and its promises are sound, and count until enough others have everything.
    */
   isDamaged: boolean;
+  /**
+   * While installing: who had it begin anew. That primary has all that was ever committed, and as long as this one does not
+   * count nothing is committed without it: so it has its vote, else a crash of it would leave no majority.
+   */
+  votesFor: ReplicaId | null;
   /** The latest record of the registry that was acted on (R23); null before the first. */
   seen: SeenRecord | null;
 }
-type RecordOf2 = Omit<ReplicaRecord, 'isDamaged'>;
+type RecordOf2 = Omit<ReplicaRecord, 'isDamaged' | 'votesFor'>;
 export const replicaCodec = defineRecord<ReplicaRecord>({
   name: 'replica',
   version: 3,
@@ -43,7 +48,7 @@ export const replicaCodec = defineRecord<ReplicaRecord>({
       ...rest,
       seen: null,
     }),
-    2: (record: RecordOf2): ReplicaRecord => ({ ...record, isDamaged: false }),
+    2: (record: RecordOf2): ReplicaRecord => ({ ...record, isDamaged: false, votesFor: null }),
   },
 });
 

@@ -43,6 +43,7 @@ async function openFollower(entries: Uint8Array[]) {
     promised: 2,
     state: 'live',
     isDamaged: false,
+    votesFor: null,
     seen: null,
   } as const;
   const promises = new Promises(parts, { record, isNew: true });

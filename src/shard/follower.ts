@@ -16,7 +16,7 @@ import type {
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import type { Applier } from './applier.ts';
-import { isEntrySound } from './entry-codec.ts';
+import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
 import { placeAppend } from './place-append.ts';
 import type { Promises } from './promises.ts';
@@ -65,7 +65,7 @@ export class Follower {
     this.#snapshot = new SnapshotTarget({
       ...{ shard, kv, witness, clock, log, applier },
       say: (to, body) => parts.say(promises.epoch)(to, body),
-      setState: (state) => promises.setState(state),
+      empty: (primary) => promises.beginAnew(primary),
     });
   }
 
@@ -95,7 +95,7 @@ export class Follower {
   onPreFence(from: ReplicaRef, { epoch }: PreFenceMessage): void {
     const { promises, say, isLeading } = this.#parts;
     if (promises.isSilentTo(from.replicaId)) return;
-    const agrees = epoch > promises.epoch && promises.counts && !isLeading();
+    const agrees = epoch > promises.epoch && promises.countsFor(from.replicaId) && !isLeading();
     say(epoch)(from, { kind: 'pre-fenced', agrees });
   }
 
@@ -124,6 +124,7 @@ export class Follower {
     const { applier, log, promises } = this.#parts;
     const { epoch } = promises;
     if (after.seq < applier.targetSeq || !entries.every(isEntrySound)) return false;
+    if (!followOneAnother(after, entries)) return false;
     await this.#beforeCut(after);
     // While that was waited for, another may lead, and may have been acknowledged what would be cut now.
     if (epoch !== promises.epoch) return false;
@@ -139,9 +140,9 @@ export class Follower {
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if (promises.record.isDamaged && !promises.counts) {
-      // Until there is an open primary, what is here is kept: it may be all that is left.
-      if (message.commitSeq === 0) return;
-      await this.#beginAnew();
+      // Whoever leads has all that was ever committed. Until then what is here is kept.
+      this.#forget();
+      await this.#snapshot.beginAnew(from, this.#acknowledged);
     }
     if (this.#snapshot.isReceiving) return this.#snapshot.askAgain(from);
     // R17: it has acknowledged what it has not.
@@ -190,7 +191,8 @@ export class Follower {
     if (promises.counts)
       this.#acknowledged = { epoch, seq: Math.max(this.#acknowledgedSeq, this.#matched.seq) };
     promises.witness(this.#acknowledgedSeq);
-    applier.advance(Math.min(commitSeq, this.#matched.seq));
+    // What is in a snapshot was committed, whether its source knows it of this epoch or not.
+    applier.advance(Math.min(Math.max(commitSeq, this.#snapshot.endSeq), this.#matched.seq));
     this.#recover(commitSeq);
     say(epoch)(from, {
       kind: 'ack',
@@ -207,23 +209,20 @@ export class Follower {
     return this.#acknowledged?.epoch === this.#parts.promises.epoch ? this.#acknowledged.seq : 0;
   }
 
-  /** R17: nothing of it can be trusted. Whoever leads gives it all. */
-  async #beginAnew(): Promise<void> {
-    this.#forget();
-    await this.#snapshot.beginAnew(this.#acknowledged);
-  }
-
   #forget(): void {
     this.#generation++;
     this.#matched = { epoch: 0, seq: 0 };
     this.#liveFromSeq = undefined;
   }
 
-  /** R16, R17: an open primary has matched it to what is committed, so what was lost is back. */
+  /**
+   * R16, R17: a primary has matched it to what is committed, so what was lost is back. It need not be open: with an entry
+   * of its own epoch, which is behind all that a majority had when it won it, nothing that was committed is missing.
+   */
   #recover(commitSeq: number): void {
-    const { applier, promises } = this.#parts;
+    const { applier, log, promises } = this.#parts;
     const isOfUse = () => promises.record.state !== 'live' && !promises.record.isDamaged;
-    if (commitSeq === 0 || !isOfUse()) return;
+    if (log.epochAt(this.#matched.seq) !== promises.epoch || !isOfUse()) return;
     // An acknowledgement of before may still arrive: it must be true again by then.
     if (this.#matched.seq < this.#acknowledgedSeq) return;
     this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);
@@ -238,8 +237,8 @@ export class Follower {
 
   #nack(from: ReplicaRef, { epoch, echoMs }: AppendMessage, hintSeq: number): void {
     const { clock, promises, say } = this.#parts;
-    const { epoch: promised } = promises;
-    say(epoch)(from, { kind: 'nack', promised, hintSeq, echoMs, wallMs: clock.wallMs() });
+    const { epoch: promised, counts } = promises;
+    say(epoch)(from, { kind: 'nack', counts, promised, hintSeq, echoMs, wallMs: clock.wallMs() });
   }
 
   async #fence(from: ReplicaRef, { epoch, seen }: FenceMessage): Promise<void> {
@@ -255,7 +254,8 @@ export class Follower {
     await promises.raise(epoch, seen);
     if (epoch !== promises.epoch) return;
     const { base, last } = log;
-    say(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts: promises.counts });
+    const counts = promises.countsFor(from.replicaId);
+    say(epoch)(from, { kind: 'fenced', last, base, wallMs: clock.wallMs(), counts });
   }
 
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
@@ -281,4 +281,15 @@ export class Follower {
   #failed(error: unknown): void {
     this.#parts.logger.error({ shard: this.#parts.shard, err: error }, 'replica-failed');
   }
+}
+
+/** Looked at before any is taken: memory and disk must not part. */
+function followOneAnother(after: LogPosition, entries: readonly Uint8Array[]): boolean {
+  let last = after;
+  for (const bytes of entries) {
+    const { seq, epoch } = readEntryHead(bytes);
+    if (seq !== last.seq + 1 || epoch < last.epoch) return false;
+    last = { seq, epoch };
+  }
+  return true;
 }

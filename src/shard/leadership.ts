@@ -181,6 +181,7 @@ export class Leadership {
 
   async #sendPage(answer: SnapshotNextMessage): Promise<void> {
     const { shard, logger } = this.#parts;
+    this.#term.onHeard(answer.from);
     try {
       await this.#snapshots.get(answer.from)?.onNext(answer);
     } catch (error) {
@@ -201,9 +202,15 @@ export class Leadership {
   onRegistered({ record }: RegisteredShard): void {
     if (record.epoch !== this.epoch) return;
     this.#term.setVoters(setsOf(record));
-    const known = new Set(this.#others.map(({ replicaId }) => replicaId));
+    const before = this.#others;
     this.#others = withLearners(record, this.#parts.self);
-    for (const ref of this.#others) if (!known.has(ref.replicaId)) this.#term.follow(ref);
+    for (const { replicaId } of withoutThose(before, this.#others)) this.#unfollow(replicaId);
+    for (const ref of withoutThose(this.#others, before)) this.#term.follow(ref);
+  }
+
+  #unfollow(replicaId: ReplicaId): void {
+    this.#term.unfollow(replicaId);
+    this.#snapshots.delete(replicaId);
   }
 
   lagOf(replicaId: ReplicaId): number | undefined {
@@ -270,4 +277,9 @@ function withLearners(record: ShardRecord, self: ReplicaRef): ReplicaRef[] {
   const others = othersOf(record, self);
   const voters = new Set(allVoters(setsOf(record)));
   return [...others, ...record.learners.filter(({ replicaId }) => !voters.has(replicaId))];
+}
+
+function withoutThose(refs: readonly ReplicaRef[], those: readonly ReplicaRef[]): ReplicaRef[] {
+  const ids = new Set(those.map(({ replicaId }) => replicaId));
+  return refs.filter(({ replicaId }) => !ids.has(replicaId));
 }

@@ -112,7 +112,8 @@ function newRecord(
 ): ReplicaRecord {
   const state = isFirst ? 'live' : 'installing';
   const promised = isFirst ? 0 : epoch;
-  return { clusterId, replicaId, incarnation, promised, state, isDamaged: false, seen: null };
+  const none = { isDamaged: false, votesFor: null, seen: null };
+  return { clusterId, replicaId, incarnation, promised, state, ...none };
 }
 
 /** R17: where the replica stands is not known, so nothing that it has is of use. */

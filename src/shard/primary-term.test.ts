@@ -34,7 +34,7 @@ async function openTerm(baseSeq: number) {
   });
   const nack = (hintSeq: number, echoMs: number): NackMessage => ({
     ...{ kind: 'nack', shard: 0, incarnation: 1, epoch: 1, from: 'f', to: 'p' },
-    ...{ promised: 1, hintSeq, echoMs, wallMs: 0 },
+    ...{ promised: 1, hintSeq, echoMs, wallMs: 0, counts: false },
   });
   return { clock, term, said, nack, leftBehind: () => leftBehindCount };
 }

@@ -5,7 +5,8 @@ import { assert, must } from '../lib/assert.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
-import { allVoters, reachedByMajority, type VoterSets } from './quorum.ts';
+import { allVoters, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
+import { newProgress, type Progress } from './replica-progress.ts';
 import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
@@ -38,32 +39,6 @@ export interface PrimaryTermParts {
   onUnheard(): void;
 }
 
-/** What the primary knows of another replica. */
-interface Progress {
-  readonly ref: ReplicaRef;
-  nextSeq: number;
-  matchSeq: number;
-  /** `matchSeq` is what it has said, and not only what is not known yet. */
-  hasMatched: boolean;
-  /** False until it has been heard in this epoch, and while it may not count (R5). */
-  counts: boolean;
-  /** R17: not before it has begun anew is it as good as the others. */
-  isDamaged: boolean;
-  /** The latest send time that it has answered; -Infinity until it has. */
-  answeredMs: number;
-  /** Its wall clock when it was last heard, and when that was by our monotonic clock. */
-  wall: { wallMs: number; monotonicMs: number } | undefined;
-  /** Where its log agrees is not known yet: one message at a time. */
-  isProbing: boolean;
-  /** Sent and not acknowledged, in order. */
-  readonly unanswered: { seq: number; sizeBytes: number }[];
-  unansweredBytes: number;
-  /** Since when something sent is not answered. */
-  waitsSinceMs: number | undefined;
-  sentAtMs: number;
-  isReading: boolean;
-}
-
 interface Barrier {
   sinceMs: number;
   resolve(isReached: boolean): void;
@@ -84,7 +59,7 @@ export class PrimaryTerm {
     this.#parts = parts;
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
-    for (const ref of parts.others) this.#progress.set(ref.replicaId, this.#startOf(ref));
+    for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
   }
 
   get epoch(): number {
@@ -128,12 +103,19 @@ export class PrimaryTerm {
     // It says where the replica stood before.
     if (message.echoMs < lastMs) return;
     const before = progress.nextSeq;
+    progress.counts = message.counts;
     progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
     if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
     this.#probe(progress);
     // Two that do not agree must not keep each other busy: what leads no further back waits for the next heartbeat.
     if (progress.nextSeq < before) this.#feed(progress, this.#now());
     else progress.waitsSinceMs = this.#now();
+  }
+
+  /** It takes a snapshot, and is there. */
+  onHeard(replicaId: ReplicaId): void {
+    const progress = this.#progress.get(replicaId);
+    if (progress !== undefined) progress.heardMs = this.#now();
   }
 
   /** The change of voters is over: one set counts (R14). */
@@ -144,11 +126,16 @@ export class PrimaryTerm {
 
   /** A learner that has been made known, or one that got a snapshot up to `matchSeq`. */
   follow(ref: ReplicaRef, matchSeq = 0): void {
-    const progress = this.#progress.get(ref.replicaId) ?? this.#startOf(ref);
+    const progress = this.#progress.get(ref.replicaId) ?? newProgress(ref, this.#parts.log);
     if (matchSeq > 0) progress.nextSeq = matchSeq + 1;
     this.#progress.set(ref.replicaId, progress);
     this.#probe(progress);
     this.#feed(progress, this.#now());
+  }
+
+  /** It holds no replica any more. */
+  unfollow(replicaId: ReplicaId): void {
+    this.#progress.delete(replicaId);
   }
 
   /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
@@ -173,7 +160,14 @@ export class PrimaryTerm {
 
   tick(): void {
     const nowMs = this.#now();
-    if (nowMs - Math.max(this.#heardByMajorityMs(nowMs), this.#startedAtMs) > LONELY_MAX_MS) {
+    // One that does not count, too: as long as it is not whole again nobody else could lead.
+    const heardMs = reachedByMajority(this.#sets, (id) => {
+      if (id === this.#parts.self) return nowMs;
+      const progress = this.#progress.get(id);
+      if (progress === undefined) return Number.NEGATIVE_INFINITY;
+      return progress.counts ? progress.answeredMs : progress.heardMs;
+    });
+    if (nowMs - Math.max(heardMs, this.#startedAtMs) > LONELY_MAX_MS) {
       this.#parts.onUnheard();
       return;
     }
@@ -182,7 +176,7 @@ export class PrimaryTerm {
         if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
         this.#probe(progress);
       }
-      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#send(progress, [], nowMs);
+      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#beat(progress, nowMs);
       this.#feed(progress, nowMs);
     }
   }
@@ -194,7 +188,7 @@ export class PrimaryTerm {
     if (this.#holdsLease(nowMs)) return undefined;
     return new Promise((resolve) => {
       this.#barriers.push({ sinceMs: nowMs, resolve });
-      for (const progress of this.#progress.values()) this.#send(progress, [], nowMs);
+      for (const progress of this.#progress.values()) this.#beat(progress, nowMs);
     });
   }
 
@@ -222,30 +216,12 @@ export class PrimaryTerm {
     return this.#parts.clock.monotonicMs();
   }
 
-  #startOf(ref: ReplicaRef): Progress {
-    return {
-      ref,
-      nextSeq: this.#parts.log.last.seq + 1,
-      matchSeq: 0,
-      hasMatched: false,
-      counts: false,
-      isDamaged: false,
-      answeredMs: Number.NEGATIVE_INFINITY,
-      wall: undefined,
-      isProbing: true,
-      unanswered: [],
-      unansweredBytes: 0,
-      waitsSinceMs: undefined,
-      sentAtMs: Number.NEGATIVE_INFINITY,
-      isReading: false,
-    };
-  }
-
   #heard(message: AckMessage | NackMessage): Progress | undefined {
     const progress = this.#progress.get(message.from);
     if (progress === undefined || this.#isOver) return undefined;
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
+    progress.heardMs = this.#now();
     progress.wall = { wallMs: message.wallMs, monotonicMs: this.#now() };
     return progress;
   }
@@ -262,6 +238,22 @@ export class PrimaryTerm {
   /** Whether a majority has all that is committed without this one: it may lose what it has. */
   #isSpared(replicaId: ReplicaId): boolean {
     return this.#commitSeq > 0 && this.#reachedWithout(replicaId) >= this.#commitSeq;
+  }
+
+  /**
+   * A snapshot takes the vote of a voter and what it has, until it is whole (R16). So one that counts is spared until the
+   * others have everything without it; but for a primary that cannot open by any other.
+   */
+  #mayBeEmptied({ ref: { replicaId }, counts }: Progress, nowMs: number): boolean {
+    if (!counts || !isVoter(this.#sets, replicaId) || this.#isSpared(replicaId)) return true;
+    if (this.#commitSeq > 0 || nowMs - this.#startedAtMs < RESEND_MS) return false;
+    return ![...this.#progress.values()].some(
+      (other) =>
+        other.ref.replicaId !== replicaId &&
+        isVoter(this.#sets, other.ref.replicaId) &&
+        nowMs - other.heardMs < 2 * RESEND_MS &&
+        (!other.counts || other.nextSeq > this.#parts.log.base.seq),
+    );
   }
 
   #reachedWithout(replicaId: ReplicaId | undefined): number {
@@ -297,7 +289,7 @@ export class PrimaryTerm {
     if (this.#isOver || progress.isReading) return;
     // The row before the first is needed to say where it belongs.
     if (progress.nextSeq <= log.base.seq) {
-      onLeftBehind(progress.ref);
+      if (this.#mayBeEmptied(progress, nowMs)) onLeftBehind(progress.ref);
       return;
     }
     if (progress.isProbing) {
@@ -328,9 +320,20 @@ export class PrimaryTerm {
     this.#feed(progress, nowMs);
   }
 
-  #send(progress: Progress, entries: Uint8Array[], nowMs: number): void {
+  /** Leans on what is acknowledged, so that it may come before entries that were sent earlier. */
+  #beat(progress: Progress, nowMs: number): void {
+    const { log } = this.#parts;
+    const isKnown = progress.hasMatched && log.epochAt(progress.matchSeq) !== undefined;
+    this.#send(
+      progress,
+      [],
+      nowMs,
+      isKnown && !progress.isProbing ? progress.matchSeq : progress.nextSeq - 1,
+    );
+  }
+
+  #send(progress: Progress, entries: Uint8Array[], nowMs: number, seq = progress.nextSeq - 1): void {
     const { log, say } = this.#parts;
-    const seq = progress.nextSeq - 1;
     const epoch = log.epochAt(seq);
     progress.sentAtMs = nowMs;
     this.#noteWall(nowMs);

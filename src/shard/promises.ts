@@ -94,7 +94,7 @@ export class Promises {
     this.#isLiveOnDisk = false;
     const { incarnation } = record;
     const seen = seenOf(registered);
-    this.#record = { ...this.#record, incarnation, state: 'live', isDamaged: false, seen };
+    this.#record = { ...this.#record, incarnation, state: 'live', isDamaged: false, votesFor: null, seen };
     await this.#save();
     this.#isLiveOnDisk = true;
     logger.warn({ shard, incarnation, last: log.last }, 'history-adopted');
@@ -102,16 +102,29 @@ export class Promises {
 
   async setState(state: ReplicaRecord['state']): Promise<void> {
     const isDamaged = state === 'quarantined' && this.#record.isDamaged;
-    if (this.#record.state !== state) await this.#enter({ state, isDamaged });
+    if (this.#record.state !== state) await this.#enter({ state, isDamaged, votesFor: null });
+  }
+
+  /** R16, at the word of `primary`: resolves when it is durable that nothing here counts. */
+  async beginAnew(primary: ReplicaId): Promise<void> {
+    const { state, votesFor } = this.#record;
+    if (state !== 'installing' || votesFor !== primary)
+      await this.#enter({ state: 'installing', isDamaged: false, votesFor: primary });
+  }
+
+  /** R12 b. */
+  countsFor(candidate: ReplicaId): boolean {
+    return this.counts || (this.#record.state === 'installing' && this.#record.votesFor === candidate);
   }
 
   /** R17: something that is here cannot be read. When it is of more than the state it counts no more, from the call on. */
   async noteDamage({ isLogSound }: { isLogSound: boolean }): Promise<void> {
     const isStateAlone = isLogSound && this.#record.state === 'live';
-    await this.#enter({ state: isStateAlone ? 'live' : 'quarantined', isDamaged: true });
+    const state = isStateAlone ? 'live' : 'quarantined';
+    await this.#enter({ state, isDamaged: true, votesFor: null });
   }
 
-  async #enter(change: Pick<ReplicaRecord, 'state' | 'isDamaged'>): Promise<void> {
+  async #enter(change: Pick<ReplicaRecord, 'state' | 'isDamaged' | 'votesFor'>): Promise<void> {
     if (change.state !== this.#record.state) this.#isLiveOnDisk = false;
     this.#record = { ...this.#record, ...change };
     this.#parts.logger.info({ shard: this.#parts.shard, ...change }, 'replica-state');

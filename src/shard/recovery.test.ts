@@ -88,6 +88,7 @@ describe('what a replica knows of its voters', () => {
     expect(replicaCodec.decode(Buffer.concat([Uint8Array.of(1), packPlain(old)]))).toEqual({
       ...rest,
       isDamaged: false,
+      votesFor: null,
       seen: null,
     });
   });

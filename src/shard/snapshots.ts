@@ -6,6 +6,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type {
   LogPosition,
+  ReplicaId,
   ReplicaRef,
   SnapshotBeginMessage,
   SnapshotNextMessage,
@@ -13,7 +14,7 @@ import type {
 } from '../ports/replication.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import type { Applier } from './applier.ts';
-import { encodeApplied, type ReplicaRecord } from './entry-rows.ts';
+import { encodeApplied } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey, shardBounds } from './row-keys.ts';
 import type { Say } from './say.ts';
@@ -113,7 +114,8 @@ export interface SnapshotTargetParts {
   witness: WitnessPort;
   clock: ClockPort;
   say: Say;
-  setState(state: ReplicaRecord['state']): Promise<void>;
+  /** Resolves when it is durable that nothing here counts, at the word of that primary. */
+  empty(primary: ReplicaId): Promise<void>;
 }
 
 /** The receiving end. */
@@ -151,7 +153,10 @@ export class SnapshotTarget {
     acknowledged: LogPosition | undefined,
   ): Promise<void> {
     if (message.kind === 'snapshot-begin') {
-      if (this.#receiving?.begin.snapshotId !== message.snapshotId) await this.#start(message, acknowledged);
+      if (this.#receiving?.begin.snapshotId !== message.snapshotId) {
+        await this.beginAnew(from, acknowledged);
+        this.#receiving = { begin: message, page: 0, askedMs: 0, inVain: 0 };
+      }
       this.#ask(from);
       return;
     }
@@ -172,18 +177,13 @@ export class SnapshotTarget {
     this.#parts.say(from, { kind: 'snapshot-next', snapshotId, page: receiving.page });
   }
 
-  async #start(begin: SnapshotBeginMessage, acknowledged: LogPosition | undefined): Promise<void> {
-    await this.beginAnew(acknowledged);
-    this.#receiving = { begin, page: 0, askedMs: 0, inVain: 0 };
-  }
-
   /** Empty, and nothing that counts. `acknowledged`: what must be back before it does again, also after a restart (R17). */
-  async beginAnew(acknowledged: LogPosition | undefined): Promise<void> {
-    const { applier, log, setState, shard, witness, kv } = this.#parts;
+  async beginAnew(from: ReplicaRef, acknowledged: LogPosition | undefined): Promise<void> {
+    const { applier, log, empty, shard, witness, kv } = this.#parts;
     this.#receiving = undefined;
     this.#endSeq = 0;
     // The mark is durable before the first row goes: a crash in between begins anew.
-    await setState('installing');
+    await empty(from.replicaId);
     await witness.lower(shard, acknowledged);
     await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
     log.reset({ seq: 0, epoch: 0 });

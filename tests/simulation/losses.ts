@@ -11,6 +11,8 @@ export interface LossesParts {
   shardCount: number;
   nowMs(): number;
   history(shard: number): ShardHistory;
+  /** Its voters are those that are wanted: none is another that was lost. */
+  isSettled(shard: number): boolean;
   /** Where the voters of a shard are. */
   votersOf(shard: number): readonly { nodeId: string; isLive: boolean; appliedSeq: number }[];
 }
@@ -31,17 +33,19 @@ export class Losses {
 
   /** Every voter counts and has what it had when something was lost last; but for what `but` has. */
   isWhole(but?: string): boolean {
-    const { nodes, shardCount, nowMs, votersOf } = this.#parts;
+    const { nodes, shardCount, nowMs, isSettled, votersOf } = this.#parts;
     const sites = nodes.filter(({ name }) => name !== but);
     if (sites.some(({ disk }) => disk.hasDamage)) return false;
     // What is missing is known only after a start.
     const isJudged = (site: MetadataSite) =>
       site.node !== undefined && nowMs() - site.startedAtMs > JUDGED_MS;
     if (this.#lastSeqs !== undefined && !sites.every(isJudged)) return false;
-    return Array.from({ length: shardCount }, (_, shard) => shard).every((shard) =>
-      votersOf(shard)
-        .filter(({ nodeId }) => nodeId !== but)
-        .every(({ isLive, appliedSeq }) => isLive && appliedSeq >= (this.#lastSeqs?.[shard] ?? 0)),
+    return Array.from({ length: shardCount }, (_, shard) => shard).every(
+      (shard) =>
+        isSettled(shard) &&
+        votersOf(shard)
+          .filter(({ nodeId }) => nodeId !== but)
+          .every(({ isLive, appliedSeq }) => isLive && appliedSeq >= (this.#lastSeqs?.[shard] ?? 0)),
     );
   }
 }

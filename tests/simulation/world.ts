@@ -1,5 +1,6 @@
 // One seed: a cluster of metadata nodes, gateways and clients, the faults that befall it, and the checks. The seed alone
 // decides everything; what happened is in the report, and a broken invariant is thrown.
+import { isDeepStrictEqual } from 'node:util';
 import { CallNetwork } from './calls.ts';
 import { Chance } from './chance.ts';
 import { checkHistory } from './check-history.ts';
@@ -138,6 +139,11 @@ class World {
       shardCount: SHARD_COUNT,
       nowMs: () => scheduler.nowMs,
       history: (shard) => this.#invariants.history(shard),
+      isSettled: (shard) => {
+        const record = this.#registry.get(shard)?.record;
+        const wanted = record?.wanted?.voters ?? record?.voters;
+        return record?.prevVoters == null && isDeepStrictEqual(wanted, record?.voters);
+      },
       votersOf: (shard) =>
         this.#replicasOf(shard).map(({ nodeId, watch }) => {
           return { nodeId, isLive: watch.isLive(shard), appliedSeq: watch.appliedSeq(shard) };

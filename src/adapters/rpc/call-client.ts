@@ -25,6 +25,8 @@ type Request = Omit<ShardCall, 'ticket'>;
 
 interface Waiting {
   call: Request;
+  /** Monotonic ms. */
+  askedMs: number;
   /** Once it has been given to the stream. */
   number: number | undefined;
   resolve(reply: ShardReply): void;
@@ -107,7 +109,10 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
 
   function start(waiting: Waiting, current: Ticket): void {
     try {
-      const payload = packPlain({ ...waiting.call, ticket: current } satisfies ShardCall);
+      // R48: it ages from when it was asked, though the ticket came later.
+      const monotonicMs = current.monotonicMs - (clock.monotonicMs() - waiting.askedMs);
+      const call: ShardCall = { ...waiting.call, ticket: { ...current, monotonicMs } };
+      const payload = packPlain(call);
       assert(payload.length <= LIMITS.rpcMessageBytesMax, `${waiting.call.name} fits into a message`);
       do lastNumber = (lastNumber + 1) >>> 0;
       while (underWay.has(lastNumber));
@@ -157,6 +162,7 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
         const settled = () => signal.removeEventListener('abort', onAbort);
         const waiting: Waiting = {
           call,
+          askedMs: clock.monotonicMs(),
           number: undefined,
           resolve(reply) {
             settled();

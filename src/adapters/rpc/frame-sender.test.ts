@@ -99,6 +99,23 @@ describe('what waits', () => {
     expect(numbers(frames)).toEqual([[1]]);
   });
 
+  test('lets what is urgent go first, within a bound of its own', async () => {
+    const { sender, frames, write, take } = openStream(3 * LIMITS.rpcFrameBytes);
+    sender.attach(write);
+    for (const number of [1, 2, 3]) sender.send(number, payload(LIMITS.rpcFrameBytes));
+    const urgent = { isUrgent: true };
+    expect(sender.send(4, payload(1))).toBe(false);
+    expect(sender.send(5, payload(10), urgent)).toBe(true);
+    expect(sender.send(6, payload(LIMITS.rpcFrameBytes), urgent)).toBe(false);
+    expect(sender.send(7, payload(10), urgent)).toBe(true);
+    expect([sender.withdraw(7), sender.withdraw(7)]).toEqual([true, false]);
+    for (let frame = 0; frame < 4; frame++) {
+      await turn();
+      take();
+    }
+    expect(numbers(frames)).toEqual([[5], [1], [2], [3]]);
+  });
+
   test('can be taken back until it leaves', async () => {
     const { sender, frames, write } = openStream(10);
     sender.attach(write);

@@ -11,8 +11,11 @@ export interface Batch {
 export type WriteFrame = (batch: Batch, onTaken: () => void) => void;
 
 export interface FrameSender {
-  /** Sends at the end of this turn of the event loop. False: beyond the bound, not taken. Numbers are unique. */
-  send(number: number, payload: Uint8Array): boolean;
+  /**
+   * Sends at the end of this turn of the event loop. False: beyond the bound, not taken. Numbers are unique. What is
+   * urgent goes before all that is not, however much of that waits, and has a bound of its own: one frame.
+   */
+  send(number: number, payload: Uint8Array, options?: { isUrgent: boolean }): boolean;
   /** A frame soon, though there may be no message for it. */
   sendEmpty(): void;
   /** True when the message had not left yet; it never will. */
@@ -25,15 +28,23 @@ export interface FrameSender {
   close(): void;
 }
 
+interface Queue {
+  readonly payloads: Map<number, Uint8Array>;
+  sizeBytes: number;
+}
+
 export function createFrameSender(options: { queueBytesMax: number; onTaken?: () => void }): FrameSender {
-  const queue = new Map<number, Uint8Array>();
-  let queuedBytes = 0;
+  const urgent: Queue = { payloads: new Map(), sizeBytes: 0 };
+  const ordinary: Queue = { payloads: new Map(), sizeBytes: 0 };
+  const queues = [urgent, ordinary];
   let underWayBytes = 0;
   let isUnderWay = false;
   let isScheduled = false;
   let wantsEmpty = false;
   let isClosed = false;
   let write: WriteFrame | undefined;
+
+  const hasToSend = () => wantsEmpty || queues.some(({ payloads }) => payloads.size > 0);
 
   function schedule(): void {
     if (isScheduled || isUnderWay || isClosed || write === undefined) return;
@@ -44,7 +55,7 @@ export function createFrameSender(options: { queueBytesMax: number; onTaken?: ()
 
   function flush(): void {
     isScheduled = false;
-    if (isClosed || write === undefined || (queue.size === 0 && !wantsEmpty)) return;
+    if (isClosed || write === undefined || !hasToSend()) return;
     wantsEmpty = false;
     isUnderWay = true;
     const batch = takeBatch();
@@ -52,30 +63,34 @@ export function createFrameSender(options: { queueBytesMax: number; onTaken?: ()
       isUnderWay = false;
       underWayBytes = 0;
       if (isClosed) return;
-      if (queue.size > 0 || wantsEmpty) schedule();
+      if (hasToSend()) schedule();
       options.onTaken?.();
     });
   }
 
   function takeBatch(): Batch {
     const batch: Batch = { numbers: [], payloads: [] };
-    for (const [number, payload] of queue) {
-      if (underWayBytes > 0 && underWayBytes + payload.length > LIMITS.rpcFrameBytes) break;
-      batch.numbers.push(number);
-      batch.payloads.push(payload);
-      queue.delete(number);
-      queuedBytes -= payload.length;
-      underWayBytes += payload.length;
+    for (const queue of queues) {
+      for (const [number, payload] of queue.payloads) {
+        if (underWayBytes > 0 && underWayBytes + payload.length > LIMITS.rpcFrameBytes) return batch;
+        batch.numbers.push(number);
+        batch.payloads.push(payload);
+        queue.payloads.delete(number);
+        queue.sizeBytes -= payload.length;
+        underWayBytes += payload.length;
+      }
     }
     return batch;
   }
 
   return {
-    send(number, payload) {
-      const unsentBytes = queuedBytes + underWayBytes;
-      if (isClosed || (unsentBytes > 0 && unsentBytes + payload.length > options.queueBytesMax)) return false;
-      queue.set(number, payload);
-      queuedBytes += payload.length;
+    send(number, payload, { isUrgent } = { isUrgent: false }) {
+      const queue = isUrgent ? urgent : ordinary;
+      const unsentBytes = isUrgent ? urgent.sizeBytes : ordinary.sizeBytes + underWayBytes;
+      const maxBytes = isUrgent ? LIMITS.rpcFrameBytes : options.queueBytesMax;
+      if (isClosed || (unsentBytes > 0 && unsentBytes + payload.length > maxBytes)) return false;
+      queue.payloads.set(number, payload);
+      queue.sizeBytes += payload.length;
       schedule();
       return true;
     },
@@ -84,15 +99,16 @@ export function createFrameSender(options: { queueBytesMax: number; onTaken?: ()
       schedule();
     },
     withdraw(number) {
-      const payload = queue.get(number);
-      if (payload === undefined) return false;
-      queuedBytes -= payload.length;
-      return queue.delete(number);
+      for (const queue of queues) {
+        queue.sizeBytes -= queue.payloads.get(number)?.length ?? 0;
+        if (queue.payloads.delete(number)) return true;
+      }
+      return false;
     },
-    unsentBytes: () => queuedBytes + underWayBytes,
+    unsentBytes: () => urgent.sizeBytes + ordinary.sizeBytes + underWayBytes,
     attach(stream) {
       write = stream;
-      if (queue.size > 0 || wantsEmpty) schedule();
+      if (hasToSend()) schedule();
     },
     close() {
       isClosed = true;

@@ -61,7 +61,8 @@ export function createPeerClient(deps: PeerClientDeps): PeerClient {
       log.error({ node: to, kind: message.kind, sizeBytes: payload.length }, 'replica-message-too-large');
       return 'too-large';
     }
-    return peer.sender.send(messageCount++, payload) ? undefined : 'queue-full';
+    const isTaken = peer.sender.send(messageCount++, payload, { isUrgent: isPulse(message) });
+    return isTaken ? undefined : 'queue-full';
   }
 
   return {
@@ -80,4 +81,9 @@ export function createPeerClient(deps: PeerClientDeps): PeerClient {
       peers.clear();
     },
   };
+}
+
+/** Leases rest on them, so they do not wait behind the entries of all shards: they may be late, or overtake any other. */
+function isPulse(message: ReplicaMessage): boolean {
+  return message.kind === 'ack' || (message.kind === 'append' && message.entries.length === 0);
 }

@@ -71,6 +71,22 @@ async function openBare<Out, In>(method: Parameters<typeof openStream<Out, In>>[
   return opened;
 }
 
+test('a call that waits for its connection grows old meanwhile (R48)', async () => {
+  const tickets: number[] = [];
+  const handle = async ({ body, ticket }: ShardCall) => {
+    tickets.push(ticket.monotonicMs);
+    return done(body);
+  };
+  await start({ nodeId: CALLEE, handler: handlerOf(handle) });
+  const clock = createManualClock(0);
+  const caller = await start({ nodeId: CALLER, clock });
+  const first = caller.calls.call(CALLEE, callOf(1), never());
+  clock.advance(LIMITS.rpcConnectMaxMs / 2);
+  await first;
+  await caller.calls.call(CALLEE, callOf(2), never());
+  expect(tickets).toEqual([1 - LIMITS.rpcConnectMaxMs / 2, 1]);
+});
+
 describe('calls', () => {
   test('that are under way when the node ends are answered first', async () => {
     const reply = Promise.withResolvers<ShardReply>();
