@@ -23,9 +23,18 @@ const PAUSE_MAX_MS = 4000;
 const NAMES = ['red', 'green', 'blue', 'grey'] as BucketName[];
 const OWNERS = ['000000000011', '000000000012'] as AccountId[];
 const BUCKETS_MAX = 2;
-/** Of what changes names: ends between two of its steps. */
-const DIES_SHARE = 0.2;
-const DIES_AFTER_MAX = 3;
+/** Of what changes names: its client goes away between two of its steps, and it ends there, or stands still for a while. */
+const LEFT_SHARE = 0.25;
+const LEFT_AFTER_MAX = 3;
+/** A rename that has begun, above all. */
+const RENAME_LEFT_SHARE = 0.5;
+const ENDS_SHARE = 0.3;
+const STANDS_MIN_MS = 3000;
+const STANDS_MAX_MS = 12_000;
+/** Of renames that stand still: somebody else takes it back meanwhile, once it is finished. */
+const BACK_SHARE = 0.7;
+const BACK_MIN_MS = 1500;
+const BACK_MAX_MS = 5000;
 const REST_MAX_MS = 120_000;
 const LOOK_EVERY_MS = 500;
 
@@ -61,6 +70,8 @@ export class NamePart implements Part {
   readonly #pool: GatewayPool;
   readonly #names = new NameHistory(OWNERS);
   readonly #seenSeq = new Map<number, number>();
+  /** What somebody does beside the clients. */
+  readonly #beside: Promise<void>[] = [];
 
   constructor(world: PartWorld) {
     this.#world = world;
@@ -85,6 +96,7 @@ export class NamePart implements Part {
 
   async run(): Promise<void> {
     await Promise.all(Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id)));
+    while (this.#beside.length > 0) await Promise.all(this.#beside.splice(0));
   }
 
   check(): void {
@@ -139,18 +151,34 @@ export class NamePart implements Part {
     const from = scheduler.stepCount;
     const gateway = await this.#pool.pick();
     const name = `names: ${JSON.stringify(change)} by ${owner}`;
-    const diesAfter = chance.happens(DIES_SHARE) ? chance.int(1, DIES_AFTER_MAX) : Number.POSITIVE_INFINITY;
-    const died = Promise.withResolvers<{ kind: 'cut-off' }>();
-    const metadata = leavingAfter(gateway.metadata, diesAfter, () => {
+    const leftAfter = drawLeftAfter(change, chance);
+    const left = Promise.withResolvers<{ kind: 'cut-off' }>();
+    const metadata = standingAfter(gateway.metadata, leftAfter, () => {
       counts.add(BRANCHES.left);
-      scheduler.after(1, { name: `${name}: left`, run: () => died.resolve({ kind: 'cut-off' }) });
+      if (change.kind === 'rename' && chance.happens(BACK_SHARE))
+        this.#beside.push(this.#takeBack(change, owner, chance));
+      scheduler.after(1, { name: `${name}: left`, run: () => left.resolve({ kind: 'cut-off' }) });
+      if (chance.happens(ENDS_SHARE)) return new Promise(() => undefined);
+      return gateway.process.clock.sleep(chance.between(STANDS_MIN_MS, STANDS_MAX_MS));
     });
     const attempt = await Promise.race([
       this.#pool.run(gateway, name, () => perform(gateway, metadata, { change, owner })),
-      died.promise,
+      left.promise,
     ]);
     if (attempt.kind === 'done') this.#judge(attempt.value, { change, owner, from });
     else if (attempt.kind === 'failed' && !(attempt.error instanceof AppError)) throw attempt.error;
+  }
+
+  async #takeBack(
+    { name, to }: Change & { kind: 'rename' },
+    owner: AccountId,
+    chance: Chance,
+  ): Promise<void> {
+    await this.#world.ground.scheduler.sleep(
+      chance.between(BACK_MIN_MS, BACK_MAX_MS),
+      'a name is taken back',
+    );
+    await this.#do({ kind: 'rename', name: to, to: name }, owner, chance);
   }
 
   /** Whether the answer was so at one moment between question and answer. */
@@ -218,26 +246,30 @@ function accountOf(index: number): Omit<AccountRecord, 'accountId' | 'bucketCoun
   return { ...ids, state: 'paid', bucketsMax: BUCKETS_MAX, isRoot: false };
 }
 
+function drawLeftAfter({ kind }: Change, chance: Chance): number {
+  if (kind === 'rename' && chance.happens(RENAME_LEFT_SHARE)) return 1;
+  return chance.happens(LEFT_SHARE) ? chance.int(1, LEFT_AFTER_MAX) : Number.POSITIVE_INFINITY;
+}
+
 function drawChange(chance: Chance): Change {
   const drawn = chance.float();
   const [name, to] = chance.shuffled(NAMES) as [BucketName, BucketName];
-  if (drawn < 0.25) return { kind: 'create', name };
-  if (drawn < 0.5) return { kind: 'rename', name, to };
-  if (drawn < 0.65) return { kind: 'delete', name };
+  if (drawn < 0.22) return { kind: 'create', name };
+  if (drawn < 0.57) return { kind: 'rename', name, to };
+  if (drawn < 0.69) return { kind: 'delete', name };
   return { kind: 'read', name };
 }
 
-/** The port of a gateway that goes away with the answer of its nth command. */
-function leavingAfter(metadata: MetadataPort, count: number, onLeft: () => void): MetadataPort {
+/** The port of a gateway that stands still with the answer of its nth command. */
+function standingAfter(metadata: MetadataPort, count: number, stand: () => Promise<void>): MetadataPort {
   let left = count;
   return {
     shardCount: metadata.shardCount,
     query: (envelope, name, query) => metadata.query(envelope, name, query),
     async execute(envelope, name, command) {
       const reply = await metadata.execute(envelope, name, command);
-      if (--left > 0) return reply;
-      onLeft();
-      return new Promise(() => undefined);
+      if (--left === 0) await stand();
+      return reply;
     },
   };
 }

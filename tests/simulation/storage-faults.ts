@@ -153,18 +153,21 @@ export interface PlannedStorageFault {
   durationMs: number;
 }
 
+/** One of them takes something from a disk. */
 export function planStorageFaults(
   chance: Chance,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): PlannedStorageFault[] {
-  const plan: PlannedStorageFault[] = [];
-  const count = chance.int(FAULTS_MIN, FAULTS_MAX);
-  while (plan.length < count) {
-    const name = chance.pick(STORAGE_FAULTS);
-    const { losesData, maxMs } = storageFaultOf(name);
-    if (losesData && plan.some((other) => storageFaultOf(other.name).losesData)) continue;
+  const losing = STORAGE_FAULTS.filter((name) => storageFaultOf(name).losesData);
+  const others = STORAGE_FAULTS.filter((name) => !storageFaultOf(name).losesData);
+  const names = [chance.pick(losing)];
+  for (let left = chance.int(FAULTS_MIN, FAULTS_MAX) - 1; left > 0; left--) names.push(chance.pick(others));
+  const plan = names.map((name): PlannedStorageFault => {
+    const { maxMs, losesData = false } = storageFaultOf(name);
     const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
-    plan.push({ name, afterMs: chance.between(fromMs, toMs), durationMs });
-  }
+    // What is lost was there for a while, and is not written anew soon.
+    const beginsMs = losesData ? (fromMs + toMs) / 2 : fromMs;
+    return { name, afterMs: chance.between(beginsMs, toMs), durationMs };
+  });
   return plan;
 }
