@@ -5,6 +5,7 @@ import { openTls, selfSignedNames, type TlsIdentity, type TlsSource } from '../s
 import type { Config } from '../src/config/schema.ts';
 import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
 import { must } from '../src/lib/assert.ts';
+import { bracketed } from '../src/lib/host-port.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { LIMITS } from '../src/model/limits.ts';
 
@@ -74,5 +75,5 @@ export async function tellAddress(folder: string, endpoint: string): Promise<voi
 function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
+  return bracketed(host);
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { checkAccountFields } from '../src/accounts/account-rules.ts';
 import { mintKeyPair } from '../src/accounts/mint-keys.ts';
 import { writeDurableFile } from '../src/adapters/durable-file.ts';
+import { MASTER_KEYS_FILE } from '../src/adapters/file-keyring.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import type { RandomPort } from '../src/ports/clock.ts';
@@ -33,6 +34,26 @@ export function checkGivenCredentials({ accessKey, secretKey }: GivenCredentials
   }
 }
 
+/**
+ * For a gateway of a cluster, whose others know the same: the stored credentials, or the given ones where none are stored.
+ * Throws {@link Refusal} when there are neither: what one gateway made up no other would know.
+ */
+export async function readRootCredentials(options: {
+  folder: string;
+  given: GivenCredentials;
+}): Promise<RootCredentials> {
+  const { folder, given } = options;
+  const path = join(folder, CREDENTIALS_FILE);
+  const stored = await readStored(path);
+  if (stored !== undefined) return agreed(path, stored, given);
+  checkGivenCredentials(given);
+  const { accessKey, secretKey } = given;
+  if (accessKey !== undefined && secretKey !== undefined) return { accessKey, secretKey };
+  throw new Refusal(
+    `there is no ${path}: \`holdfast cluster init\` has made it beside ${MASTER_KEYS_FILE}, and every gateway needs both`,
+  );
+}
+
 /** The stored credentials, or new ones, stored. Given ones that differ from the stored are refused. */
 export async function openRootCredentials(options: {
   folder: string;
@@ -49,6 +70,10 @@ export async function openRootCredentials(options: {
     await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
     return made;
   }
+  return agreed(path, stored, given);
+}
+
+function agreed(path: string, stored: RootCredentials, given: GivenCredentials): RootCredentials {
   const isOther = given.accessKey !== stored.accessKey || given.secretKey !== stored.secretKey;
   if (given.accessKey !== undefined && isOther) {
     throw new Refusal(

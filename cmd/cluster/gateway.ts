@@ -11,6 +11,7 @@ import { createFsck } from '../../src/fsck/fsck.ts';
 import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../../src/gateway/server.ts';
 import { toHex } from '../../src/lib/bytes.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
@@ -24,7 +25,7 @@ import {
 } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
-import { openRootCredentials } from '../root-credentials.ts';
+import { readRootCredentials } from '../root-credentials.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type JoinedCluster, joinCluster } from './join.ts';
 import { openChunks } from './open-chunks.ts';
@@ -45,7 +46,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   if (!keyring.keyIds().includes(joined.identity.masterKeyId)) {
     throw new Refusal(`${keysFolder} has other master keys than this cluster was made with`);
   }
-  const root = await openRootCredentials({ folder: keysFolder, given: config.root, random });
+  const root = await readRootCredentials({ folder: keysFolder, given: config.root });
   const times = createShardTimes(clock);
   const { router, fenceOf } = openMetadata(surroundings, joined);
   const identityFeed = createIdentityFeed({
@@ -95,7 +96,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     return gateway.drain(config.drainTimeoutMs);
   });
   endpoint = endpointOf(config, port);
-  const address = `${config.listen.host}:${port}`;
+  const address = hostPortText({ host: config.listen.host, port });
   joined.announce(address);
   state.isReady = true;
   return {

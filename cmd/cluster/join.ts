@@ -9,7 +9,8 @@ import {
   type RpcSecurity,
 } from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
-import type { Config, HostPort } from '../../src/config/schema.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member, MemberRole } from '../../src/ports/members.ts';
@@ -120,11 +121,7 @@ export function connect(
 
 /** Where others reach this node: `own`, unless it is told otherwise. */
 export function addressToTell({ node }: Config, own: string): string {
-  return node.advertise === undefined ? own : hostAndPort(node.advertise);
-}
-
-export function hostAndPort({ host, port }: HostPort): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return node.advertise === undefined ? own : hostPortText(node.advertise);
 }
 
 /** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */

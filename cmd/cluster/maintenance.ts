@@ -6,10 +6,11 @@ import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { answerRecords, createNodeAtRest } from '../../src/cluster/answer-records.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { readVersion } from '../version.ts';
-import { addressToTell, connect, hostAndPort, securityOf } from './join.ts';
+import { addressToTell, connect, securityOf } from './join.ts';
 import { openMetadataKv, readNodeRecords, witnessPath } from './metadata-folder.ts';
 import { openNodeFolder, readDatabaseId } from './node-folder.ts';
 import type { RunningRole } from './run-role.ts';
@@ -35,13 +36,13 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
     ...surroundings,
     self: { clusterId: cluster.clusterId, nodeId },
     listen: config.node.listen,
-    advertise: config.node.advertise && hostAndPort(config.node.advertise),
+    advertise: config.node.advertise && hostPortText(config.node.advertise),
     credentials,
     calls: createCallServer({ handler, log, telemetry }),
     peers: createPeerServer({ log, telemetry }),
   });
   closing.defer(() => server.close());
-  const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
+  const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   const coordinator = connect(surroundings, `metadata ${nodeId}`);
   closing.defer(() => coordinator.close());
   const stopping = new AbortController();

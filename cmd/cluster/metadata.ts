@@ -15,6 +15,7 @@ import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
@@ -22,7 +23,7 @@ import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { addressToTell, hostAndPort, type JoinedCluster, joinCluster } from './join.ts';
+import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
   type OwnDatabase,
@@ -68,7 +69,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     ...surroundings,
     self: joined.streams.self,
     listen: config.node.listen,
-    advertise: config.node.advertise && hostAndPort(config.node.advertise),
+    advertise: config.node.advertise && hostPortText(config.node.advertise),
     credentials: joined.credentials,
     calls,
     peers: peerServer,
@@ -77,7 +78,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   // First: it may lead some shards while it still asks for others.
   closing.defer(() => metadataNode.stop());
   await metadataNode.start();
-  const address = addressToTell(config, hostAndPort({ ...config.node.listen, port: server.port }));
+  const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId });
   return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };

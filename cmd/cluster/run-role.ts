@@ -60,6 +60,9 @@ export async function runRole(
     if (end instanceof Error) log.error({ err: end }, 'store-failed');
     log.info({}, 'draining');
     return end instanceof Error ? 1 : 0;
+  } catch (error) {
+    log.error({ role, err: error }, running === undefined ? 'not-started' : 'failed');
+    throw error;
   } finally {
     release();
     log.info({}, 'stopped');

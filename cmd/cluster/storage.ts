@@ -4,11 +4,12 @@ import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS } from '../open-databases.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { addressToTell, hostAndPort, joinCluster } from './join.ts';
+import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
 import { chunkCredentials } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
@@ -25,7 +26,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     disks: [{ name: folder, open: () => openDisk(surroundings, folder) }],
     server: createChunkServer({
       ...{ listen: config.node.listen, clusterId, credentials, clock, log },
-      ...(config.node.advertise && { advertise: hostAndPort(config.node.advertise) }),
+      ...(config.node.advertise && { advertise: hostPortText(config.node.advertise) }),
     }),
     members: {
       async announce({ address, disks }) {

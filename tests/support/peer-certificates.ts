@@ -28,7 +28,7 @@ export async function createPeerAuthority(): Promise<PeerAuthority> {
           { name: 'basicConstraints', cA: false, critical: true },
           { name: 'keyUsage', digitalSignature: true, critical: true },
           { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
-          { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
+          { name: 'subjectAltName', altNames: ['127.0.0.1', '::1'].map((ip) => ({ type: 7, ip })) },
         ],
       });
       return { kind: 'tls', ca: authority.cert, cert: member.cert, key: member.private };

@@ -14,6 +14,7 @@ import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
 import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { hostPortText } from '../../src/lib/host-port.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { PeerPort } from '../../src/ports/replication.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
@@ -55,6 +56,8 @@ export interface RpcNodeOptions {
   clusterId?: string;
   clock?: ClockPort;
   handler?: ShardCallHandler;
+  /** Default 127.0.0.1. */
+  host?: string;
 }
 
 export interface RpcNode {
@@ -73,6 +76,7 @@ const noHandler: ShardCallHandler = {
 /** A node that listens and calls; it stands in the address book until it closes. */
 export async function startRpcNode(options: RpcNodeOptions): Promise<RpcNode> {
   const { credentials, addresses, clock = systemClock, clusterId = CLUSTER_ID } = options;
+  const { host = '127.0.0.1' } = options;
   const self = { clusterId, nodeId: options.nodeId };
   const counts = createCounts();
   const { events, log } = createEvents();
@@ -83,11 +87,11 @@ export async function startRpcNode(options: RpcNodeOptions): Promise<RpcNode> {
   const calls = createCallClient(deps);
   const server = await startRpcServer({
     ...deps,
-    listen: { host: '127.0.0.1', port: 0 },
+    listen: { host, port: 0 },
     calls: createCallServer({ ...deps, handler: options.handler ?? noHandler }),
     peers: peerServer,
   });
-  addresses.set(self.nodeId, `127.0.0.1:${server.port}`);
+  addresses.set(self.nodeId, hostPortText({ host, port: server.port }));
   return {
     peers: { send: peerClient.send, listen: peerServer.listen },
     calls,

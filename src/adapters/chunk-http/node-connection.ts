@@ -4,6 +4,7 @@ import { buildConnector, Pool } from 'undici';
 import { createByteGate } from '../../lib/byte-gate.ts';
 import { EMPTY_BYTES } from '../../lib/bytes.ts';
 import { freeMemory } from '../../lib/free-memory.ts';
+import { hostOf } from '../../lib/host-port.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -86,7 +87,7 @@ export class NodeConnection {
 
   constructor(address: string, options: NodeConnectionOptions) {
     const { credentials } = options;
-    refuseSecretBeyondLoopback(address.slice(0, address.lastIndexOf(':')), credentials);
+    refuseSecretBeyondLoopback(hostOf(address), credentials);
     this.address = address;
     this.#options = options;
     this.#pool = new Pool(`${credentials.kind === 'tls' ? 'https' : 'http'}://${address}`, {

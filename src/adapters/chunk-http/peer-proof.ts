@@ -86,5 +86,5 @@ export function refuseSecretBeyondLoopback(host: string, { kind }: PeerCredentia
 
 function isLoopback(host: string): boolean {
   if (isIP(host) === 4) return host.startsWith('127.');
-  return host === 'localhost' || host === '::1' || host === '[::1]';
+  return host === 'localhost' || host === '::1';
 }

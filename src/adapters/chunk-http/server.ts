@@ -12,6 +12,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createByteGate } from '../../lib/byte-gate.ts';
+import { hostPortText } from '../../lib/host-port.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -70,7 +71,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   server.listen(where.port, where.host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  address = `${where.host.includes(':') ? `[${where.host}]` : where.host}:${port}`;
+  address = hostPortText({ host: where.host, port });
   return {
     address,
     async stop() {

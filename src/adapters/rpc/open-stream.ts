@@ -9,6 +9,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { toHex } from '../../lib/bytes.ts';
+import { hostOf } from '../../lib/host-port.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
@@ -154,9 +155,4 @@ function answerTo<Out, In>(stream: ClientDuplexStream<Out, In>, signal: AbortSig
     if (signal.aborted) cancel();
     else signal.addEventListener('abort', cancel, { once: true });
   });
-}
-
-/** Of `host:port`, without the brackets of an IPv6 address. */
-function hostOf(address: string): string {
-  return address.slice(0, address.lastIndexOf(':')).replace(/^\[(.*)\]$/, '$1');
 }

@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls';
 import { Server, type ServerDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { must } from '../../lib/assert.ts';
 import { BoundedMap } from '../../lib/bounded-map.ts';
+import { hostPortText } from '../../lib/host-port.ts';
 import { Refusal } from '../../lib/refusal.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
@@ -56,7 +57,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
     ),
   });
   const port = await bind(server, listen, credentials);
-  address = deps.advertise ?? addressText(listen.host, port);
+  address = deps.advertise ?? hostPortText({ host: listen.host, port });
   setUpConnections(server, noteRefusal);
   return {
     port,
@@ -67,7 +68,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
       calls.close();
       peers.close();
       // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
-      server.drain(addressText(listen.host, port), CUT_AFTER_MS);
+      server.drain(hostPortText({ host: listen.host, port }), CUT_AFTER_MS);
       server.forceShutdown();
     },
   };
@@ -95,16 +96,12 @@ function setUpConnections(server: Server, noteRefusal: NoteRefusal): void {
 /** Of a connection whose streams have been told to end. */
 const CUT_AFTER_MS = 100;
 
-function addressText(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
 function bind(
   server: Server,
   { host, port }: RpcServerDeps['listen'],
   credentials: RpcCredentials,
 ): Promise<number> {
-  const address = addressText(host, port);
+  const address = hostPortText({ host, port });
   return new Promise((resolve, reject) => {
     server.bindAsync(address, credentials.forServer(), (error, bound) => {
       if (error === null) resolve(bound);

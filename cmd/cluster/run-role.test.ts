@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const MAIN = join(import.meta.dirname, '..', 'main.ts');
+
+test('a start that is refused tells why in the log, and to whoever started it', async () => {
+  const env = { ...process.env, HOLDFAST_CLUSTER_SECRET: 'a secret that only this test knows' };
+  const child = spawn(process.execPath, [MAIN, 'gateway'], { env });
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text;
+    });
+  await once(child, 'close');
+  const why = '--join must name the etcd servers of the cluster';
+  const lines = texts.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.map(({ event }) => event)).toEqual(['not-started', 'stopped']);
+  expect(lines[0]).toMatchObject({ role: 'gateway', err: { message: expect.stringContaining(why) } });
+  expect(texts.stderr).toContain(`holdfast: ${why}`);
+  expect(child.exitCode).not.toBe(0);
+});
