@@ -5,9 +5,11 @@ import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
+import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS } from '../open-databases.ts';
+import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
@@ -21,11 +23,15 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const joined = await joinCluster(surroundings, { nodeId, role: 'storage' }, own);
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
+  const buffers = createBuffers(config);
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, zone: joined.zone },
-    disks: [{ name: folder, open: () => openDisk(surroundings, folder) }],
+    disks: [{ name: folder, open: () => openDisk(surroundings, folder, buffers) }],
     server: createChunkServer({
       ...{ listen: config.node.listen, clusterId, credentials, clock, log },
+      takeMemory: (sizeBytes) =>
+        // What is smaller would hold more than it is counted as.
+        sizeBytes === buffers.sizeBytes ? buffers.take() : Buffer.allocUnsafeSlow(sizeBytes).buffer,
       ...(config.node.advertise && { advertise: hostPortText(config.node.advertise) }),
     }),
     members: {
@@ -47,10 +53,11 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   return { address: node.address, nodeId, clusterId, failed: node.failed };
 }
 
-async function openDisk({ clock, telemetry }: Surroundings, folder: string) {
+async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
   const kv = await openRocksdbKv({
     folder: join(folder, 'chunks'),
     columns: CHUNK_COLUMNS,
+    onReleased: (buffer) => buffers.give(buffer),
     onGroup(group) {
       const labels = { store: 'chunks' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);

@@ -36,10 +36,16 @@ export function memoryNode(disks: Iterable<readonly [DiskId, ChunkPort]>, firstV
 
 export function serveNode(
   node: ServedDisks,
-  options: { credentials?: PeerCredentials; log?: Logger; clusterId?: string; host?: string } = {},
+  options: {
+    credentials?: PeerCredentials;
+    log?: Logger;
+    clusterId?: string;
+    host?: string;
+    port?: number;
+  } = {},
 ): Promise<RunningChunkServer> {
   const { credentials = TEST_SECRET, log = QUIET, clusterId = TEST_CLUSTER } = options;
-  const listen = { host: options.host ?? '127.0.0.1', port: 0 };
+  const listen = { host: options.host ?? '127.0.0.1', port: options.port ?? 0 };
   return createChunkServer({ listen, clusterId, credentials, log, clock: systemClock }).serve(node);
 }
 

@@ -61,7 +61,7 @@ interface Served {
 async function serve(
   options: {
     instead?: Partial<ChunkPort>;
-    server?: { credentials?: PeerCredentials; clusterId?: string };
+    server?: { credentials?: PeerCredentials; clusterId?: string; port?: number };
     client?: { credentials?: PeerCredentials; clusterId?: string; onMapVersion?(version: number): void };
     mapVersion?: number;
   } = {},
@@ -242,6 +242,14 @@ test('a node that is not there is ServiceUnavailable', async () => {
   const { disk, server } = await serve();
   await server.stop();
   await expect(put(disk, newId(), randomBytes(10))).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+});
+
+test('a port that is taken is said', async () => {
+  const { server } = await serve();
+  const { port } = new URL(`http://${server.address}`);
+  await expect(serve({ server: { port: Number(port) } })).rejects.toThrow(
+    `cannot listen on 127.0.0.1:${port}: another program listens there`,
+  );
 });
 
 test('what is under way when the server stops is answered, and new connections are not taken', async () => {

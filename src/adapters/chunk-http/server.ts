@@ -13,6 +13,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createByteGate } from '../../lib/byte-gate.ts';
 import { hostPortText } from '../../lib/host-port.ts';
+import { Refusal } from '../../lib/refusal.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -68,8 +69,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
   server.on('tlsClientError', (err: Error, socket: { remoteAddress?: string }) =>
     onStranger({ remote: socket.remoteAddress, err }),
   );
-  server.listen(where.port, where.host);
-  await once(server, 'listening');
+  await bind(server, where);
   const { port } = server.address() as AddressInfo;
   address = hostPortText({ host: where.host, port });
   return {
@@ -87,6 +87,18 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
       await Promise.allSettled(exchanges);
     },
   };
+}
+
+/** Rejects with {@link Refusal} when the address cannot be had. */
+async function bind(server: Server, { host, port }: ChunkServerOptions['listen']): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'another program listens there' : message;
+    throw new Refusal(`cannot listen on ${hostPortText({ host, port })}: ${why}`);
+  }
 }
 
 function createHttpServer(credentials: PeerCredentials): Server {

@@ -307,7 +307,7 @@ test('a port that is taken is refused with words', async () => {
     peers: createPeerServer(deps),
   });
   await expect(second).rejects.toThrow(Refusal);
-  await expect(second).rejects.toThrow(`cannot listen on 127.0.0.1:${port}`);
+  await expect(second).rejects.toThrow(`cannot listen on 127.0.0.1:${port}: another program listens there`);
 });
 
 test('a node that does not answer is given up in time, and waited for longer each time', async () => {

@@ -105,7 +105,10 @@ function bind(
   return new Promise((resolve, reject) => {
     server.bindAsync(address, credentials.forServer(), (error, bound) => {
       if (error === null) resolve(bound);
-      else reject(new Refusal(`cannot listen on ${address}: ${error.message}`));
+      else {
+        const why = error.message.includes('EADDRINUSE') ? 'another program listens there' : error.message;
+        reject(new Refusal(`cannot listen on ${address}: ${why}`));
+      }
     });
   });
 }

@@ -1,0 +1,143 @@
+// `holdfast cluster run` as its user has it: processes that die are back with what they had, the whole cluster is back at
+// the next start, and what does not belong to it is refused. One process of each role, so that nobody stands in.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { runFsck } from '../../src/cli/fsck-command.ts';
+import { must } from '../../src/lib/assert.ts';
+import { ROOT } from '../support/client-programs.ts';
+import { type Access, send } from '../support/raw-s3.ts';
+import { cleanEnvironment } from '../support/start-server.ts';
+
+const MAIN = join(ROOT, 'cmd', 'main.ts');
+const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
+const ENV = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE };
+const BACK_WITHIN_MS = 60_000;
+const SMALL = randomBytes(1000);
+const LARGE = randomBytes(3 * 1024 * 1024);
+
+let folder: string;
+let access: Access;
+let etcd: string;
+let child: ChildProcess;
+let lines: string[] = [];
+const pidOf = (name: string) =>
+  Number(must(/(\d+)\)?$/.exec(lines.findLast((line) => line.startsWith(name)) ?? '')?.[1], name));
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'holdfast-run-'));
+  const port = await freePort();
+  await start(port);
+  const root = JSON.parse(await readFile(join(folder, 'keys', 'root-credentials.json'), 'utf8'));
+  access = { endpoint: `http://127.0.0.1:${port}`, ...root };
+  expect((await send(access, { method: 'PUT', path: '/kept' })).status).toBe(200);
+  expect((await send(access, { method: 'PUT', path: '/kept/small', body: SMALL })).status).toBe(200);
+  expect((await send(access, { method: 'PUT', path: '/kept/large', body: LARGE })).status).toBe(200);
+}, 120_000);
+afterAll(async () => {
+  if (child.exitCode === null) await stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(port: number): Promise<void> {
+  lines = [];
+  const counts = ['--metadata', '1', '--storage', '1', '--gateways', '1', '--metadata-shards', '2'];
+  const where = ['--data-dir', folder, '--listen', `127.0.0.1:${port}`];
+  child = spawn(process.execPath, [MAIN, 'cluster', 'run', ...counts, ...where], {
+    env: ENV,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  createInterface({ input: must(child.stdout, 'a pipe') }).on('line', (line) => lines.push(line));
+  await vi.waitFor(() => expect(lines.at(-1)).toBe('ready'), { timeout: 90_000, interval: 200 });
+  etcd = must(/^etcd: (\S+)/m.exec(lines.join('\n'))?.[1], 'the address of etcd');
+}
+
+async function stop(): Promise<number | null> {
+  const exited = once(child, 'exit');
+  child.kill('SIGINT');
+  await exited;
+  return child.exitCode;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A command of the program, in an environment that knows the cluster's secret unless told otherwise. */
+async function run(args: readonly string[], env: Record<string, string> = secret()) {
+  const command = spawn(process.execPath, [MAIN, ...args], { env: { ...ENV, ...env }, timeout: 40_000 });
+  const said: Buffer[] = [];
+  for (const stream of [command.stdout, command.stderr])
+    stream.on('data', (bytes: Buffer) => said.push(bytes));
+  const [code] = (await once(command, 'close')) as [number | null];
+  return { code, said: Buffer.concat(said).toString() };
+}
+const secret = () => ({ HOLDFAST_CLUSTER_SECRET_FILE: join(folder, 'cluster-secret') });
+
+/** Everything that was acknowledged; within the time that a process takes to be back. */
+async function untilAllIsThere(): Promise<void> {
+  const read = async (key: string) => {
+    const { status, body } = await send(access, { method: 'GET', path: `/kept/${key}` }).catch(() => ({
+      ...{ status: 0, body: Buffer.alloc(0) },
+    }));
+    return status === 200 ? body : undefined;
+  };
+  const patience = { timeout: BACK_WITHIN_MS, interval: 200 };
+  await expect.poll(async () => (await read('small'))?.equals(SMALL), patience).toBe(true);
+  await expect.poll(async () => (await read('large'))?.equals(LARGE), patience).toBe(true);
+  await expect
+    .poll(
+      async () => (await send(access, { method: 'PUT', path: '/kept/new', body: LARGE })).status,
+      patience,
+    )
+    .toBe(200);
+}
+
+const NAMES = ['etcd', 'metadata-1', 'storage-1', 'gateway-1'];
+
+test('processes that are killed at once are back, with what they had', async () => {
+  for (const name of NAMES) process.kill(pidOf(name), 'SIGKILL');
+  for (const name of NAMES)
+    await expect.poll(() => lines.join('\n'), { timeout: 40_000 }).toContain(`${name} runs again`);
+  await untilAllIsThere();
+});
+
+test('the whole cluster is back with all data at the next start, and nothing of it runs in between', async () => {
+  const pids = NAMES.map(pidOf);
+  expect(await stop()).toBe(0);
+  for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  await start(Number(new URL(access.endpoint).port));
+  await untilAllIsThere();
+  const context = { env: {}, print() {}, nowMs: Date.now, sleep };
+  expect(await runFsck(context, { dataDir: join(folder, 'keys'), readData: true })).toBe(0);
+});
+
+test('what does not belong is refused in words', async () => {
+  const joined = ['--join', etcd];
+  const refused = async (args: string[], why: string | RegExp, env?: Record<string, string>) => {
+    const { code, said } = await run([...args, ...joined], env);
+    expect(said).toMatch(why);
+    expect(said).not.toMatch(/^ +at /m);
+    expect(code).toBe(1);
+  };
+  const inUse = ['--node-listen', new URL(access.endpoint).host];
+  const stranger = join(folder, 'stranger');
+  await refused(['cluster', 'init', '--out', stranger], 'there is a cluster already');
+  await refused(['cluster', 'status'], 'a node needs certificates', {});
+  await refused(['cluster', 'status'], 'must have at least 32', { HOLDFAST_CLUSTER_SECRET: 'short' });
+  await refused(['storage', '--data-dir', join(folder, 'storage-1')], 'in use by another');
+  await refused(['storage', '--data-dir', stranger, ...inUse], 'another program listens there');
+  await refused(['metadata', '--data-dir', stranger], 'is the folder of a storage node');
+  await refused(['gateway', '--cluster-keys', stranger, '--listen', '127.0.0.1:0'], 'is missing');
+});
