@@ -49,6 +49,8 @@ export interface TakeoverParts {
   silentUntilMs(): number;
   /** Writes entries of a better log behind `after` (R4). False when they disagree with what is committed (R17). */
   adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean>;
+  /** The epoch went to another, or the record was written by somebody else. */
+  onSwapLost(): void;
   /** Makes known who has been registered. */
   onRegistered(registered: RegisteredShard): void;
 }
@@ -106,7 +108,10 @@ export class Takeover {
     const { record } = registered;
     if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
     const taken = await this.#take(registered);
-    if (taken === undefined) return givenUp('the epoch went to another');
+    if (taken === undefined) {
+      this.#parts.onSwapLost();
+      return givenUp('the epoch went to another');
+    }
     this.#epoch = taken.record.epoch;
     this.#parts.onRegistered(taken);
     return this.finish(taken, self);
