@@ -139,7 +139,7 @@ export class Follower {
     promises.keepSilence(message.from);
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
-    if (promises.record.isDamaged && !promises.counts) {
+    if ((promises.record.isDamaged && !promises.counts) || this.#snapshot.isBrokenOff) {
       // Whoever leads has all that was ever committed. Until then what is here is kept.
       this.#forget();
       await this.#snapshot.beginAnew(from, this.#acknowledged);

@@ -61,9 +61,10 @@ export async function openReplica(
     applied: stored.applied ?? NOTHING,
   };
   if (stored.damage !== undefined) noteUnreadable(deps, { opened, damage: stored.damage });
+  else if (record.isDamaged && record.state !== 'live') forgetPosition(opened);
   else if (record.state === 'installing') await beginAnew(kv, shard, log);
   // One that was removed, too: listed again, it goes on from what it has.
-  else if (record.state !== 'quarantined' || !record.isDamaged) await judge(deps, registered.record, opened);
+  else await judge(deps, registered.record, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);
@@ -123,9 +124,13 @@ function noteUnreadable(
 ): void {
   logger.error({ shard, err: damage }, 'replica-damaged');
   onEvent?.('quarantined');
+  forgetPosition(opened);
+  opened.record = { ...opened.record, state: 'installing', isDamaged: true };
+}
+
+function forgetPosition(opened: OpenedReplica): void {
   opened.log.reset(NOTHING);
   opened.applied = NOTHING;
-  opened.record = { ...opened.record, state: 'quarantined', isDamaged: true };
 }
 
 /** R16: what a snapshot that was broken off has left is worth nothing. */

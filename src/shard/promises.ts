@@ -107,8 +107,8 @@ export class Promises {
 
   /** R16, at the word of `primary`: resolves when it is durable that nothing here counts. */
   async beginAnew(primary: ReplicaId): Promise<void> {
-    const { state, votesFor } = this.#record;
-    if (state !== 'installing' || votesFor !== primary)
+    const { state, isDamaged, votesFor } = this.#record;
+    if (state !== 'installing' || isDamaged || votesFor !== primary)
       await this.#enter({ state: 'installing', isDamaged: false, votesFor: primary });
   }
 
@@ -119,9 +119,9 @@ export class Promises {
 
   /** R17: something that is here cannot be read. When it is of more than the state it counts no more, from the call on. */
   async noteDamage({ isLogSound }: { isLogSound: boolean }): Promise<void> {
-    const isStateAlone = isLogSound && this.#record.state === 'live';
-    const state = isStateAlone ? 'live' : 'quarantined';
-    await this.#enter({ state, isDamaged: true, votesFor: null });
+    const { state, votesFor } = this.#record;
+    const isSound = state === 'installing' || (state === 'live' && isLogSound);
+    await this.#enter({ state: isSound ? state : 'quarantined', isDamaged: true, votesFor });
   }
 
   async #enter(change: Pick<ReplicaRecord, 'state' | 'isDamaged' | 'votesFor'>): Promise<void> {

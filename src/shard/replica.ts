@@ -148,13 +148,8 @@ export class Replica {
   #mayTry(): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     const { replicaId, isDamaged } = this.#promises.record;
-    if (
-      !this.#promises.counts ||
-      isDamaged ||
-      nowMs < this.#promises.silentUntilMs ||
-      nowMs < this.#nextTryMs
-    )
-      return false;
+    if (!this.#promises.counts || isDamaged) return false;
+    if (nowMs < this.#promises.silentUntilMs || nowMs < this.#nextTryMs) return false;
     return this.#registered?.record.voters.some((ref) => ref.replicaId === replicaId) === true;
   }
 
@@ -176,6 +171,7 @@ export class Replica {
       silentUntilMs: () => promises.silentUntilMs,
       adopt: (after, entries) => this.#follower.adopt(after, entries),
       onRegistered: (registered) => this.onRegistered(registered),
+      onSwapLost: () => this.#deps.onEvent?.('swap-lost'),
     });
   }
 

@@ -123,6 +123,7 @@ export class SnapshotTarget {
   readonly #parts: SnapshotTargetParts;
   #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number; inVain: number } | undefined;
   #endSeq = 0;
+  #isBrokenOff = false;
 
   constructor(parts: SnapshotTargetParts) {
     this.#parts = parts;
@@ -130,6 +131,11 @@ export class SnapshotTarget {
 
   get isReceiving(): boolean {
     return this.#receiving !== undefined;
+  }
+
+  /** There are rows of one that will not be ended: of no moment that ever was. */
+  get isBrokenOff(): boolean {
+    return this.#isBrokenOff;
   }
 
   /** The replica is whole with this entry and not before. */
@@ -142,8 +148,10 @@ export class SnapshotTarget {
     const receiving = this.#receiving;
     if (receiving === undefined || this.#parts.clock.monotonicMs() - receiving.askedMs < RESEND_MS) return;
     // Nobody has it any more: as an empty replica it will be given another one.
-    if (++receiving.inVain > ASKS_IN_VAIN_MAX) this.#receiving = undefined;
-    else this.#ask(from);
+    if (++receiving.inVain > ASKS_IN_VAIN_MAX) {
+      this.#receiving = undefined;
+      this.#isBrokenOff = true;
+    } else this.#ask(from);
   }
 
   /** `acknowledged`: as for beginAnew. */
@@ -181,6 +189,7 @@ export class SnapshotTarget {
   async beginAnew(from: ReplicaRef, acknowledged: LogPosition | undefined): Promise<void> {
     const { applier, log, empty, shard, witness, kv } = this.#parts;
     this.#receiving = undefined;
+    this.#isBrokenOff = false;
     this.#endSeq = 0;
     // The mark is durable before the first row goes: a crash in between begins anew.
     await empty(from.replicaId);

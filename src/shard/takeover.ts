@@ -21,6 +21,8 @@ import type { Say } from './say.ts';
 import { CANDIDATE_JITTER_MS, HEARTBEAT_MS, ROUND_MS, SILENCE_MS } from './timing.ts';
 
 const NONCE_BYTES = 16;
+/** Nobody reads why a wait ends, and an exception, which is the usual reason, is costly to make. */
+const WOKEN = 'woken';
 /** Rounds of fences before it is given up: by then promises to anybody else have lapsed several times. */
 const FENCE_ROUNDS_MAX = Math.ceil((4 * SILENCE_MS) / HEARTBEAT_MS);
 
@@ -47,6 +49,8 @@ export interface TakeoverParts {
   silentUntilMs(): number;
   /** Writes entries of a better log behind `after` (R4). False when they disagree with what is committed (R17). */
   adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean>;
+  /** The epoch went to another, or the record was written by somebody else. */
+  onSwapLost(): void;
   /** Makes known who has been registered. */
   onRegistered(registered: RegisteredShard): void;
 }
@@ -73,24 +77,24 @@ export class Takeover {
   /** A higher epoch was seen, or a primary is there. */
   abandon(): void {
     this.#isOver = true;
-    this.#wake.abort();
+    this.#wake.abort(WOKEN);
   }
 
   onPreFenced({ from, agrees }: PreFencedMessage): void {
     if (agrees) this.#agreed.add(from);
-    this.#wake.abort();
+    this.#wake.abort(WOKEN);
   }
 
   onFenced(message: FencedMessage): void {
     if (message.epoch !== this.#epoch) return;
     this.#fenced.set(message.from, message);
-    this.#wake.abort();
+    this.#wake.abort(WOKEN);
   }
 
   onFetched(message: FetchedMessage): void {
     if (message.epoch !== this.#epoch) return;
     this.#fetched = message;
-    this.#wake.abort();
+    this.#wake.abort(WOKEN);
   }
 
   async run(): Promise<TakeoverEnd> {
@@ -104,7 +108,10 @@ export class Takeover {
     const { record } = registered;
     if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
     const taken = await this.#take(registered);
-    if (taken === undefined) return givenUp('the epoch went to another');
+    if (taken === undefined) {
+      this.#parts.onSwapLost();
+      return givenUp('the epoch went to another');
+    }
     this.#epoch = taken.record.epoch;
     this.#parts.onRegistered(taken);
     return this.finish(taken, self);

@@ -56,7 +56,7 @@ const kind: NodeKind = {
 interface TestNode extends WatchedNode {
   kv: KvPort;
   disk: SimulatedDisk;
-  says(status: ReturnType<SimulatedNode['status']>): void;
+  says(openEpoch: number | undefined): void;
 }
 
 let scheduler: Scheduler;
@@ -76,10 +76,14 @@ function createNode(nodeId: string): TestNode {
     now: () => ({ atMs: scheduler.nowMs, trueWallMs }),
     count: (branch) => counted.push(branch),
   });
-  let status: ReturnType<SimulatedNode['status']>;
-  const node: SimulatedNode = { calls: {} as never, status: () => status, stop: async () => undefined };
-  const says = (next: typeof status) => {
-    status = next;
+  let openEpoch: number | undefined;
+  const node: SimulatedNode = {
+    calls: {} as never,
+    openEpoch: () => openEpoch,
+    stop: async () => undefined,
+  };
+  const says = (next: number | undefined) => {
+    openEpoch = next;
   };
   const process = new SimulatedProcess(nodeId, { host, chance: new Chance(3) });
   return { nodeId, watch, node, wasTimeLost: false, disk, kv: disk.open(process), says };
@@ -119,7 +123,7 @@ beforeEach(() => {
 const both = () => nodes as [TestNode, TestNode];
 const step = () => scheduler.run(() => false, scheduler.nowMs + 1);
 function open(node: TestNode, epoch: number): Promise<unknown> {
-  node.says({ epoch, isOpen: true });
+  node.says(epoch);
   scheduler.after(0, { name: 'opens', run: () => undefined });
   return step();
 }

@@ -57,7 +57,7 @@ export class Invariants {
   }
 
   isOpen(shard: number): boolean {
-    return this.#nodes.some(({ node }) => node?.status(shard)?.isOpen === true);
+    return this.#nodes.some(({ node }) => node?.openEpoch(shard) !== undefined);
   }
 
   /** After every step. */
@@ -65,14 +65,13 @@ export class Invariants {
     for (const { nodeId, node, watch } of this.#nodes) {
       if (node === undefined) continue;
       for (const { shard } of this.#histories) {
-        const status = node.status(shard);
-        if (!status?.isOpen) continue;
+        const epoch = node.openEpoch(shard);
+        if (epoch === undefined) continue;
         const name = `${nodeId}/${shard}`;
-        if (this.#lastOpen.get(name) === status.epoch && this.#primaries.has(`${shard}/${status.epoch}`))
-          continue;
-        this.#lastOpen.set(name, status.epoch);
-        this.#notePrimary(nodeId, shard, status.epoch);
-        watch.checkOpened(shard, status.epoch);
+        if (this.#lastOpen.get(name) === epoch && this.#primaries.has(`${shard}/${epoch}`)) continue;
+        this.#lastOpen.set(name, epoch);
+        this.#notePrimary(nodeId, shard, epoch);
+        watch.checkOpened(shard, epoch);
         this.#onOpened(nodeId, shard);
       }
     }

@@ -1,5 +1,6 @@
 // The product's metadata node in the simulated world: how it is founded, started, looked at, and what its rows tell.
 import { crc32 } from 'node:zlib';
+import { must } from '../../src/lib/assert.ts';
 import { fromUtf8, toHex } from '../../src/lib/bytes.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
@@ -81,11 +82,19 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
   });
   void node.start();
   void replaceLost(surroundings, { nodeId, replicaId });
+  // By what serves: asked after every step, and it seldom changes.
+  const epochs = new WeakMap<object, number>();
   return {
     calls: surroundings.decorate?.(node) ?? node,
-    status(shard) {
-      const status = node.replica(shard)?.status();
-      return status && { epoch: status.epoch, isOpen: status.role === 'primary' };
+    openEpoch(shard) {
+      const replica = node.replica(shard);
+      const serving = replica?.shard;
+      if (serving === undefined) return undefined;
+      const known = epochs.get(serving);
+      if (known !== undefined) return known;
+      const epoch = must(replica, 'it serves').status().epoch;
+      epochs.set(serving, epoch);
+      return epoch;
     },
     stop: () => node.stop(),
   };

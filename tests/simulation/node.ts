@@ -41,8 +41,8 @@ export interface NodeSurroundings {
 export interface SimulatedNode {
   /** What gateways call. */
   readonly calls: ShardCallHandler;
-  /** Looked at after every step, so it costs nothing. `isOpen`: it serves, as the primary of `epoch`. */
-  status(shard: number): { epoch: number; isOpen: boolean } | undefined;
+  /** The epoch in which it serves as primary. Looked at after every step, so it costs nothing. */
+  openEpoch(shard: number): number | undefined;
   /** An orderly end: hands over what it leads. The world may kill it meanwhile. */
   stop(): Promise<void>;
 }

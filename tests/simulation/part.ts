@@ -29,7 +29,7 @@ export function machinesOf(world: PartWorld): string[] {
 export function visibleSeq({ watched }: PartWorld, shard: number): number {
   let seq = 0;
   for (const { node, watch } of watched)
-    if (node?.status(shard)?.isOpen === true) seq = Math.max(seq, watch.appliedSeq(shard));
+    if (node?.openEpoch(shard) !== undefined) seq = Math.max(seq, watch.appliedSeq(shard));
   return seq;
 }
 

@@ -1,6 +1,6 @@
 // The registry of shards (src/ports/shard-registry.ts) as the simulated world keeps it, with what goes wrong with etcd:
-// it is away, answers of swaps get lost, a swap lands after its caller was told of a failure, a watch falls silent, an
-// older state is restored.
+// it is away, answers of swaps get lost, a swap lands after its caller was told of a failure, or behind another's, a watch
+// falls silent, an older state is restored.
 import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { Chance } from './chance.ts';
@@ -24,6 +24,8 @@ export interface RegistryTroubles {
   ambiguousShare: number;
   /** Of swaps: fails for its caller, and is done later, if it still can be. */
   lateShare: number;
+  /** Of swaps: somebody else wrote the record just before, and so it is lost. */
+  rivalShare: number;
   /** Watches tell nothing, and do not end. */
   isSilent: boolean;
 }
@@ -43,6 +45,7 @@ export class SimulatedRegistry {
     isAway: false,
     ambiguousShare: 0,
     lateShare: 0,
+    rivalShare: 0,
     isSilent: false,
   });
   readonly #scheduler: Scheduler;
@@ -122,8 +125,13 @@ export class SimulatedRegistry {
     change: { shard: number; expected: number; record: ShardRecord },
   ): Promise<{ kind: 'done'; revision: number } | { kind: 'lost' }> {
     const packed = packPlain(change.record);
-    const swap = () => this.#swapNow({ ...change, packed });
-    const { ambiguousShare, lateShare } = this.troubles.now;
+    const { ambiguousShare, lateShare, rivalShare } = this.troubles.now;
+    const hasRival = this.#chance.happens(rivalShare);
+    const swap = () => {
+      const present = this.get(change.shard);
+      if (hasRival && present !== undefined) this.put(change.shard, present.record);
+      return this.#swapNow({ ...change, packed });
+    };
     if (this.#chance.happens(lateShare)) {
       this.#counts.add('swap late');
       const delayMs = this.#chance.between(10, LATE_MAX_MS);

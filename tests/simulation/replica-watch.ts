@@ -166,9 +166,9 @@ export class ReplicaWatch {
     if (fact.kind === 'applied') replica.applied = fact.seq;
     else if (fact.kind === 'base') replica.base = fact.seq;
     else if (fact.kind === 'replica') {
-      replica.state = fact.state;
       // It begins anew: what it had counts no more.
-      if (fact.state === 'installing') replica.applied = 0;
+      if (fact.state === 'installing' && replica.state !== 'installing') replica.applied = 0;
+      replica.state = fact.state;
     } else {
       const old = replica.log.get(fact.seq);
       const isCut = old !== undefined && old.digest !== fact.entry?.digest && fact.seq > replica.base;

@@ -192,7 +192,7 @@ export class RevocationPart implements Part {
   /** To a primary that has not heard of anybody. */
   async #handOver(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
-    const primary = this.#world.nodes().find(({ node }) => node?.status(SYSTEM_SHARD)?.isOpen === true);
+    const primary = this.#world.nodes().find(({ node }) => node?.openEpoch(SYSTEM_SHARD) !== undefined);
     if (primary === undefined) return;
     counts.add(HANDED_OVER);
     const isOver = this.#world.disturb(HANDED_OVER);
@@ -201,7 +201,7 @@ export class RevocationPart implements Part {
     const isLed = () =>
       this.#world
         .nodes()
-        .some(({ name, node }) => name !== primary.name && node?.status(SYSTEM_SHARD)?.isOpen === true);
+        .some(({ name, node }) => name !== primary.name && node?.openEpoch(SYSTEM_SHARD) !== undefined);
     while (!isLed() && scheduler.nowMs < endMs) await scheduler.sleep(50, 'the system shard is handed over');
     isOver();
   }

@@ -134,6 +134,14 @@ export class MetadataSite extends Site implements NodeSite {
     });
   }
 
+  get isPrimary(): boolean {
+    const { node } = this;
+    if (node === undefined) return false;
+    return Array.from({ length: this.#shared.shardCount }, (_, shard) => shard).some(
+      (shard) => node.openEpoch(shard) !== undefined,
+    );
+  }
+
   isReadAtStart(row: { column: string; key: Uint8Array }): boolean {
     return this.#kind.isReadAtStart(row);
   }

@@ -88,8 +88,8 @@ class StandInNode implements SimulatedNode {
     for (const replica of this.#replicas) replica.run().catch(onFatal);
   }
 
-  status(shard: number): { epoch: number; isOpen: boolean } | undefined {
-    return this.#replicas[shard]?.status();
+  openEpoch(shard: number): number | undefined {
+    return this.#replicas[shard]?.isOpen === true ? EPOCH : undefined;
   }
 
   async stop(): Promise<void> {}
@@ -119,8 +119,8 @@ class Replica {
     this.#isPrimary = surroundings.nodeIds[0] === surroundings.nodeId;
   }
 
-  status(): { epoch: number; isOpen: boolean } {
-    return { epoch: EPOCH, isOpen: this.#isOpen };
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   async open(): Promise<void> {

@@ -1,0 +1,98 @@
+// Bugs that the simulation must find (protocol 4), each as the change of one place in the product that makes it. A place
+// that is not there any more, or is there twice, is an error: so the table stays true.
+
+export interface PlantedBug {
+  name: string;
+  /** What is broken by it, by protocol 1.9. */
+  breaks: string;
+  file: string;
+  from: string;
+  to: string;
+}
+
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'apply before commit',
+    breaks: 'I4',
+    file: 'src/shard/follower.ts',
+    from: 'applier.advance(Math.min(Math.max(commitSeq, this.#snapshot.endSeq), this.#matched.seq));',
+    to: 'applier.advance(this.#matched.seq);',
+  },
+  {
+    name: 'acknowledge by log length',
+    breaks: 'I2',
+    file: 'src/shard/follower.ts',
+    from: '      matchSeq: this.#matched.seq,',
+    to: '      matchSeq: this.#parts.log.last.seq,',
+  },
+  {
+    name: 'promise not synced',
+    breaks: 'I2',
+    file: 'src/shard/promises.ts',
+    from: 'value: replicaCodec.encode(this.#record) }]);',
+    to: 'value: replicaCodec.encode(this.#record) }], { sync: false });',
+  },
+  {
+    name: 'lease from the time of receipt',
+    breaks: 'I3',
+    file: 'src/shard/primary-term.ts',
+    from: 'progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);',
+    to: 'progress.answeredMs = this.#now();',
+  },
+  {
+    name: 'no promise after a restart',
+    breaks: 'I3',
+    file: 'src/shard/promises.ts',
+    from: '(isNew ? 0 : SILENCE_MS)',
+    to: '(isNew ? 0 : 0)',
+  },
+  {
+    name: 'entries of earlier epochs counted',
+    breaks: 'I2',
+    file: 'src/shard/primary-term.ts',
+    from: 'if (reached <= this.#commitSeq || log.epochAt(reached) !== epoch) return;',
+    to: 'if (reached <= this.#commitSeq) return;',
+  },
+  {
+    name: 'own promise ignored in a takeover',
+    breaks: 'I3',
+    file: 'src/shard/takeover.ts',
+    from: 'const isFree = clock.monotonicMs() >= silentUntilMs();',
+    to: 'const isFree = true;',
+  },
+  {
+    name: 'shorter log adopted',
+    breaks: 'I2',
+    file: 'src/shard/takeover.ts',
+    from: 'return a.epoch > b.epoch || (a.epoch === b.epoch && a.seq > b.seq);',
+    to: 'return a.epoch < b.epoch || (a.epoch === b.epoch && a.seq < b.seq);',
+  },
+  {
+    name: 'snapshot live before its end',
+    breaks: 'I5',
+    file: 'src/shard/follower.ts',
+    from: 'this.#liveFromSeq ??= Math.max(commitSeq, this.#snapshot.endSeq);',
+    to: 'this.#liveFromSeq ??= 0;',
+  },
+  {
+    name: 'refusal answered at once',
+    breaks: 'I4',
+    file: 'src/shard/replicated-log.ts',
+    from: 'else this.#waiters.push({ seq, done });',
+    to: 'else void this.#tellWhenConfirmed(done);',
+  },
+  {
+    name: 'witness ignored',
+    breaks: 'I2',
+    file: 'src/shard/open-replica.ts',
+    from: ': witnessed !== undefined && (log.last.seq < witnessed.seq',
+    to: ': witnessed !== undefined && log.last.seq < 0 && (log.last.seq < witnessed.seq',
+  },
+  {
+    name: 'name of a bucket not checked',
+    breaks: 'I13',
+    file: 'src/metadata/buckets.ts',
+    from: "bucket.state === 'open' && bucket.name === envelope.name && bucket.cfgVersion === envelope.cfgVersion;",
+    to: "bucket.state === 'open';",
+  },
+];
