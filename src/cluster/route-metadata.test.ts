@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ShardReply } from '../ports/shard-calls.ts';
+import type { ShardCall, ShardReply } from '../ports/shard-calls.ts';
 import type { ShardRecord } from '../ports/shard-registry.ts';
 import { createMetadataRouter } from './route-metadata.ts';
 
@@ -15,13 +15,15 @@ const RECORD: ShardRecord = {
 };
 
 /** A router that knows `OLD` as the primary; `answer` says what a node answers, undefined: nothing. */
-function openRouter(answer: (node: string, nowMs: number) => ShardReply | undefined) {
+function openRouter(
+  answer: (node: string, nowMs: number, kind: ShardCall['kind']) => ShardReply | undefined,
+) {
   const clock = createManualClock(0);
   const asked: { node: string; atMs: number }[] = [];
   const calls = {
-    call(node: string): Promise<ShardReply> {
+    call(node: string, { kind }: ShardCall): Promise<ShardReply> {
       asked.push({ node, atMs: clock.monotonicMs() });
-      const reply = answer(node, clock.monotonicMs());
+      const reply = answer(node, clock.monotonicMs(), kind);
       return reply === undefined ? new Promise(() => {}) : Promise.resolve(reply);
     },
   };
@@ -85,6 +87,19 @@ test('one whose answer was lost, and that leads all the same, is asked again aft
   });
   expect(await timeOf(0)).toBeLessThan(10_000);
   expect(asked.filter(({ node }) => node === OLD)).toHaveLength(2);
+});
+
+test('a node that holds one answer back and gives others is asked for those as before', async () => {
+  const { timeOf, execute } = openRouter((node, nowMs, kind) => {
+    if (node === OTHER) return { kind: 'not-primary', primary: OLD };
+    return kind === 'execute' && nowMs < NEW_LEADS_AT_MS ? undefined : done;
+  });
+  let isAnswered = false;
+  const heldBack = execute().finally(() => {
+    isAnswered = true;
+  });
+  while (!isAnswered) expect(await timeOf(1)).toBeLessThan(200);
+  expect(await heldBack).toMatchObject({ kind: 'done' });
 });
 
 test('busy is said at once, but not while an earlier try may still be evaluated', async () => {

@@ -42,8 +42,8 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     }
     return route;
   };
-  const silent: SilentNodes = new Map();
-  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), silent, call).run();
+  const silence = new NodeSilence(deps.clock);
+  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), silence, call).run();
   return {
     shardCount: deps.shardCount,
     execute(envelope, name, body) {
@@ -75,8 +75,34 @@ interface Route {
   rebuiltAtMs: number;
 }
 
-/** Of all shards: until when, in monotonic ms, a node is not asked. */
-type SilentNodes = Map<NodeId, number>;
+/** Of all shards: which nodes are not asked, because they keep everything to themselves. */
+class NodeSilence {
+  readonly #clock: ClockPort;
+  /** Monotonic ms. */
+  readonly #leftAloneUntil = new Map<NodeId, number>();
+  readonly #answeredAt = new Map<NodeId, number>();
+
+  constructor(clock: ClockPort) {
+    this.#clock = clock;
+  }
+
+  has(node: NodeId): boolean {
+    const untilMs = this.#leftAloneUntil.get(node);
+    return untilMs !== undefined && this.#clock.monotonicMs() < untilMs;
+  }
+
+  answered(node: NodeId): void {
+    this.#leftAloneUntil.delete(node);
+    this.#answeredAt.set(node, this.#clock.monotonicMs());
+  }
+
+  /** One answer is missing. A node that gives others meanwhile holds it back: a revocation waits for gateways (R46). */
+  missing(node: NodeId, sentMs: number): void {
+    const answeredMs = this.#answeredAt.get(node);
+    if (answeredMs !== undefined && answeredMs > sentMs) return;
+    this.#leftAloneUntil.set(node, this.#clock.monotonicMs() + LEFT_ALONE_MS);
+  }
+}
 
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 
@@ -84,7 +110,7 @@ type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envel
 class Attempts {
   readonly #deps: RouterDeps;
   readonly #route: Route;
-  readonly #silent: SilentNodes;
+  readonly #silence: NodeSilence;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
@@ -94,10 +120,10 @@ class Attempts {
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
-  constructor(deps: RouterDeps, route: Route, silent: SilentNodes, question: Question) {
+  constructor(deps: RouterDeps, route: Route, silence: NodeSilence, question: Question) {
     this.#deps = deps;
     this.#route = route;
-    this.#silent = silent;
+    this.#silence = silence;
     this.#question = question;
     this.#startedMs = deps.clock.monotonicMs();
   }
@@ -125,24 +151,20 @@ class Attempts {
 
   #choose(): NodeId | undefined {
     const { primary, nodes } = this.#route;
-    if (primary !== undefined && !this.#isSilent(primary)) return primary;
+    if (primary !== undefined && !this.#silence.has(primary)) return primary;
     for (let tries = nodes.length; tries > 0; tries--) {
       const node = nodes[this.#route.next++ % nodes.length];
-      if (node !== undefined && !this.#isSilent(node)) return node;
+      if (node !== undefined && !this.#silence.has(node)) return node;
     }
     return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
-  }
-
-  #isSilent(node: NodeId): boolean {
-    const untilMs = this.#silent.get(node);
-    return untilMs !== undefined && this.#deps.clock.monotonicMs() < untilMs;
   }
 
   /** `now`: another node is to be asked at once. */
   async #ask(node: NodeId): Promise<'now' | 'later'> {
     const { calls, clock } = this.#deps;
     const call = { ...this.#question, budgetMs: LIMITS.metadataBudgetMs };
-    this.#sentMs = clock.monotonicMs();
+    const sentMs = clock.monotonicMs();
+    this.#sentMs = sentMs;
     this.#inDoubtCount++;
     const isAnswered = new AbortController();
     let next: 'now' | 'later' = 'now';
@@ -160,20 +182,20 @@ class Attempts {
     await clock.sleep(ATTEMPT_MS, isAnswered.signal);
     if (!isAnswered.signal.aborted) {
       // It may be standing still. Its answer, if it comes, is as good as another's.
-      this.#silent.set(node, clock.monotonicMs() + LEFT_ALONE_MS);
+      this.#silence.missing(node, sentMs);
       this.#doubt(node);
     }
     return next;
   }
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
-    this.#silent.delete(node);
+    this.#silence.answered(node);
     // Of these, and of them alone, it is certain that nothing was evaluated.
     if (isUnevaluated(reply)) this.#inDoubtCount--;
     if (reply.kind === 'not-primary') {
       const { primary } = reply;
       // Who follows one that stands still learns later than we that it does not lead.
-      const isNews = primary !== undefined && primary !== node && !this.#isSilent(primary);
+      const isNews = primary !== undefined && primary !== node && !this.#silence.has(primary);
       this.#route.primary = isNews ? primary : undefined;
       return isNews ? 'now' : 'later';
     }
