@@ -13,7 +13,7 @@ import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
-import type { ReplicaStatus, ShardCallPort } from '../../src/ports/shard-calls.ts';
+import type { ReplicaStatus, ShardCallPort, VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { answer, connect, securityOf } from './join.ts';
@@ -41,6 +41,8 @@ export interface ShardStatus {
   isOpen: boolean;
   voters: VoterStatus[];
   learners: NodeId[];
+  /** As its primary tells; absent while there is none. */
+  verification?: VerificationStatus;
 }
 
 export interface ClusterStatus {
@@ -177,6 +179,7 @@ function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
       };
     }),
     learners: learners.map(({ nodeId }) => nodeId),
+    ...(leading?.verification && { verification: leading.verification }),
   };
 }
 
@@ -190,8 +193,13 @@ function alarmsOfShards(
   if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
   if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
   const unheard = new Map<NodeId, number>();
-  for (const { shard, isOpen, voters } of shards) {
+  for (const { shard, isOpen, voters, verification } of shards) {
     if (!isOpen) alarms.push(`shard ${shard} is not open`);
+    const mismatchAtMs = verification?.mismatchAtMs ?? null;
+    if (mismatchAtMs !== null)
+      alarms.push(
+        `shard ${shard}: its replicas were found to differ at ${timeText(mismatchAtMs)}: the log of its primary has \`state-differs\``,
+      );
     for (const { nodeId, state, lag = 0 } of voters) {
       if (!said.has(nodeId)) unheard.set(nodeId, (unheard.get(nodeId) ?? 0) + 1);
       else if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
@@ -256,6 +264,7 @@ function alarmsOfDisks(
 }
 
 const short = (id: string) => id.slice(0, 8);
+const timeText = (timeMs: number) => `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 
 export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {
   print(`Cluster ${status.clusterId}`);
@@ -265,17 +274,25 @@ export function printClusterStatus(status: ClusterStatus, print: (line: string) 
   ]);
   print(formatTable([['NODE', 'ROLE', 'ADDRESS', 'ZONE', 'VERSION'], ...members]));
   print('');
-  const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters }) => [
+  const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters, verification }) => [
     String(shard),
     String(epoch),
     primary === undefined ? '' : short(primary),
     isOpen ? 'open' : 'not open',
     voters.map(describeVoter).join(', '),
+    describePass(verification),
   ]);
-  print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS'], ...shards]));
+  print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS', 'COMPARED'], ...shards]));
   print('');
   if (status.alarms.length === 0) print('No alarms.');
   for (const alarm of status.alarms) print(`ALARM ${alarm}`);
+}
+
+/** When all of it was last compared. */
+function describePass(verification: VerificationStatus | undefined): string {
+  const { lastPass = null } = verification ?? {};
+  if (lastPass === null) return '';
+  return `${timeText(lastPass.endedAtMs)}${lastPass.partialCount > 0 ? ' in part' : ''}`;
 }
 
 function describeVoter({ nodeId, state, lag }: VoterStatus): string {

@@ -143,6 +143,19 @@ export interface SnapshotNextMessage extends Head {
   page: number;
 }
 
+/** R22: hash of the range that entry `seq` names, over the sender's state at exactly this entry. */
+export interface VerifiedMessage extends Head {
+  kind: 'verified';
+  seq: number;
+  /** Hex. */
+  digest: string;
+}
+/** R22: what the receiver told of `seq` differs from what a majority has: its state is damaged. */
+export interface OddMessage extends Head {
+  kind: 'odd';
+  seq: number;
+}
+
 /** R9, R13: promises to the sender end now; `heir` should be a candidate at once. */
 export interface ReleaseMessage extends Head {
   kind: 'release';
@@ -163,6 +176,8 @@ export type ReplicaMessage =
   | SnapshotBeginMessage
   | SnapshotPageMessage
   | SnapshotNextMessage
+  | VerifiedMessage
+  | OddMessage
   | ReleaseMessage;
 
 /**

@@ -26,6 +26,14 @@ export interface ShardCall {
   budgetMs: number;
 }
 
+/** How far the replicas of a shard have been compared (R22). Shard time throughout. */
+export interface VerificationStatus {
+  /** `partialCount`: its ranges in which not every voter told what it has. */
+  lastPass: { endedAtMs: number; partialCount: number } | null;
+  /** Since the last pass that found nothing. */
+  mismatchAtMs: number | null;
+}
+
 /** One replica of a node, as it says itself. */
 export interface ReplicaStatus {
   shard: number;
@@ -42,6 +50,8 @@ export interface ReplicaStatus {
   primary: ReplicaRef | undefined;
   /** Of an open primary: entries that each other replica lacks; undefined: not heard. */
   lags: { replicaId: ReplicaId; lag: number | undefined }[];
+  /** Of a primary; nodes of earlier releases do not tell. */
+  verification?: VerificationStatus;
   /** The registry was set back behind what the replica has seen of it: it does nothing by it (R23). */
   isRegistryBehind: boolean;
   /** False: the clock of the primary goes its own way (R19). */

@@ -1,11 +1,12 @@
 // Brings committed entries into the state, in order and once (R6): on every replica, in any role. Unsynced, because the
 // log has them synced; after a crash they are applied again, which changes nothing.
 import { assert, must } from '../lib/assert.ts';
-import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { KvBounds, KvPort, KvPut } from '../ports/kv.ts';
 import { decodeEntry, type Entry } from './entry-codec.ts';
 import { type Applied, encodeApplied } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
+import { requestedRange } from './verify-record.ts';
 
 const BATCH_BYTES_MAX = 2 * 1024 * 1024;
 
@@ -14,6 +15,7 @@ export class Applier {
   readonly #log: LogStore;
   readonly #appliedKey: Uint8Array;
   readonly #onApplied: (entry: Entry) => void;
+  readonly #verify: (seq: number, range: KvBounds) => Promise<void>;
   #applied: Applied;
   #targetSeq: number;
   #isRunning = false;
@@ -26,12 +28,15 @@ export class Applier {
     applied: Applied;
     /** In order; the entry is in the state. */
     onApplied(entry: Entry): void;
+    /** R22: the state is exactly that of the entry, until it resolves. */
+    verify(seq: number, range: KvBounds): Promise<void>;
   }) {
     this.#kv = parts.kv;
     this.#log = parts.log;
     this.#applied = parts.applied;
     this.#targetSeq = parts.applied.seq;
     this.#onApplied = parts.onApplied;
+    this.#verify = parts.verify;
     this.#appliedKey = rowKey(parts.shard, ENGINE_TABLES.applied, new Uint8Array(0));
   }
 
@@ -73,7 +78,7 @@ export class Applier {
 
   async #applySome(): Promise<void> {
     const encoded = await this.#log.read(this.#applied.seq + 1, this.#targetSeq, BATCH_BYTES_MAX);
-    const entries = encoded.map(decodeEntry);
+    const { entries, range } = untilVerify(encoded);
     const last = must(entries.at(-1), 'committed entries are in the log');
     assert(entries[0]?.seq === this.#applied.seq + 1, 'entries are applied in order');
     const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
@@ -82,5 +87,18 @@ export class Applier {
     await this.#kv.commit(rows, { sync: false, keep: true });
     this.#applied = { seq, epoch, timeMs };
     for (const entry of entries) this.#onApplied(entry);
+    if (range !== undefined) await this.#verify(seq, range);
   }
+}
+
+/** Up to the first entry that asks for a digest: what is behind it would change the state. */
+function untilVerify(encoded: readonly Uint8Array[]): { entries: Entry[]; range?: KvBounds } {
+  const entries: Entry[] = [];
+  for (const bytes of encoded) {
+    const entry = decodeEntry(bytes);
+    entries.push(entry);
+    const range = requestedRange(entry.rows);
+    if (range !== undefined) return { entries, range };
+  }
+  return { entries };
 }

@@ -47,7 +47,8 @@ async function openFollower(entries: Uint8Array[]) {
     seen: null,
   } as const;
   const promises = new Promises(parts, { record, isNew: true });
-  const applier = new Applier({ shard: 0, kv, log, applied: { ...NOTHING, timeMs: 0 }, onApplied() {} });
+  const applied = { ...NOTHING, timeMs: 0 };
+  const applier = new Applier({ shard: 0, kv, log, applied, onApplied() {}, async verify() {} });
   const said: MessageBody[] = [];
   const follower = new Follower({
     ...{ ...parts, applier, promises, witnessed: undefined },

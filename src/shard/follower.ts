@@ -9,6 +9,7 @@ import type {
   FetchMessage,
   LogPosition,
   PreFenceMessage,
+  ReplicaMessage,
   ReplicaRef,
   SnapshotBeginMessage,
   SnapshotPageMessage,
@@ -77,6 +78,18 @@ export class Follower {
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#turn;
+  }
+
+  /** False: it is no message for a follower. */
+  onMessage(from: ReplicaRef, message: ReplicaMessage): boolean {
+    if (message.kind === 'append') this.onAppend(from, message);
+    else if (message.kind === 'fence') this.onFence(from, message);
+    else if (message.kind === 'pre-fence') this.onPreFence(from, message);
+    else if (message.kind === 'fetch') this.onFetch(from, message);
+    else if (message.kind === 'snapshot-begin' || message.kind === 'snapshot-page')
+      this.onSnapshot(from, message);
+    else return false;
+    return true;
   }
 
   onAppend(from: ReplicaRef, message: AppendMessage): void {

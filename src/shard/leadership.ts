@@ -10,7 +10,9 @@ import type {
   ReplicaMessage,
   ReplicaRef,
   SnapshotNextMessage,
+  VerifiedMessage,
 } from '../ports/replication.ts';
+import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -31,7 +33,8 @@ import { Shard } from './shard.ts';
 import { SnapshotSource } from './snapshots.ts';
 import { createStateReader } from './state-reader.ts';
 import { othersOf, setsOf } from './takeover.ts';
-import { HEARTBEAT_MS, SILENCE_MS, UNHEARD_MAX_MS } from './timing.ts';
+import { HEARTBEAT_MS, SILENCE_MS, UNHEARD_MAX_MS, VERIFY_PACE, type VerifyPace } from './timing.ts';
+import { Verifier } from './verifier.ts';
 
 export interface LeadershipParts {
   shard: number;
@@ -49,6 +52,9 @@ export interface LeadershipParts {
   say: Say;
   witness(seq: number): void;
   stepDown(why: string): void;
+  /** R22: the own state is damaged; these have what a majority has. */
+  onSelfOdd(right: readonly ReplicaId[]): void;
+  verifyPace?: VerifyPace;
   onEvent?(event: ReplicaEvent): void;
 }
 
@@ -59,6 +65,7 @@ export class Leadership {
   readonly #time: ReplicatedTime;
   readonly #overlay: Overlay;
   readonly #bucketRows: BucketRows;
+  readonly #verifier: Verifier;
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
   #others: ReplicaRef[];
   #shard: Shard | undefined;
@@ -90,11 +97,7 @@ export class Leadership {
       overlay: this.#overlay,
       term: this.#term,
     });
-  }
-
-  /** R19: false is an alarm. */
-  get isTimeBelieved(): boolean {
-    return this.#time.isBelieved;
+    this.#verifier = this.#createVerifier();
   }
 
   get epoch(): number {
@@ -112,6 +115,40 @@ export class Leadership {
 
   get others(): readonly ReplicaRef[] {
     return this.#others;
+  }
+
+  #createVerifier(): Verifier {
+    const { shard, self, kv, clock, random, logger, log, say, onSelfOdd, onEvent, verifyPace } = this.#parts;
+    return new Verifier({
+      ...{ shard, self: self.replicaId, kv, clock, random, logger, say, onSelfOdd },
+      ...(onEvent && { onEvent }),
+      pace: verifyPace ?? VERIFY_PACE,
+      nowMs: () => this.#entries.nowMs(),
+      mayAppend: () => this.shard !== undefined,
+      append: (rows) => {
+        this.#entries.append({ rows, timeMs: this.#entries.nowMs(), done: () => undefined });
+        return log.last.seq;
+      },
+      sets: () => this.#term.sets,
+      others: () => this.#others,
+      isPresent: (replicaId) => this.#term.countsOf(replicaId) && this.#term.lagOf(replicaId) !== undefined,
+    });
+  }
+
+  /** R22: what this replica has, or another. */
+  onDigest(replicaId: ReplicaId, { seq, digest }: { seq: number; digest: string }): void {
+    this.#verifier.onDigest(replicaId, seq, digest);
+  }
+
+  /** What a primary adds to what every replica says of itself. */
+  status(): Pick<ReplicaStatus, 'role' | 'lags' | 'isTimeBelieved' | 'verification'> {
+    return {
+      role: this.isOpen ? 'primary' : 'opening',
+      lags: this.#others.map(({ replicaId }) => ({ replicaId, lag: this.#term.lagOf(replicaId) })),
+      // R19: false is an alarm.
+      isTimeBelieved: this.#time.isBelieved,
+      verification: this.#verifier.status,
+    };
   }
 
   /** R12 d: with its Begin entry committed all before it are, and the state holds them. */
@@ -173,10 +210,11 @@ export class Leadership {
   }
 
   onAnswer(message: ReplicaMessage): void {
-    const answer = message as AckMessage | NackMessage | SnapshotNextMessage;
+    const answer = message as AckMessage | NackMessage | SnapshotNextMessage | VerifiedMessage;
     if (answer.kind === 'ack') this.#term.onAck(answer);
     else if (answer.kind === 'nack') this.#term.onNack(answer);
     else if (answer.kind === 'snapshot-next') void this.#sendPage(answer);
+    else if (answer.kind === 'verified') this.onDigest(answer.from, answer);
   }
 
   async #sendPage(answer: SnapshotNextMessage): Promise<void> {
@@ -193,6 +231,7 @@ export class Leadership {
   tick(): void {
     this.#term.tick();
     if (this.#isOver) return;
+    if (this.shard !== undefined) this.#verifier.tick();
     const nowMs = this.#parts.clock.monotonicMs();
     for (const [replicaId, source] of this.#snapshots)
       if (nowMs - source.heardMs > UNHEARD_MAX_MS) this.#snapshots.delete(replicaId);
@@ -219,10 +258,6 @@ export class Leadership {
 
   countsOf(replicaId: ReplicaId): boolean {
     return this.#term.countsOf(replicaId);
-  }
-
-  lags(): { replicaId: ReplicaId; lag: number | undefined }[] {
-    return this.#others.map(({ replicaId }) => ({ replicaId, lag: this.#term.lagOf(replicaId) }));
   }
 
   /** The entry that must stay in the log for those behind (R15). */

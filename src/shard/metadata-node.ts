@@ -23,6 +23,7 @@ import type { ReplicaEvent } from './replica-events.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
 import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
 import { isListed } from './takeover.ts';
+import type { VerifyPace } from './timing.ts';
 import { UnlistedRows } from './unlisted-rows.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
@@ -51,6 +52,8 @@ export interface MetadataNodeDeps {
   onUnreadable(error: Error): void;
   /** Default LOG_KEPT. */
   logKept?: LogKept;
+  /** R22. Default VERIFY_PACE. */
+  verifyPace?: VerifyPace;
   onEvent?(event: ReplicaEvent): void;
 }
 

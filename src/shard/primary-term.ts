@@ -124,6 +124,10 @@ export class PrimaryTerm {
     this.#count();
   }
 
+  get sets(): VoterSets {
+    return this.#sets;
+  }
+
   /** A learner that has been made known, or one that got a snapshot up to `matchSeq`. */
   follow(ref: ReplicaRef, matchSeq = 0): void {
     const progress = this.#progress.get(ref.replicaId) ?? newProgress(ref, this.#parts.log);

@@ -11,4 +11,7 @@ export type ReplicaEvent =
   | 'swap-lost'
   | 'voters-changed'
   | 'request-found'
-  | 'removed';
+  | 'removed'
+  /** R22: one pass is over; and two replicas were found to differ. */
+  | 'verified'
+  | 'state-differs';

@@ -12,6 +12,7 @@ import type { LogBudget, LogStore } from './log-store.ts';
 import type { LogKept } from './log-trimmer.ts';
 import type { OverlayBudget } from './overlay.ts';
 import type { ReplicaEvent } from './replica-events.ts';
+import type { VerifyPace } from './timing.ts';
 
 export interface ReplicaDeps {
   shard: number;
@@ -34,6 +35,8 @@ export interface ReplicaDeps {
   onUnreadable(error: Error): void;
   /** Default LOG_KEPT. */
   logKept?: LogKept;
+  /** R22. Default VERIFY_PACE. */
+  verifyPace?: VerifyPace;
   /** Protocol branches taken, for tests and metrics. */
   onEvent?(event: ReplicaEvent): void;
 }

@@ -12,6 +12,7 @@ import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
+import { type OwnDigest, OwnDigests } from './own-digests.ts';
 import { Promises } from './promises.ts';
 import { isNewer, isOlder, isSuperseded, RegistryCheck, seenOf } from './registered-record.ts';
 import type { OpenedReplica, ReplicaDeps } from './replica-parts.ts';
@@ -33,6 +34,7 @@ export class Replica {
   readonly #applier: Applier;
   readonly #promises: Promises;
   readonly #follower: Follower;
+  readonly #digests: OwnDigests;
   readonly #trimmer: LogTrimmer;
   readonly #check: RegistryCheck;
   #role: Role = FOLLOWER;
@@ -55,8 +57,17 @@ export class Replica {
       isAlone: () => this.#registered?.record.voters.length === 1,
       stepDown: (why) => this.#stepDown(why),
     });
+    this.#digests = new OwnDigests({
+      ...{ shard, kv, logger, clock, registry: deps.registry, promises: this.#promises },
+      isLeading: () => this.#role.kind === 'primary',
+      tell: (own) => this.#tellDigest(own),
+      handOver: (heir) => this.handOver(heir),
+      stepDown: (why) => this.#stepDown(why),
+      onEvent: (event) => deps.onEvent?.(event),
+    });
     this.#applier = new Applier({
       ...{ shard, kv, log, applied },
+      verify: (seq, range) => this.#digests.verify(seq, range),
       onApplied: (entry) => {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);
       },
@@ -99,15 +110,15 @@ export class Replica {
     const { seq, timeMs } = this.#applier.applied;
     return {
       shard: this.#deps.shard,
-      role: role.kind !== 'primary' ? role.kind : role.leadership.isOpen ? 'primary' : 'opening',
       ...this.#promises.status(),
       lastSeq: this.#log.last.seq,
       appliedSeq: seq,
       appliedTimeMs: timeMs,
       primary: this.#primary,
-      lags: role.kind === 'primary' ? role.leadership.lags() : [],
       isRegistryBehind: this.#check.isBehind,
-      isTimeBelieved: role.kind !== 'primary' || role.leadership.isTimeBelieved,
+      ...(role.kind === 'primary'
+        ? role.leadership.status()
+        : { role: role.kind, lags: [], isTimeBelieved: true }),
     };
   }
 
@@ -199,6 +210,7 @@ export class Replica {
       say: this.#say(record.epoch),
       witness: (seq) => this.#promises.witness(seq),
       stepDown: (why) => this.#stepDown(why),
+      onSelfOdd: (right) => void this.#digests.giveUp(right),
     });
     this.#role = { kind: 'primary', leadership };
     leadership.open();
@@ -339,29 +351,9 @@ export class Replica {
     if (this.#isStopped || state === 'removed') return;
     if (message.to !== replicaId || message.incarnation !== incarnation) return;
     const from = { replicaId: message.from, nodeId: fromNode };
-    switch (message.kind) {
-      case 'append':
-        this.#follower.onAppend(from, message);
-        return;
-      case 'fence':
-        this.#follower.onFence(from, message);
-        return;
-      case 'pre-fence':
-        this.#follower.onPreFence(from, message);
-        return;
-      case 'fetch':
-        this.#follower.onFetch(from, message);
-        return;
-      case 'snapshot-begin':
-      case 'snapshot-page':
-        this.#follower.onSnapshot(from, message);
-        return;
-      case 'release':
-        this.#onRelease(message);
-        return;
-      default:
-        this.#onAnswer(message);
-    }
+    if (message.kind === 'release') this.#onRelease(message);
+    else if (message.kind === 'odd') this.#digests.onOdd(message);
+    else if (!this.#follower.onMessage(from, message)) this.#onAnswer(message);
   }
 
   #onAnswer(message: ReplicaMessage): void {
@@ -380,6 +372,13 @@ export class Replica {
     if (this.#role.kind === 'candidate') this.#stepDown('another leads');
     else if (this.#role.kind === 'primary' && epoch > this.#role.leadership.epoch)
       this.#stepDown('a higher epoch');
+  }
+
+  /** R22. */
+  #tellDigest(own: OwnDigest): void {
+    if (this.#role.kind === 'primary') this.#role.leadership.onDigest(this.self.replicaId, own);
+    else if (this.#primary !== undefined)
+      this.#say(this.#promises.epoch)(this.#primary, { kind: 'verified', ...own });
   }
 
   #onRelease({ from, heir, epoch }: ReleaseMessage): void {

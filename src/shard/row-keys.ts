@@ -29,6 +29,8 @@ export const ENGINE_TABLES = {
   replica: { id: 0xf7, column: 'rows' },
   /** (no key) -> the entry up to which the log may be gone (R15) */
   base: { id: 0xf8, column: 'rows' },
+  /** (no key) -> the range of the state that is compared, and where that has come to (R22) */
+  verify: { id: 0xf9, column: 'rows' },
   /** (no key) -> since when the replica is not listed any more (R14) */
   unlisted: { id: 0xfa, column: 'rows' },
 } as const satisfies Record<string, TableRef>;

@@ -18,6 +18,7 @@ import { encodeApplied } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey, shardBounds } from './row-keys.ts';
 import type { Say } from './say.ts';
+import { isOwnRow, STATE_COLUMNS } from './state-digest.ts';
 import { RESEND_MS } from './timing.ts';
 
 const PAGE_ROWS = 1000;
@@ -25,14 +26,6 @@ const PAGE_BYTES = 1024 * 1024;
 const ID_BYTES = 8;
 const ASKS_IN_VAIN_MAX = 5;
 const NO_KEY = new Uint8Array(0);
-const COLUMNS = ['rows', 'bodies'] as const;
-
-/** Rows that say who a replica is and where it stands: each has its own. */
-function isOwnRow(key: Uint8Array): boolean {
-  const { self, replica, base, applied, timeJump, unlisted } = ENGINE_TABLES;
-  return [self, replica, base, applied, timeJump, unlisted].some(({ id }) => key[2] === id);
-}
-
 /** One transfer, on the primary. The target asks for each page. */
 export class SnapshotSource {
   readonly #parts: { shard: number; kv: KvPort; applier: Applier; clock: ClockPort; say: Say };
@@ -90,8 +83,8 @@ export class SnapshotSource {
   ): Promise<Omit<SnapshotPageMessage, 'shard' | 'incarnation' | 'epoch' | 'from' | 'to'>> {
     const { shard, kv, applier } = this.#parts;
     const rows: SnapshotPageMessage['rows'] = [];
-    while (this.#column < COLUMNS.length && rows.length === 0) {
-      const column = COLUMNS[this.#column] ?? 'rows';
+    while (this.#column < STATE_COLUMNS.length && rows.length === 0) {
+      const column = STATE_COLUMNS[this.#column] ?? 'rows';
       const { gte, lt } = shardBounds(shard);
       const from = this.#after === undefined ? gte : Buffer.concat([this.#after, Uint8Array.of(0)]);
       const read = await kv.range({ column, gte: from, lt, limit: PAGE_ROWS, bytesMax: PAGE_BYTES });
@@ -99,7 +92,7 @@ export class SnapshotSource {
       if (read.length === 0) this.#column++;
       rows.push(...read.filter(({ key }) => !isOwnRow(key)).map((row) => ({ column, ...row })));
     }
-    const isLast = this.#column === COLUMNS.length;
+    const isLast = this.#column === STATE_COLUMNS.length;
     const message = { kind: 'snapshot-page' as const, snapshotId: this.#begin.snapshotId, page, rows };
     // What is being applied may have been read already: committed entries are the bound of what is in the state.
     return isLast ? { ...message, endSeq: applier.targetSeq } : message;

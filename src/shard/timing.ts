@@ -36,3 +36,22 @@ export const LOG_KEPT_FOR_OTHERS_BYTES = 1024 * 1024 * 1024;
 
 /** R14: how long the rows of a replica are kept that its shard does not list any more. */
 export const UNLISTED_KEPT_MS = 24 * 60 * 60_000;
+
+/** R22: how fast replicas compare their states. */
+export interface VerifyPace {
+  /** Between two ranges of a shard. */
+  pauseMs: number;
+  /** From the beginning of one pass over a shard to that of the next, at least: shard time. */
+  passMs: number;
+  /** Of one range, about: nothing is applied while it is hashed. */
+  rowsMax: number;
+  bytesMax: number;
+}
+export const VERIFY_PACE: VerifyPace = {
+  pauseMs: 10_000,
+  passMs: 24 * 60 * 60_000,
+  rowsMax: 2000,
+  bytesMax: 1024 * 1024,
+};
+/** Who has not told its digest by then is passed over. */
+export const VERIFY_PATIENCE_MS = 5000;

@@ -61,6 +61,8 @@ export class SimulatedDisk {
   /** What cannot be read any more: the bytes themselves, not what is written in their place. */
   #corrupt = new WeakSet<Uint8Array>();
   #isDamaged = false;
+  /** What was put in the place of other bytes, with a checksum that is right. */
+  #altered = new WeakSet<Uint8Array>();
   /** Damage that tidying up has met: no store over it takes writes any more. */
   #isUnusable = false;
 
@@ -138,6 +140,7 @@ export class SimulatedDisk {
     this.#syncedCount = 0;
     this.#corrupt = new WeakSet();
     this.#isDamaged = false;
+    this.#altered = new WeakSet();
     this.#isUnusable = false;
     this.#witness.wipe();
   }
@@ -164,12 +167,37 @@ export class SimulatedDisk {
     return key;
   }
 
-  /** Something that is there cannot be read. What lies beneath other rows, or was cleared, nobody reads. */
+  /** One byte of a row is another one from now on, and nothing shows it. False: there is no such row. */
+  alter(column: string, mayBe: (key: Uint8Array) => boolean): boolean {
+    const rows = [...this.rows(column)].filter(({ key, value }) => mayBe(key) && value.length > 0);
+    if (rows.length === 0) return false;
+    const { key, value } = this.#chance.pick(rows);
+    const altered = Uint8Array.from(value);
+    const at = this.#chance.int(0, value.length - 1);
+    altered[at] = (altered[at] ?? 0) ^ (1 << this.#chance.int(0, 7));
+    this.#altered.add(altered);
+    this.#isDamaged = true;
+    // Nobody writes it: whoever watches commits hears nothing of it.
+    this.#apply(this.append([{ column, key, value: altered }]).change);
+    return true;
+  }
+
+  isAltered(value: Uint8Array): boolean {
+    return this.#isDamaged && this.#altered.has(value);
+  }
+
+  /** Something that is there cannot be read, or is not what was written. What lies beneath other rows, or was cleared, nobody reads. */
   get hasDamage(): boolean {
     if (!this.#isDamaged) return false;
-    return this.#columnNames.some((column) =>
-      [...this.rows(column)].some(({ value }) => this.#corrupt.has(value)),
-    );
+    return this.hasAltered || this.#hasAny(this.#corrupt);
+  }
+
+  get hasAltered(): boolean {
+    return this.#isDamaged && this.#hasAny(this.#altered);
+  }
+
+  #hasAny(values: WeakSet<Uint8Array>): boolean {
+    return this.#columnNames.some((column) => [...this.rows(column)].some(({ value }) => values.has(value)));
   }
 
   /** The store merges tables, and comes upon the damage that there is. */

@@ -7,6 +7,8 @@ import type { Losses } from './losses.ts';
 import type { Scheduler } from './scheduler.ts';
 
 const LOOK_EVERY_MS = 250;
+/** By then it is made up for. */
+const ALONE_MS = 12_000;
 /** What is always possible. */
 const INSTEAD: FaultName = 'kill';
 
@@ -26,6 +28,9 @@ export class FaultRun {
   readonly #parts: FaultRunParts;
   readonly #world: FaultyWorld;
   readonly #heals = new Set<() => void>();
+  /** What must not be copied is there. */
+  #isAnyAlone = false;
+  #isOver = false;
 
   constructor(parts: FaultRunParts) {
     this.#parts = parts;
@@ -51,21 +56,25 @@ export class FaultRun {
     };
   }
 
-  /** All of them, now. */
+  /** All of them, now. None begins any more. */
   end(): void {
+    this.#isOver = true;
     for (const heal of [...this.#heals]) heal();
   }
 
   #begin(fault: Omit<PlannedFault, 'atMs'>): void {
     const { scheduler, losses, counts, chance, untilMs } = this.#parts;
     const { name, durationMs } = fault;
-    const { losesData = false, begin } = faultOf(name);
-    const mayBe = !losesData || losses.isWhole();
-    if (!mayBe && scheduler.nowMs < untilMs) {
+    const { losesData = false, isAlone = false, begin } = faultOf(name);
+    if (this.#isOver) return;
+    const isLate = scheduler.nowMs >= (isAlone ? untilMs - ALONE_MS : untilMs);
+    const isQuiet = !isAlone || (this.#heals.size === 0 && losses.isLevel());
+    const mayBe = (!losesData || losses.isWhole()) && isQuiet;
+    if (this.#isAnyAlone || (!mayBe && !isLate)) {
       scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run: () => this.#begin(fault) });
       return;
     }
-    const end = mayBe ? begin(this.#world, chance) : undefined;
+    const end = mayBe && !(isAlone && isLate) ? begin(this.#world, chance) : undefined;
     if (end === undefined) {
       // Nothing that it could happen to: something else goes wrong then.
       if (name !== INSTEAD) this.#begin({ name: INSTEAD, durationMs });
@@ -73,6 +82,7 @@ export class FaultRun {
     }
     counts.add(`fault: ${name}`);
     if (losesData) losses.note();
+    this.#isAnyAlone = isAlone;
     const span: FaultSpan = { name, fromMs: scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
     this.spans.push(span);
     const heal = () => {
@@ -88,8 +98,11 @@ export class FaultRun {
   /** A loss is felt until it is made up for. */
   #endWhenWhole(span: FaultSpan): void {
     const { scheduler, losses } = this.#parts;
-    if (losses.isWhole()) span.toMs = scheduler.nowMs;
-    else
+    if (losses.isWhole()) {
+      span.toMs = scheduler.nowMs;
+      // Also of one that had to be alone: while it is there, nothing is whole.
+      this.#isAnyAlone = false;
+    } else
       scheduler.after(LOOK_EVERY_MS, {
         name: `fault: ${span.name} is not made up for`,
         run: () => this.#endWhenWhole(span),

@@ -1,6 +1,6 @@
 // What goes wrong in the simulated world (protocol 4), each thing by its name: how it begins, and how it ends. A seed
 // draws several, and when. Disks lose what was synced one at a time only: the next one does when all copies are there again.
-import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import { ENGINE_TABLES, LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedHost, SimulatedProcess } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
@@ -46,12 +46,19 @@ interface FaultSpec {
   maxMs: number;
   /** Takes synced bytes from a disk. */
   losesData?: true;
+  /** Begins while nothing is wrong, and nothing else does before it is made up for: it must not be copied. */
+  isAlone?: true;
   begin: Begin;
 }
 
 const MINUTE_MS = 60_000;
 const DAMAGED_COLUMNS = ['rows', 'rows', LOG_COLUMN, 'bodies'];
 const TEN_YEARS_MS = 10 * 365 * 24 * 60 * MINUTE_MS;
+
+/** That a request has been, and when: its value says no more. */
+function isRowUnread(key: Uint8Array): boolean {
+  return key[2] === ENGINE_TABLES.requestTimes.id;
+}
 
 /** The process ends; the machine's service manager starts it again when the fault is over. */
 function down(
@@ -278,6 +285,16 @@ const FAULTS = {
       return key && end;
     },
   },
+  // Nobody notices until replicas are compared (R22), and clients would see it: so it befalls a row that nobody reads.
+  'altered row': {
+    maxMs: 1,
+    losesData: true,
+    isAlone: true,
+    begin: ({ nodes }, chance) => {
+      const { disk } = chance.pick(nodes);
+      return disk.alter('rows', isRowUnread) ? () => undefined : undefined;
+    },
+  },
   'gateway kill': { maxMs: 4000, begin: ({ gateways }, chance) => down(chance.pick(gateways)) },
   'gateway pause': {
     maxMs: 12_000,
@@ -326,9 +343,11 @@ export function planFaults(
   const count = chance.int(FAULTS_MIN, FAULTS_MAX);
   while (plan.length < count) {
     const name = chance.pick(names);
-    const { maxMs } = faultOf(name);
+    const { maxMs, isAlone = false } = faultOf(name);
     const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
-    plan.push({ name, atMs: chance.between(fromMs, toMs), durationMs });
+    // What happens alone finds the world in order at the beginning.
+    const lastMs = isAlone ? fromMs + (toMs - fromMs) / 4 : toMs;
+    plan.push({ name, atMs: chance.between(fromMs, lastMs), durationMs });
   }
   return plan.sort((one, other) => one.atMs - other.atMs);
 }

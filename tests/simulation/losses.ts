@@ -31,6 +31,14 @@ export class Losses {
     this.#lastSeqs = Array.from({ length: shardCount }, (_, shard) => history(shard).lastSeq);
   }
 
+  /** Every voter of every shard has everything, so nobody needs anything of another. */
+  isLevel(): boolean {
+    const { shardCount, history, votersOf } = this.#parts;
+    return Array.from({ length: shardCount }, (_, shard) => shard).every((shard) =>
+      votersOf(shard).every(({ isLive, appliedSeq }) => isLive && appliedSeq === history(shard).lastSeq),
+    );
+  }
+
   /** Every voter counts and has what it had when something was lost last; but for what `but` has. */
   isWhole(but?: string): boolean {
     const { nodes, shardCount, nowMs, isSettled, votersOf } = this.#parts;

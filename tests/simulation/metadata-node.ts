@@ -20,6 +20,9 @@ const LOOK_EVERY_MS = 500;
 /** So little that whoever is away for a while needs a snapshot. */
 const LOG_KEPT = { bytes: 2048, forOthersBytes: 6144 };
 
+/** So often that a difference is found while the clients are there. */
+const VERIFY_PACE = { pauseMs: 1000, passMs: 8000, rowsMax: 400, bytesMax: 64 * 1024 };
+
 /** What the run must see now and then. */
 const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
   takeover: 'takeover',
@@ -30,6 +33,7 @@ const BRANCHES: Readonly<Partial<Record<ReplicaEvent, string>>> = {
   'request-found': 'retried request',
   'stepped-down': 'step down',
   'voters-changed': 'change of voters',
+  verified: 'comparison of states',
 };
 
 export function createProduct(): NodeKind {
@@ -73,7 +77,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
   });
   const node = createMetadataNode({
     ...{ clusterId: 'simulated', nodeId, replicaId, shardCount, kv, witness, machine, clock, random },
-    ...{ registry, peers, logger, logKept: LOG_KEPT },
+    ...{ registry, peers, logger, logKept: LOG_KEPT, verifyPace: VERIFY_PACE },
     onUnreadable: onFatal,
     onEvent(event) {
       const branch = BRANCHES[event];

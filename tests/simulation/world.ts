@@ -364,6 +364,7 @@ class World {
       throw new SimulationFailure(`I16: not all shards are open ${OPEN_AGAIN_MAX_MS} ms after the faults`);
     await this.#runProgram('parts come to rest', () => this.#parts.rest(), AT_REST_MAX_MS);
     const isCaughtUp = () =>
+      this.#nodes.every(({ disk }) => !disk.hasAltered) &&
       shards().every((shard) => {
         const { lastSeq } = this.#invariants.history(shard);
         return this.#replicasOf(shard).every(

@@ -16,6 +16,7 @@ import type { ReplicaEvent } from '../../src/shard/replica-events.ts';
 import { LOG_COLUMN, logKey } from '../../src/shard/row-keys.ts';
 import { SHARD_COLUMNS } from '../../src/shard/shards.ts';
 import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
+import { VERIFY_PACE, type VerifyPace } from '../../src/shard/timing.ts';
 import { noteMachine } from '../scenarios/note-machine.ts';
 import { createManualClock, createSeededRandom } from './simulated.ts';
 
@@ -82,8 +83,10 @@ export async function openShardCluster(options: {
   voterCount?: number;
   shardCount?: number;
   machine?: StateMachine;
+  /** Of tests of it; default: replicas are hardly ever compared. */
+  verifyPace?: Partial<VerifyPace>;
 }): Promise<ShardCluster> {
-  const { nodeCount, voterCount = nodeCount, shardCount = 1, machine = noteMachine } = options;
+  const { nodeCount, voterCount = nodeCount, shardCount = 1, machine = noteMachine, verifyPace } = options;
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const random = createSeededRandom(7);
   const events: ReplicaEvent[] = [];
@@ -131,6 +134,7 @@ export async function openShardCluster(options: {
       const mine: MetadataNode = createMetadataNode({
         ...{ clusterId: 'c', ...ref, shardCount, witness, machine, random },
         ...mortal({ kv, clock, registry }, life),
+        verifyPace: { ...VERIFY_PACE, ...verifyPace },
         logger: { debug() {}, info() {}, warn() {}, error() {} },
         onUnreadable: (error) => own.unreadable.push(error),
         onEvent: (event) => events.push(event),
