@@ -64,8 +64,9 @@ export async function openReplica(
   else if (record.isDamaged && record.state !== 'live') forgetPosition(opened);
   else if (record.state === 'installing') await beginAnew(kv, shard, log);
   // One that was removed, too: listed again, it goes on from what it has.
-  else await judge(deps, registered.record, opened);
+  else await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
+  if (opened.record.state !== 'live') opened.record = distrusted(opened.record, registered.record);
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);
   replica.onRegistered(registered);
@@ -128,6 +129,14 @@ function noteUnreadable(
   opened.record = { ...opened.record, state: 'installing', isDamaged: true };
 }
 
+/**
+ * R3: a cut of the store's log may have taken it back to an earlier state, and with it what it has promised since. An epoch
+ * exists by the registry first (R2), so it has promised none above. And nobody has its vote for what it was then.
+ */
+function distrusted(record: ReplicaRecord, { epoch }: ShardRecord): ReplicaRecord {
+  return { ...record, promised: Math.max(record.promised, epoch), votesFor: null };
+}
+
 function forgetPosition(opened: OpenedReplica): void {
   opened.log.reset(NOTHING);
   opened.applied = NOTHING;
@@ -142,7 +151,6 @@ async function beginAnew(kv: KvPort, shard: number, log: LogStore): Promise<void
 /** R17. */
 async function judge(
   { shard, kv, witness, logger, onEvent }: ReplicaDeps,
-  { epoch }: ShardRecord,
   opened: { record: ReplicaRecord; log: LogStore; applied: Applied },
 ): Promise<void> {
   const { log } = opened;
@@ -168,9 +176,7 @@ async function judge(
   if (why === undefined) return;
   logger.error({ shard, why, last: log.last, witnessed }, 'replica-quarantined');
   onEvent?.('quarantined');
-  // R3: what it had promised may be lost with the rest. An epoch exists by the registry first (R2).
-  const promised = Math.max(opened.record.promised, epoch);
-  opened.record = { ...opened.record, state: 'quarantined', promised };
+  opened.record = { ...opened.record, state: 'quarantined' };
   const soundSeq = log.last.seq;
   const rows = [recordRow(shard, opened.record)];
   // What is in the state was committed: the log may begin there.
