@@ -71,7 +71,10 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     .option('--json', 'as JSON');
   status.action(async () => {
     const { readClusterStatus, printClusterStatus } = await import('./status.ts');
-    const found = await readClusterStatus({ config: context.readSettings(status), log: SILENT });
+    const { lastKnownPath } = await import('./last-known.ts');
+    const config = context.readSettings(status);
+    const lastKnown = lastKnownPath(process.env, config.join);
+    const found = await readClusterStatus({ config, log: SILENT, lastKnown });
     if (status.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
     else printClusterStatus(found, context.print);
     process.exit(found.alarms.length === 0 ? 0 : 2);

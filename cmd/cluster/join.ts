@@ -124,13 +124,16 @@ export function addressToTell({ node }: Config, own: string): string {
   return node.advertise === undefined ? own : hostPortText(node.advertise);
 }
 
-/** For commands: what the coordinator answers, or a {@link Refusal} that it does not. */
+/** The coordinator is away. */
+export class NoAnswer extends Refusal {}
+
+/** For commands: what the coordinator answers, or {@link NoAnswer}. */
 export async function answer<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    throw new Refusal(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+    throw new NoAnswer(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

@@ -1,4 +1,5 @@
 // holdfast cluster status: members, shards and alarms, from the registry and from what metadata nodes say themselves.
+import type { EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
@@ -16,7 +17,8 @@ import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort, VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
-import { answer, connect, securityOf } from './join.ts';
+import { answer, connect, NoAnswer, securityOf } from './join.ts';
+import { type KnownCluster, keepKnown, readKnown } from './last-known.ts';
 
 const ID_BYTES = 16;
 const ANSWER_MAX_MS = 3000;
@@ -47,6 +49,8 @@ export interface ShardStatus {
 
 export interface ClusterStatus {
   clusterId: string;
+  /** Set while etcd does not answer: members and voters are those of that time, wall clock ms. */
+  knownAtMs?: number;
   members: Member[];
   shards: ShardStatus[];
   alarms: string[];
@@ -55,41 +59,98 @@ export interface ClusterStatus {
 /** R23: of shards that have gone on with one replica, and whose operator has not confirmed it. */
 type Doubts = ReadonlyMap<number, HistoryRecord>;
 
-/** Throws {@link Refusal} when there is no cluster, or the coordinator does not answer. */
+/**
+ * `lastKnown`: a file for what etcd tells, to go by when it does not answer. Throws {@link Refusal} when there is no
+ * cluster, or etcd does not answer and nothing is known of before.
+ */
 export async function readClusterStatus({
   config,
   log,
+  lastKnown,
 }: {
   config: Config;
   log: Logger;
+  lastKnown?: string;
 }): Promise<ClusterStatus> {
+  const { known, whyAway } = await findCluster({ config, log, lastKnown });
+  const { identity, members, disks } = known;
+  const { clusterId, shardCount } = identity;
+  const records = known.records.map((record) => record ?? undefined);
+  const { said, doubts } = await askNodes(config, log, { clusterId, members, records });
+  const shards = records.flatMap((record, shard) => {
+    if (record === undefined) return [];
+    return [describe(shard, whyAway === undefined ? record : presentRecord(shard, record, said), said)];
+  });
+  const away =
+    whyAway === undefined
+      ? []
+      : [`${whyAway}: members and voters are shown as they were at ${timeText(known.atMs)}`];
+  return {
+    clusterId,
+    ...(whyAway !== undefined && { knownAtMs: known.atMs }),
+    members,
+    shards,
+    alarms: [
+      ...away,
+      ...alarmsOfShards(shards, said, identity),
+      // Which nodes are there only etcd knows.
+      ...(whyAway === undefined ? alarmsOfDisks(disks, members, identity) : []),
+      ...alarmsOfDisasters({ said, doubts, shardCount }),
+    ],
+  };
+}
+
+/** As etcd tells, or as it told last. */
+async function findCluster({
+  config,
+  log,
+  lastKnown,
+}: {
+  config: Config;
+  log: Logger;
+  lastKnown: string | undefined;
+}): Promise<{ known: KnownCluster; whyAway?: string }> {
   const coordinator = connect({ config, clock: systemClock, log }, 'status');
   try {
-    const identity = await answer(coordinator.identity.read());
-    if (identity === undefined) throw new Refusal('there is no cluster');
-    const members = await answer(coordinator.members.current());
-    const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
-    const records = await answer(Promise.all(numbers.map((shard) => coordinator.registry.read(shard))));
-    const asked = { clusterId: identity.clusterId, members, records: records.map((found) => found?.record) };
-    const { said, doubts } = await askNodes(config, log, asked);
-    const shards = records.flatMap((found, shard) =>
-      found === undefined ? [] : [describe(shard, found.record, said)],
-    );
-    const placement = await answer(coordinator.placementMap.read());
-    const disks = placement === undefined ? [] : placementOf(placement.document).disks;
-    return {
-      clusterId: identity.clusterId,
-      members,
-      shards,
-      alarms: [
-        ...alarmsOfShards(shards, said, identity),
-        ...alarmsOfDisks(disks, members, identity),
-        ...alarmsOfDisasters({ said, doubts, shardCount: identity.shardCount }),
-      ],
-    };
+    const known = await answer(askCoordinator(coordinator));
+    if (lastKnown !== undefined) await keepKnown(lastKnown, known);
+    return { known };
+  } catch (error) {
+    if (!(error instanceof NoAnswer) || lastKnown === undefined) throw error;
+    const known = await readKnown(lastKnown);
+    if (known !== undefined) return { known, whyAway: error.message };
+    throw new Refusal(`${error.message}, and what it said before is not known to this machine`);
   } finally {
     coordinator.close();
   }
+}
+
+async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluster> {
+  const identity = await coordinator.identity.read();
+  if (identity === undefined) throw new Refusal('there is no cluster');
+  const members = [...(await coordinator.members.current())];
+  const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
+  const found = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
+  const placement = await coordinator.placementMap.read();
+  return {
+    atMs: systemClock.wallMs(),
+    ...{ identity, members },
+    records: found.map((registered) => registered?.record ?? null),
+    disks: placement === undefined ? [] : [...placementOf(placement.document).disks],
+  };
+}
+
+/** Who leads by what the nodes say: the record may be of before a takeover. */
+function presentRecord(shard: number, record: ShardRecord, said: Said): ShardRecord {
+  const { voters } = record;
+  let present = record;
+  for (const [nodeId, statuses] of said)
+    for (const { shard: of, role, epoch, incarnation } of statuses) {
+      const primary = voters.find((voter) => voter.nodeId === nodeId);
+      const isNews = of === shard && role === 'primary' && epoch >= present.epoch;
+      if (isNews && primary !== undefined) present = { ...present, incarnation, epoch, primary };
+    }
+  return present;
 }
 
 type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;

@@ -59,6 +59,7 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
   const env = {
     ...process.env,
     HOLDFAST_CLUSTER_SECRET: SECRET,
+    XDG_CACHE_HOME: join(folder, 'cache'),
     NODE_COMPILE_CACHE: COMPILE_CACHE,
   };
   const folderOf = (name: string) => join(folder, name);
