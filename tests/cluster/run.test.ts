@@ -4,7 +4,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,6 +12,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { must } from '../../src/lib/assert.ts';
 import { ROOT } from '../support/client-programs.ts';
+import { freePort } from '../support/free-ports.ts';
 import { type Access, send } from '../support/raw-s3.ts';
 import { cleanEnvironment } from '../support/start-server.ts';
 
@@ -64,14 +64,6 @@ async function stop(): Promise<number | null> {
   child.kill('SIGINT');
   await exited;
   return child.exitCode;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** A command of the program, in an environment that knows the cluster's secret unless told otherwise. */

@@ -4,13 +4,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterStatus } from '../../cmd/cluster/status.ts';
 import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
+import { freePort } from './free-ports.ts';
 import type { Access } from './raw-s3.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
@@ -153,12 +153,4 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
 
 async function logEnd(path: string): Promise<string> {
   return (await readFile(path, 'utf8')).split('\n').slice(-8).join('\n');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -2,7 +2,6 @@
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +10,7 @@ import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.
 import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
+import { freePort, freePorts } from './free-ports.ts';
 import type { Access } from './raw-s3.ts';
 import { cleanEnvironment, type LogLine, settingVariables } from './start-server.ts';
 
@@ -18,7 +18,6 @@ export { ETCD };
 
 const HOST = '127.0.0.1';
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
-const PORT_TRIES = 20;
 const LOOK_AGAIN_MS = 200;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 120_000;
@@ -88,7 +87,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   const ways = new Map<string, string[]>();
   const etcdWays = new Map<string, number>();
   for (const name of nodes) {
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     const proxyPort = await network.lead({ name, port: () => port });
     ways.set(name, ['--node-listen', `${HOST}:${port}`, '--node-advertise', `${HOST}:${proxyPort}`]);
   }
@@ -244,31 +243,4 @@ class RunningCluster implements TestCluster {
   stop(): Promise<void> {
     return this.#parts.stop();
   }
-}
-
-/** So many in a row, free a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  for (let tries = PORT_TRIES; tries > 0; tries--) {
-    const servers: Server[] = [];
-    try {
-      const first = await listen(0);
-      servers.push(first);
-      const { port } = first.address() as { port: number };
-      for (let next = 1; next < count; next++) servers.push(await listen(port + next));
-      return Array.from({ length: count }, (_, index) => port + index);
-    } catch {
-      // The next one is somebody's.
-    } finally {
-      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    }
-  }
-  throw new Error(`no ${count} free ports in a row`);
-}
-
-function listen(port: number): Promise<Server> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, HOST, () => resolve(server));
-  });
 }
