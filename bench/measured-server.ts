@@ -1,12 +1,18 @@
-// The server that a benchmark measures: one of its own with a temporary data folder, or the one that --endpoint names.
-import { readFile } from 'node:fs/promises';
+// The server that a benchmark measures: one of its own with a temporary data folder, with --cluster a whole cluster on
+// this machine, or what --endpoint names.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Command } from 'commander';
+import { DevCluster, ETCD } from '../cmd/cluster/dev-cluster.ts';
 import { must } from '../src/lib/assert.ts';
+import { freePorts } from '../tests/support/free-ports.ts';
 import { startServer } from '../tests/support/start-server.ts';
 import type { Target } from './load/spec.ts';
 
 export interface EndpointOptions {
   endpoint?: string;
+  cluster?: true;
   accessKey?: string;
   secretKey?: string;
   region: string;
@@ -15,7 +21,8 @@ export interface EndpointOptions {
 /** Adds what {@link openServer} takes. */
 export function addEndpointOptions(program: Command): Command {
   return program
-    .option('--endpoint <url>', 'measure this endpoint (with --access-key and --secret-key)')
+    .option('--endpoint <url>', 'measure this, several by comma (with --access-key and --secret-key)')
+    .option('--cluster', 'measure a cluster: etcd, 3 metadata nodes, 3 storage nodes, 2 gateways')
     .option('--access-key <key>')
     .option('--secret-key <key>')
     .option('--region <name>', 'region in signatures', 'us-east');
@@ -23,7 +30,9 @@ export function addEndpointOptions(program: Command): Command {
 
 export interface MeasuredServer {
   target: Target;
-  /** Of a server of our own. */
+  /** By role, of what runs here: its CPU time and memory are told. */
+  pids: Readonly<Record<string, readonly number[]>>;
+  /** Of a single server of our own. */
   child?: { pid: number; dataDir: string };
   stop(): Promise<void>;
 }
@@ -31,8 +40,10 @@ export interface MeasuredServer {
 export async function openServer(options: EndpointOptions): Promise<MeasuredServer> {
   const { endpoint, accessKey = '', secretKey = '', region } = options;
   if (endpoint !== undefined)
-    return { target: { endpoint, accessKey, secretKey, region }, stop: async () => {} };
+    return { target: { endpoint, accessKey, secretKey, region }, pids: {}, stop: async () => {} };
+  if (options.cluster) return openCluster(region);
   const server = await startServer({ child: true, settings: { 'log.level': 'warn' } });
+  const pid = must(server.pid, 'a child has a pid');
   return {
     target: {
       endpoint: server.endpoint,
@@ -40,9 +51,44 @@ export async function openServer(options: EndpointOptions): Promise<MeasuredServ
       secretKey: server.secretKey,
       region,
     },
-    child: { pid: must(server.pid, 'a child has a pid'), dataDir: server.dataDir },
+    pids: { server: [pid] },
+    child: { pid, dataDir: server.dataDir },
     stop: async () => void (await server.stop()),
   };
+}
+
+const CLUSTER = { metadata: 3, storage: 3, gateway: 2 } as const;
+
+async function openCluster(region: string): Promise<MeasuredServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
+  const [port] = await freePorts(CLUSTER.gateway);
+  const cluster = new DevCluster(
+    {
+      ...{ metadata: CLUSTER.metadata, storage: CLUSTER.storage, gateways: CLUSTER.gateway, shards: 16 },
+      ...{ dataDir, listen: `127.0.0.1:${port}`, restarts: false, logLevel: 'warn' },
+    },
+    () => {},
+  );
+  const stop = async () => {
+    await cluster.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  try {
+    await cluster.start();
+    const pidsOf = (role: string, count: number) =>
+      Array.from({ length: count }, (_, index) =>
+        must(cluster.processId(`${role}-${index + 1}`), 'a process that runs'),
+      );
+    const pids = Object.entries(CLUSTER).map(([role, count]) => [role, pidsOf(role, count)] as const);
+    return {
+      target: { endpoint: cluster.endpoints.join(','), ...(await cluster.credentials()), region },
+      pids: { ...Object.fromEntries(pids), [ETCD]: [must(cluster.processId(ETCD), 'etcd runs')] },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 /** The most that a process has had since its start. */

@@ -37,17 +37,30 @@ export function median(values: readonly number[]): number {
 
 const number = (value: number) => (value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(1));
 
-/** CPU time of one unit of the row, which says more than rates do while other work shares the machine. */
+/** CPU time of one unit of the row in µs, which says more than rates do while other work shares the machine. */
 function cpuCost(
   row: SuiteRow,
   results: readonly LoadResult[],
-  seconds: (result: LoadResult) => number | undefined,
+  seconds: (result: LoadResult) => number,
 ): string {
-  const costs = results.map(
-    (result) => (seconds(result) ?? Number.NaN) / (figure(row, result) * result.seconds),
-  );
+  const costs = results.map((result) => seconds(result) / (figure(row, result) * result.seconds));
   const cost = median(costs);
-  return Number.isNaN(cost) ? '' : `${number(cost * 1e6)} µs/${row.unit.split('/')[0]}`;
+  return Number.isNaN(cost) ? '' : number(cost * 1e6);
+}
+
+function serverCpuSeconds({ serverCpuSeconds }: LoadResult): number {
+  if (serverCpuSeconds === undefined) return Number.NaN;
+  return Object.values(serverCpuSeconds).reduce((sum, seconds) => sum + seconds, 0);
+}
+
+/** Of a cluster: the part of each role. */
+function cpuByRole(row: SuiteRow, results: readonly LoadResult[]): string {
+  const roles = Object.keys(results[0]?.serverCpuSeconds ?? {});
+  if (roles.length < 2) return '';
+  const costs = roles.map(
+    (role) => `${role} ${cpuCost(row, results, (result) => result.serverCpuSeconds?.[role] ?? Number.NaN)}`,
+  );
+  return ` (${costs.join(', ')})`;
 }
 
 export function toMarkdown(rows: readonly ReportRow[]): string {
@@ -60,8 +73,8 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
     'p99 ms',
     'max ms',
     'errors',
-    'client CPU',
-    'server CPU',
+    'client CPU µs',
+    'server CPU µs',
     'bound',
     'share of it',
     'peak RSS MiB',
@@ -80,7 +93,7 @@ export function toMarkdown(rows: readonly ReportRow[]): string {
       latency((result) => result.latencyMs.max),
       String(own.reduce((sum, result) => sum + result.errorCount, 0)),
       cpuCost(row, own, (result) => result.clientCpuSeconds),
-      cpuCost(row, own, (result) => result.serverCpuSeconds),
+      cpuCost(row, own, serverCpuSeconds) + cpuByRole(row, own),
       bound === undefined ? '' : number(bound),
       bound === undefined ? '' : `${Math.round((100 * value) / bound)} %`,
       entry.rssMaxMiB === undefined ? '' : number(entry.rssMaxMiB),

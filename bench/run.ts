@@ -98,12 +98,11 @@ async function measureRow(input: {
   const entry: ReportRow = { row, own: [], other: [] };
   for (let round = 0; round < Number(options.rounds); round++) {
     const spec = specOf({ row, options, bucket: `bench-${process.pid}-${SUITE.indexOf(row)}-${round}` });
-    entry.own.push(
-      await generate({ ...spec, target: own.target, ...(own.child && { serverPid: own.child.pid }) }),
-    );
+    entry.own.push(await generate({ ...spec, target: own.target, serverPids: own.pids }));
     if (other !== undefined) entry.other.push(await generate({ ...spec, target: other }));
   }
-  if (own.child) entry.rssMaxMiB = await peakRssMiB(own.child.pid);
+  const pids = Object.values(own.pids).flat();
+  if (pids.length > 0) entry.rssMaxMiB = (await Promise.all(pids.map(peakRssMiB))).reduce((a, b) => a + b);
   const bound =
     bounds === undefined ? undefined : await boundOf({ row, options, bounds, target: own.target });
   if (bound !== undefined) entry.bound = bound;

@@ -13,8 +13,13 @@ const MICROSECONDS_MAX = 600_000_000;
 
 const tell = (message: LoadMessage) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
+function connect({ target }: LoadSpec, worker: number): LoadClient {
+  const endpoints = target.endpoint.split(',');
+  return new LoadClient({ ...target, endpoint: endpoints[worker % endpoints.length] ?? '' });
+}
+
 async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
-  const client = new LoadClient(spec.target);
+  const client = connect(spec, 0);
   const created = await client.send({ method: 'PUT', path: `/${spec.bucket}` });
   if (created.status >= 300 && created.status !== 409) throw new Error(`CreateBucket: ${created.status}`);
   await client.close();
@@ -22,8 +27,8 @@ async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
   const startedAt = performance.now();
   let next = 0;
   let told = startedAt;
-  const worker = async () => {
-    const own = new LoadClient(spec.target);
+  const worker = async (_: unknown, number: number) => {
+    const own = connect(spec, number);
     while (next < spec.preparedCount) {
       await succeed(own, { method: 'PUT', path: preparedPath(spec, next++), ...payload.asBody() });
       if (performance.now() - told > PROGRESS_MS) {
@@ -44,11 +49,15 @@ async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
 }
 
 /** User and system time of a process since its start, from proc_pid_stat(5); its unit is 10 ms on Linux. */
-function cpuSecondsOf(pid: number | undefined): number | undefined {
-  if (pid === undefined) return undefined;
+function cpuSecondsOf(pid: number): number {
   // The command's name, in brackets, may hold anything.
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function cpuByRole({ serverPids = {} }: LoadSpec): Record<string, number> {
+  const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + cpuSecondsOf(pid), 0);
+  return Object.fromEntries(Object.entries(serverPids).map(([role, pids]) => [role, sum(pids)]));
 }
 
 class Meter {
@@ -89,11 +98,11 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   const until = measureFrom + spec.durationMs;
   const meter = new Meter();
   let cpuFrom = process.cpuUsage();
-  let serverCpuFrom = cpuSecondsOf(spec.serverPid);
+  let serverCpuFrom = cpuByRole(spec);
   let endedAt = measureFrom;
   const warm = setTimeout(() => {
     cpuFrom = process.cpuUsage();
-    serverCpuFrom = cpuSecondsOf(spec.serverPid);
+    serverCpuFrom = cpuByRole(spec);
   }, spec.warmupMs);
   const progress = setInterval(() => {
     const seconds = (performance.now() - startedAt) / 1000;
@@ -107,7 +116,7 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
     });
   }, PROGRESS_MS);
   const run = async (worker: number) => {
-    const client = new LoadClient(spec.target);
+    const client = connect(spec, worker);
     for (let step = 0, now = performance.now(); now < until; step++) {
       const from = now;
       try {
@@ -133,7 +142,9 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
   clearTimeout(warm);
   clearInterval(progress);
   const cpu = process.cpuUsage(cpuFrom);
-  const serverCpuTo = cpuSecondsOf(spec.serverPid);
+  const serverCpuSeconds = Object.entries(cpuByRole(spec)).map(
+    ([role, seconds]) => [role, seconds - (serverCpuFrom[role] ?? 0)] as const,
+  );
   return {
     workload: spec.workload,
     sizeBytes: spec.sizeBytes,
@@ -146,7 +157,7 @@ async function measure(spec: LoadSpec, payload: Payload): Promise<LoadResult> {
     keys: meter.keys,
     latencyMs: meter.latency(),
     clientCpuSeconds: (cpu.user + cpu.system) / 1e6,
-    ...(serverCpuTo !== undefined && { serverCpuSeconds: serverCpuTo - (serverCpuFrom ?? 0) }),
+    ...(serverCpuSeconds.length > 0 && { serverCpuSeconds: Object.fromEntries(serverCpuSeconds) }),
   };
 }
 

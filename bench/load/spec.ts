@@ -16,7 +16,7 @@ export const WORKLOADS = [
 export type WorkloadName = (typeof WORKLOADS)[number];
 
 export interface Target {
-  /** http://HOST:PORT */
+  /** http://HOST:PORT; several by comma: the requests in flight are spread over them. */
   endpoint: string;
   accessKey: string;
   secretKey: string;
@@ -37,8 +37,8 @@ export interface LoadSpec {
   preparedCount: number;
   /** `signed`: x-amz-content-sha256 is the digest; `unsigned`: UNSIGNED-PAYLOAD. */
   payload: 'signed' | 'unsigned';
-  /** The measured server's, where it runs on this machine: its CPU time is told, too. */
-  serverPid?: number;
+  /** Of the measured server by role, where it runs on this machine: its CPU time is told, too. */
+  serverPids?: Record<string, readonly number[]>;
 }
 
 export interface LatencyMs {
@@ -65,8 +65,8 @@ export interface LoadResult {
   keys: number;
   latencyMs: LatencyMs;
   clientCpuSeconds: number;
-  /** Of the measured time, user and system, all threads. */
-  serverCpuSeconds?: number;
+  /** By role, of the measured time, user and system, all threads. */
+  serverCpuSeconds?: Record<string, number>;
 }
 
 /** Lines that the generator prints on stdout. */
