@@ -42,8 +42,8 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     }
     return route;
   };
-  const silence = new NodeSilence(deps.clock);
-  const ask = (call: Question) => new Attempts(deps, routeOf(call.envelope.shard), silence, call).run();
+  const shared = { deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) };
+  const ask = (call: Question) => new Attempts(shared, routeOf(call.envelope.shard), call).run();
   return {
     shardCount: deps.shardCount,
     execute(envelope, name, body) {
@@ -104,6 +104,16 @@ class NodeSilence {
   }
 }
 
+/** What all questions of a router have in common. */
+interface Shared {
+  deps: RouterDeps;
+  silence: NodeSilence;
+  patience: Patience;
+}
+
+/** Why the signal of a question that is answered aborts: one for all, because an exception with its stack costs more. */
+const ANSWERED = new Error('the question is answered');
+
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 
 /** Of one command or query. */
@@ -111,42 +121,53 @@ class Attempts {
   readonly #deps: RouterDeps;
   readonly #route: Route;
   readonly #silence: NodeSilence;
+  readonly #patience: Patience;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
   readonly #over = new AbortController();
+  #isSettled = false;
+  /** Calls and pauses that `over` would end. */
+  #underWayCount = 0;
   /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
   #sentMs: number | undefined;
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
-  constructor(deps: RouterDeps, route: Route, silence: NodeSilence, question: Question) {
+  constructor({ deps, silence, patience }: Shared, route: Route, question: Question) {
     this.#deps = deps;
     this.#route = route;
     this.#silence = silence;
+    this.#patience = patience;
     this.#question = question;
     this.#startedMs = deps.clock.monotonicMs();
   }
 
-  async run(): Promise<Reply<unknown>> {
+  run(): Promise<Reply<unknown>> {
     void this.#repeat();
-    try {
-      return await this.#settled.promise;
-    } finally {
-      // What is still under way is not waited for.
-      this.#over.abort();
-    }
+    return this.#settled.promise;
+  }
+
+  #settle(reply: Reply<unknown>): void {
+    this.#isSettled = true;
+    this.#settled.resolve(reply);
+    // What is still under way is not waited for.
+    if (this.#underWayCount > 0) this.#over.abort(ANSWERED);
   }
 
   async #repeat(): Promise<void> {
     const { clock } = this.#deps;
-    const { signal } = this.#over;
-    while (!signal.aborted && clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs) {
+    while (!this.#isSettled && clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs) {
       const node = this.#choose();
-      if (node === undefined || (await this.#ask(node)) === 'later')
-        await clock.sleep(this.#pauseMs(), signal);
+      if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
     }
-    if (!signal.aborted) await this.#giveUp();
+    if (!this.#isSettled) await this.#giveUp();
+  }
+
+  async #pause(ms: number): Promise<void> {
+    this.#underWayCount++;
+    await this.#deps.clock.sleep(ms, this.#over.signal);
+    this.#underWayCount--;
   }
 
   #choose(): NodeId | undefined {
@@ -160,32 +181,37 @@ class Attempts {
   }
 
   /** `now`: another node is to be asked at once. */
-  async #ask(node: NodeId): Promise<'now' | 'later'> {
+  #ask(node: NodeId): Promise<'now' | 'later'> {
     const { calls, clock } = this.#deps;
     const call = { ...this.#question, budgetMs: LIMITS.metadataBudgetMs };
     const sentMs = clock.monotonicMs();
     this.#sentMs = sentMs;
     this.#inDoubtCount++;
-    const isAnswered = new AbortController();
-    let next: 'now' | 'later' = 'now';
-    void calls
-      .call(node, call, this.#over.signal)
-      .then((reply) => {
-        next = this.#onReply(node, reply);
-      })
-      .catch((error: unknown) => {
-        if (error instanceof CallBroken && !error.wasSent) this.#inDoubtCount--;
+    return new Promise((resolve) => {
+      const wait = this.#patience.begin(() => {
+        // It may be standing still. Its answer, if it comes, is as good as another's.
+        this.#silence.missing(node, sentMs);
         this.#doubt(node);
-        next = 'later';
-      })
-      .finally(() => isAnswered.abort());
-    await clock.sleep(ATTEMPT_MS, isAnswered.signal);
-    if (!isAnswered.signal.aborted) {
-      // It may be standing still. Its answer, if it comes, is as good as another's.
-      this.#silence.missing(node, sentMs);
-      this.#doubt(node);
-    }
-    return next;
+        resolve('now');
+      });
+      const ended = () => {
+        this.#underWayCount--;
+        this.#patience.end(wait);
+      };
+      this.#underWayCount++;
+      calls.call(node, call, this.#over.signal).then(
+        (reply) => {
+          ended();
+          resolve(this.#onReply(node, reply));
+        },
+        (error: unknown) => {
+          ended();
+          if (error instanceof CallBroken && !error.wasSent) this.#inDoubtCount--;
+          if (!this.#isSettled) this.#doubt(node);
+          resolve('later');
+        },
+      );
+    });
   }
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
@@ -207,7 +233,7 @@ class Attempts {
     this.#route.primary = node;
     // R48: an earlier try may be evaluated yet, so "busy" would be said too early.
     if (reply.kind === 'busy' && this.#question.kind === 'execute' && this.#inDoubtCount > 0) return 'later';
-    this.#settled.resolve(reply);
+    this.#settle(reply);
     return 'now';
   }
 
@@ -221,8 +247,8 @@ class Attempts {
     const { clock } = this.#deps;
     const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
     const leftMs = safeMs - clock.monotonicMs();
-    if (this.#sentMs !== undefined && leftMs > 0) await clock.sleep(leftMs, this.#over.signal);
-    this.#settled.resolve({ kind: 'unknown' });
+    if (this.#sentMs !== undefined && leftMs > 0) await this.#pause(leftMs);
+    if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 
   #pauseMs(): number {
@@ -233,4 +259,42 @@ class Attempts {
 
 function isUnevaluated({ kind }: ShardReply): boolean {
   return kind === 'not-primary' || kind === 'too-old' || kind === 'busy';
+}
+
+interface Wait {
+  untilMs: number;
+  onOver(): void;
+}
+
+/** Tells whoever has waited for a node's answer for ATTEMPT_MS. One sleep for all of them: nearly all end before. */
+class Patience {
+  readonly #clock: ClockPort;
+  /** In the order of their ends. */
+  readonly #waits = new Set<Wait>();
+  #isWatching = false;
+
+  constructor(clock: ClockPort) {
+    this.#clock = clock;
+  }
+
+  begin(onOver: () => void): Wait {
+    const wait = { untilMs: this.#clock.monotonicMs() + ATTEMPT_MS, onOver };
+    this.#waits.add(wait);
+    if (!this.#isWatching) void this.#watch();
+    return wait;
+  }
+
+  end(wait: Wait): void {
+    this.#waits.delete(wait);
+  }
+
+  async #watch(): Promise<void> {
+    this.#isWatching = true;
+    for (const wait of this.#waits) {
+      const leftMs = wait.untilMs - this.#clock.monotonicMs();
+      if (leftMs > 0) await this.#clock.sleep(leftMs);
+      if (this.#waits.delete(wait)) wait.onOver();
+    }
+    this.#isWatching = false;
+  }
 }
