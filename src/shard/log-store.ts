@@ -199,9 +199,8 @@ export class LogStore {
     this.#tail.delete(seq);
   }
 
-  /** Encoded entries from `fromSeq` on, up to `toSeq` and about `bytesMax`: at least one. They must be in the log. */
-  async read(fromSeq: number, toSeq: number, bytesMax: number): Promise<Uint8Array[]> {
-    assert(fromSeq > this.#base.seq && toSeq <= this.#last.seq && fromSeq <= toSeq, 'entries of the log');
+  /** As `read`, of those that are still in memory: none when the first one is not. */
+  readNewest(fromSeq: number, toSeq: number, bytesMax: number): Uint8Array[] {
     const entries: Uint8Array[] = [];
     let sizeBytes = 0;
     for (let seq = fromSeq; seq <= toSeq && sizeBytes < bytesMax; seq++) {
@@ -210,6 +209,13 @@ export class LogStore {
       entries.push(bytes);
       sizeBytes += bytes.length;
     }
+    return entries;
+  }
+
+  /** Encoded entries from `fromSeq` on, up to `toSeq` and about `bytesMax`: at least one. They must be in the log. */
+  async read(fromSeq: number, toSeq: number, bytesMax: number): Promise<Uint8Array[]> {
+    assert(fromSeq > this.#base.seq && toSeq <= this.#last.seq && fromSeq <= toSeq, 'entries of the log');
+    const entries = this.readNewest(fromSeq, toSeq, bytesMax);
     if (entries.length > 0) return entries;
     const rows = await this.#kv.range({
       column: LOG_COLUMN,

@@ -5,8 +5,8 @@ import { assert, must } from '../lib/assert.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
-import { allVoters, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
-import { newProgress, type Progress } from './replica-progress.ts';
+import { isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
+import { mayPush, newProgress, type Progress, probe, settle } from './replica-progress.ts';
 import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
@@ -15,7 +15,6 @@ import {
   LONELY_MAX_MS,
   RESEND_MS,
   SILENCE_MS,
-  UNANSWERED_BYTES_MAX,
   UNHEARD_MAX_MS,
   WALL_AGREES_MS,
 } from './timing.ts';
@@ -53,6 +52,10 @@ export class PrimaryTerm {
   readonly #wallAt: { monotonicMs: number; wallMs: number }[] = [];
   readonly #barriers: Barrier[] = [];
   #commitSeq = 0;
+  /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
+  #heardMs = Number.NEGATIVE_INFINITY;
+  /** Wall clock at that sending, while it is known. */
+  #heardWallMs: number | undefined;
   #isOver = false;
 
   constructor(parts: PrimaryTermParts) {
@@ -60,6 +63,7 @@ export class PrimaryTerm {
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
     for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
+    this.#noteHeard();
   }
 
   get epoch(): number {
@@ -87,9 +91,9 @@ export class PrimaryTerm {
     progress.isProbing = false;
     // What it has matched in this epoch it keeps (R4); damage shows by `counts` (R17).
     if (message.matchSeq > progress.matchSeq || !message.counts) progress.matchSeq = message.matchSeq;
-    this.#settle(progress);
+    settle(progress, this.#now());
     if (progress.nextSeq <= progress.matchSeq) progress.nextSeq = progress.matchSeq + 1;
-    this.#passBarriers();
+    this.#noteHeard();
     this.#count();
     if (progress.isDamaged && this.#isSpared(progress.ref.replicaId)) this.#parts.onLeftBehind(progress.ref);
     else this.#feed(progress, this.#now());
@@ -104,9 +108,10 @@ export class PrimaryTerm {
     if (message.echoMs < lastMs) return;
     const before = progress.nextSeq;
     progress.counts = message.counts;
+    this.#noteHeard();
     progress.nextSeq = Math.max(1, Math.min(message.hintSeq, this.#parts.log.last.seq + 1));
     if (progress.matchSeq >= progress.nextSeq) progress.matchSeq = progress.nextSeq - 1;
-    this.#probe(progress);
+    probe(progress);
     // Two that do not agree must not keep each other busy: what leads no further back waits for the next heartbeat.
     if (progress.nextSeq < before) this.#feed(progress, this.#now());
     else progress.waitsSinceMs = this.#now();
@@ -121,6 +126,7 @@ export class PrimaryTerm {
   /** The change of voters is over: one set counts (R14). */
   setVoters(sets: VoterSets): void {
     this.#sets = sets;
+    this.#noteHeard();
     this.#count();
   }
 
@@ -133,13 +139,14 @@ export class PrimaryTerm {
     const progress = this.#progress.get(ref.replicaId) ?? newProgress(ref, this.#parts.log);
     if (matchSeq > 0) progress.nextSeq = matchSeq + 1;
     this.#progress.set(ref.replicaId, progress);
-    this.#probe(progress);
+    probe(progress);
     this.#feed(progress, this.#now());
   }
 
   /** It holds no replica any more. */
   unfollow(replicaId: ReplicaId): void {
     this.#progress.delete(replicaId);
+    this.#noteHeard();
   }
 
   /** Entries that the replica lacks; undefined when it is not known, or was not heard for a while. */
@@ -178,7 +185,7 @@ export class PrimaryTerm {
     for (const progress of this.#progress.values()) {
       if (progress.waitsSinceMs !== undefined && nowMs - progress.waitsSinceMs > RESEND_MS) {
         if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
-        this.#probe(progress);
+        probe(progress);
       }
       if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#beat(progress, nowMs);
       this.#feed(progress, nowMs);
@@ -270,24 +277,6 @@ export class PrimaryTerm {
     });
   }
 
-  #probe(progress: Progress): void {
-    progress.isProbing = true;
-    progress.unanswered.length = 0;
-    progress.unansweredBytes = 0;
-    progress.waitsSinceMs = undefined;
-  }
-
-  #settle(progress: Progress): void {
-    const { unanswered } = progress;
-    let count = 0;
-    while (count < unanswered.length && must(unanswered[count], 'one').seq <= progress.matchSeq) {
-      progress.unansweredBytes -= must(unanswered[count], 'one').sizeBytes;
-      count++;
-    }
-    if (count > 0) unanswered.splice(0, count);
-    progress.waitsSinceMs = unanswered.length === 0 ? undefined : this.#now();
-  }
-
   #feed(progress: Progress, nowMs: number): void {
     const { log, onLeftBehind } = this.#parts;
     if (this.#isOver || progress.isReading) return;
@@ -302,11 +291,15 @@ export class PrimaryTerm {
       this.#send(progress, [], nowMs);
       return;
     }
-    if (progress.nextSeq > log.last.seq || progress.unansweredBytes >= UNANSWERED_BYTES_MAX) return;
-    void this.#sendEntries(progress);
+    while (progress.nextSeq <= log.last.seq && mayPush(progress)) {
+      const entries = log.readNewest(progress.nextSeq, log.last.seq, APPEND_BYTES_MAX);
+      if (entries.length === 0) return void this.#readAndPush(progress);
+      this.#push(progress, entries, nowMs);
+    }
   }
 
-  async #sendEntries(progress: Progress): Promise<void> {
+  /** What it lacks lies on the disk. */
+  async #readAndPush(progress: Progress): Promise<void> {
     const { log } = this.#parts;
     const fromSeq = progress.nextSeq;
     progress.isReading = true;
@@ -314,14 +307,17 @@ export class PrimaryTerm {
     progress.isReading = false;
     if (this.#isOver || progress.isProbing || progress.nextSeq !== fromSeq || entries.length === 0) return;
     if (fromSeq <= log.base.seq) return;
+    this.#push(progress, entries, this.#now());
+    this.#feed(progress, this.#now());
+  }
+
+  #push(progress: Progress, entries: Uint8Array[], nowMs: number): void {
     const sizeBytes = entries.reduce((total, entry) => total + entry.length, 0);
-    const nowMs = this.#now();
     this.#send(progress, entries, nowMs);
-    progress.nextSeq = fromSeq + entries.length;
+    progress.nextSeq += entries.length;
     progress.unanswered.push({ seq: progress.nextSeq - 1, sizeBytes });
     progress.unansweredBytes += sizeBytes;
     progress.waitsSinceMs ??= nowMs;
-    this.#feed(progress, nowMs);
   }
 
   /** Leans on what is acknowledged, so that it may come before entries that were sent earlier. */
@@ -358,33 +354,40 @@ export class PrimaryTerm {
     while ((this.#wallAt[0]?.monotonicMs ?? monotonicMs) < monotonicMs - UNHEARD_MAX_MS) this.#wallAt.shift();
   }
 
-  /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
-  #heardByMajorityMs(nowMs: number): number {
+  /** Once for each answer, because every read asks for it. */
+  #noteHeard(): void {
     const { self } = this.#parts;
-    return reachedByMajority(this.#sets, (id) => {
-      if (id === self) return nowMs;
+    this.#heardMs = reachedByMajority(this.#sets, (id) => {
+      // Always now, so it may be left out where others are needed.
+      if (id === self) return Number.POSITIVE_INFINITY;
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
     });
+    if (this.#heardMs < Number.POSITIVE_INFINITY) {
+      while ((this.#wallAt[0]?.monotonicMs ?? Number.POSITIVE_INFINITY) < this.#heardMs) this.#wallAt.shift();
+      const [noted] = this.#wallAt;
+      // Not where somebody counts no more, so that an earlier time holds: then a read waits for a round.
+      this.#heardWallMs = noted?.monotonicMs === this.#heardMs ? noted.wallMs : undefined;
+    }
+    this.#passBarriers();
   }
 
   #holdsLease(nowMs: number): boolean {
-    const heardMs = this.#heardByMajorityMs(nowMs);
-    if (nowMs >= heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
-    if (allVoters(this.#sets).length === 1) return true;
+    if (nowMs >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
+    // Nobody else is needed.
+    if (this.#heardMs === Number.POSITIVE_INFINITY) return true;
     // A machine that was suspended may have a monotonic clock that stood still: then the wall clock shows it.
-    const noted = this.#wallAt.find(({ monotonicMs }) => monotonicMs >= heardMs);
-    return noted !== undefined && this.#parts.clock.wallMs() - noted.wallMs <= SILENCE_MS;
+    const wallMs = this.#heardWallMs;
+    return wallMs !== undefined && this.#parts.clock.wallMs() - wallMs <= SILENCE_MS;
   }
 
   #passBarriers(): void {
     if (this.#barriers.length === 0) return;
-    const heardMs = this.#heardByMajorityMs(this.#now());
     // In the order in which they came, so of growing times.
-    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= heardMs)
+    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)
       must(this.#barriers.shift(), 'one').resolve(true);
     assert(
-      this.#barriers.every(({ sinceMs }) => sinceMs > heardMs),
+      this.#barriers.every(({ sinceMs }) => sinceMs > this.#heardMs),
       'barriers are in order',
     );
   }

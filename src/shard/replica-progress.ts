@@ -1,6 +1,8 @@
 // What a primary knows of another replica in its epoch. It moves with each answer, in primary-term.ts.
+import { must } from '../lib/assert.ts';
 import type { ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
+import { APPEND_BYTES_SMALL, APPENDS_UNDER_WAY_MAX, UNANSWERED_BYTES_MAX } from './timing.ts';
 
 /** What the primary knows of another replica. */
 export interface Progress {
@@ -49,4 +51,31 @@ export function newProgress(ref: ReplicaRef, log: LogStore): Progress {
     sentAtMs: Number.NEGATIVE_INFINITY,
     isReading: false,
   };
+}
+
+/** Where its log agrees is to be found out anew. */
+export function probe(progress: Progress): void {
+  progress.isProbing = true;
+  progress.unanswered.length = 0;
+  progress.unansweredBytes = 0;
+  progress.waitsSinceMs = undefined;
+}
+
+/** What it has matched is answered. */
+export function settle(progress: Progress, nowMs: number): void {
+  const { unanswered } = progress;
+  let count = 0;
+  while (count < unanswered.length && must(unanswered[count], 'one').seq <= progress.matchSeq) {
+    progress.unansweredBytes -= must(unanswered[count], 'one').sizeBytes;
+    count++;
+  }
+  if (count > 0) unanswered.splice(0, count);
+  progress.waitsSinceMs = unanswered.length === 0 ? undefined : nowMs;
+}
+
+/** Small messages wait for one another, so the busier the shard, the more entries share one; large ones do not wait. */
+export function mayPush({ unanswered, unansweredBytes }: Progress): boolean {
+  if (unansweredBytes >= UNANSWERED_BYTES_MAX) return false;
+  const isFew = unanswered.length < APPENDS_UNDER_WAY_MAX;
+  return isFew || unansweredBytes >= unanswered.length * APPEND_BYTES_SMALL;
 }

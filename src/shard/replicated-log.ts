@@ -38,6 +38,7 @@ export class ReplicatedLog implements EntryLog {
   readonly #waiters: { seq: number; done(): void }[] = [];
   #lastTimeMs: number;
   #ownSeq = 0;
+  #syncedSeq = 0;
   #isOver = false;
   #isFlushing = false;
 
@@ -78,10 +79,8 @@ export class ReplicatedLog implements EntryLog {
   }
 
   #onSynced(seq: number): void {
-    if (this.#isOver) return;
-    this.#parts.witness(seq);
-    this.#ownSeq = Math.max(this.#ownSeq, seq);
-    this.#parts.term.flush();
+    this.#syncedSeq = Math.max(this.#syncedSeq, seq);
+    this.#flushSoon();
   }
 
   whenCommitted(done: () => void): void {
@@ -123,13 +122,22 @@ export class ReplicatedLog implements EntryLog {
     if (!this.#isOver) done();
   }
 
-  /** Entries of one turn share messages. */
+  /** Entries of one turn share messages, and those of one sync a witness. */
   #flushSoon(): void {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
     void Promise.resolve().then(() => {
       this.#isFlushing = false;
-      this.#parts.term.flush();
+      if (!this.#isOver) this.#flush();
     });
+  }
+
+  #flush(): void {
+    const { witness, term } = this.#parts;
+    if (this.#syncedSeq > this.#ownSeq) {
+      witness(this.#syncedSeq);
+      this.#ownSeq = this.#syncedSeq;
+    }
+    term.flush();
   }
 }

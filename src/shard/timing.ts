@@ -29,6 +29,9 @@ export const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
 export const TAILS_BYTES_MAX = 128 * 1024 * 1024;
 /** Entries of one message. */
 export const APPEND_BYTES_MAX = 1024 * 1024;
+/** One is being synced while the next one is on its way; further entries gather, unless messages are larger than this. */
+export const APPENDS_UNDER_WAY_MAX = 2;
+export const APPEND_BYTES_SMALL = 128 * 1024;
 
 /** R15: the end of the log that is kept in any case, and for a voter that lacks it. */
 export const LOG_KEPT_BYTES = 64 * 1024 * 1024;
