@@ -70,7 +70,9 @@ export function settle(progress: Progress, nowMs: number): void {
     count++;
   }
   if (count > 0) unanswered.splice(0, count);
-  progress.waitsSinceMs = unanswered.length === 0 ? undefined : nowMs;
+  // Heartbeats are answered also where entries were lost: those are what is waited for.
+  if (unanswered.length === 0) progress.waitsSinceMs = undefined;
+  else if (count > 0) progress.waitsSinceMs = nowMs;
 }
 
 /** Small messages wait for one another, so the busier the shard, the more entries share one; large ones do not wait. */
