@@ -155,7 +155,7 @@ export class Follower {
     if ((promises.record.isDamaged && !promises.counts) || this.#snapshot.isBrokenOff) {
       // Whoever leads has all that was ever committed. Until then what is here is kept.
       this.#forget();
-      await this.#snapshot.beginAnew(from, this.#acknowledged);
+      await this.#snapshot.beginAnew(from, this.#position());
     }
     if (this.#snapshot.isReceiving) return this.#snapshot.askAgain(from);
     // R17: it has acknowledged what it has not.
@@ -215,6 +215,11 @@ export class Follower {
       counts: promises.counts,
       isDamaged: promises.record.isDamaged,
     });
+  }
+
+  /** What the witness says of it while it counts for nothing. */
+  #position(): LogPosition {
+    return { epoch: this.#parts.promises.epoch, seq: this.#acknowledgedSeq };
   }
 
   /** Of the epoch promised. */
@@ -281,7 +286,7 @@ export class Follower {
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
     if (!isPage) this.#forget();
     const wasReceiving = this.#snapshot.isReceiving;
-    await this.#snapshot.onMessage(from, message, this.#acknowledged);
+    await this.#snapshot.onMessage(from, message, this.#position());
     if (wasReceiving && !this.#snapshot.isReceiving) onEvent('snapshot-taken');
   }
 

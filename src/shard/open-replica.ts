@@ -4,6 +4,7 @@ import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { ReplicaId } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
 import type { TableRef } from '../ports/state-machine.ts';
+import type { WitnessPort } from '../ports/witness.ts';
 import { watchDamage } from './damage-watch.ts';
 import { type Applied, baseCodec, decodeApplied, type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import { LogStore } from './log-store.ts';
@@ -66,7 +67,7 @@ export async function openReplica(
   // One that was removed, too: listed again, it goes on from what it has.
   else await judge(deps, opened);
   if (record.state === 'installing') opened.applied = NOTHING;
-  if (opened.record.state !== 'live') opened.record = distrusted(opened.record, registered.record);
+  if (opened.record.state !== 'live') opened.record = distrusted(opened.record, registered.record, position);
   await kv.commit([recordRow(shard, opened.record)]);
   const replica = new Replica(deps, opened);
   replica.onRegistered(registered);
@@ -131,10 +132,20 @@ function noteUnreadable(
 
 /**
  * R3: a cut of the store's log may have taken it back to an earlier state, and with it what it has promised since. An epoch
- * exists by the registry first (R2), so it has promised none above. And nobody has its vote for what it was then.
+ * exists by the registry first (R2), so it has promised none above. And it has a vote for whoever emptied it last only when
+ * the witness, which nothing takes back, says that it has counted for nothing since.
  */
-function distrusted(record: ReplicaRecord, { epoch }: ShardRecord): ReplicaRecord {
-  return { ...record, promised: Math.max(record.promised, epoch), votesFor: null };
+function distrusted(
+  record: ReplicaRecord,
+  { epoch }: ShardRecord,
+  witnessed: ReturnType<WitnessPort['read']>,
+): ReplicaRecord {
+  const isAsItWas =
+    witnessed !== undefined &&
+    witnessed !== 'damaged' &&
+    (witnessed.epoch < record.promised || (witnessed.epoch === record.promised && witnessed.seq === 0));
+  const votesFor = isAsItWas ? record.votesFor : null;
+  return { ...record, promised: Math.max(record.promised, epoch), votesFor };
 }
 
 function forgetPosition(opened: OpenedReplica): void {

@@ -151,7 +151,7 @@ export class SnapshotTarget {
   async onMessage(
     from: ReplicaRef,
     message: SnapshotBeginMessage | SnapshotPageMessage,
-    acknowledged: LogPosition | undefined,
+    acknowledged: LogPosition,
   ): Promise<void> {
     if (message.kind === 'snapshot-begin') {
       if (this.#receiving?.begin.snapshotId !== message.snapshotId) {
@@ -179,7 +179,7 @@ export class SnapshotTarget {
   }
 
   /** Empty, and nothing that counts. `acknowledged`: what must be back before it does again, also after a restart (R17). */
-  async beginAnew(from: ReplicaRef, acknowledged: LogPosition | undefined): Promise<void> {
+  async beginAnew(from: ReplicaRef, acknowledged: LogPosition): Promise<void> {
     const { applier, log, empty, shard, witness, kv } = this.#parts;
     this.#receiving = undefined;
     this.#isBrokenOff = false;
