@@ -167,7 +167,8 @@ class Node implements MetadataNode {
     for (let shard = 0; !signal.aborted; shard = (shard + 1) % shardCount) {
       await clock.sleep(LOOK_AGAIN_MS / shardCount, signal);
       const registered = await registry.read(shard).catch(() => undefined);
-      if (registered === undefined) continue;
+      // The store may be closed by now.
+      if (registered === undefined || signal.aborted) continue;
       await this.#onRegistered(shard, registered);
       await this.#deleteUnlisted(shard, registered);
     }
