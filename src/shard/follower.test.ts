@@ -10,6 +10,7 @@ import { LogStore } from './log-store.ts';
 import { Promises } from './promises.ts';
 import { LOG_COLUMN } from './row-keys.ts';
 import type { MessageBody } from './say.ts';
+import { SILENCE_MS } from './timing.ts';
 
 const PRIMARY = { replicaId: 'p', nodeId: 'p' };
 const NOTHING = { seq: 0, epoch: 0 };
@@ -58,7 +59,7 @@ async function openFollower(entries: Uint8Array[]) {
     onEvent() {},
   });
   return {
-    ...{ follower, log, promises, said },
+    ...{ follower, log, promises, said, clock },
     hold: () => {
       lowering = Promise.withResolvers<void>();
       return () => lowering.resolve();
@@ -94,6 +95,27 @@ test('a live replica is not wiped for a snapshot of what its log has', async () 
   // One whose end is another's, though it is as long, has nothing to lose.
   follower.onSnapshot(PRIMARY, { ...begin, start: { seq: 2, epoch: 2, timeMs: 1 } });
   await settle();
-  expect(promises.record.state).toBe('installing');
   expect(said.at(-1)).toMatchObject({ kind: 'snapshot-next', page: 0 });
+  // Who offers it may be gone since: what is here stays until the first page shows that it is not.
+  expect([promises.record.state, log.last.seq]).toEqual(['live', 2]);
+  const page = { ...head(2), kind: 'snapshot-page' as const, page: 0, rows: [] };
+  follower.onSnapshot(PRIMARY, { ...page, snapshotId: 'another' });
+  await settle();
+  expect(promises.record.state).toBe('live');
+  follower.onSnapshot(PRIMARY, { ...page, snapshotId: 's' });
+  await settle();
+  expect(promises.record.state).toBe('installing');
+  expect(said.at(-1)).toMatchObject({ kind: 'snapshot-next', page: 1 });
+});
+
+test('a first page that comes long after it was asked for takes nothing away', async () => {
+  const { follower, promises, clock } = await openFollower([entry(1, 1), entry(2, 1)]);
+  const head2 = { ...head(2), snapshotId: 's' };
+  follower.onSnapshot(PRIMARY, { ...head2, kind: 'snapshot-begin', start: { seq: 9, epoch: 2, timeMs: 1 } });
+  await settle();
+  // As after a suspension, of which the monotonic clock knows nothing.
+  clock.shiftWall(SILENCE_MS);
+  follower.onSnapshot(PRIMARY, { ...head2, kind: 'snapshot-page', page: 0, rows: [] });
+  await settle();
+  expect(promises.record.state).toBe('live');
 });

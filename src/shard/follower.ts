@@ -279,12 +279,13 @@ export class Follower {
   async #takeSnapshot(from: ReplicaRef, message: SnapshotBeginMessage | SnapshotPageMessage): Promise<void> {
     const { promises, onOtherLeads, onEvent } = this.#parts;
     const isPage = message.kind === 'snapshot-page';
+    const begin = isPage ? this.#snapshot.beginOf(message) : message;
     const { state, isDamaged } = promises.record;
-    if (message.epoch < promises.epoch || (isPage && isDamaged)) return;
-    if (!isPage && state === 'live' && !isDamaged && this.#has(message.start)) return;
+    if (message.epoch < promises.epoch || (begin === undefined && isDamaged)) return;
+    if (begin !== undefined && state === 'live' && !isDamaged && this.#has(begin.start)) return;
     onOtherLeads(message.epoch, from);
     if (message.epoch > promises.epoch) await promises.raise(message.epoch);
-    if (!isPage) this.#forget();
+    if (isPage && begin !== undefined) this.#forget();
     const wasReceiving = this.#snapshot.isReceiving;
     await this.#snapshot.onMessage(from, message, this.#position());
     if (wasReceiving && !this.#snapshot.isReceiving) onEvent('snapshot-taken');

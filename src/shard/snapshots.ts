@@ -19,7 +19,7 @@ import type { LogStore } from './log-store.ts';
 import { ENGINE_TABLES, LOG_COLUMN, logBounds, rowKey, shardBounds } from './row-keys.ts';
 import type { Say } from './say.ts';
 import { isOwnRow, STATE_COLUMNS } from './state-digest.ts';
-import { RESEND_MS } from './timing.ts';
+import { RESEND_MS, SILENCE_MS } from './timing.ts';
 
 const PAGE_ROWS = 1000;
 const PAGE_BYTES = 1024 * 1024;
@@ -61,9 +61,9 @@ export class SnapshotSource {
     return this.#heardMs;
   }
 
-  /** The target may not have heard of it. */
+  /** The target may not have heard of it, or not have got the page with which it begins. */
   sayAgain(): void {
-    if (this.#pageCount === 0) this.#parts.say(this.#to, this.#begin);
+    if (this.#pageCount <= 1) this.#parts.say(this.#to, this.#begin);
   }
 
   /** Rejects when a page cannot be read. */
@@ -115,6 +115,8 @@ export interface SnapshotTargetParts {
 export class SnapshotTarget {
   readonly #parts: SnapshotTargetParts;
   #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number; inVain: number } | undefined;
+  /** Asked for its first page, and nothing has been given up for it yet. */
+  #offered: { begin: SnapshotBeginMessage; monotonicMs: number; wallMs: number } | undefined;
   #endSeq = 0;
   #isBrokenOff = false;
 
@@ -147,6 +149,18 @@ export class SnapshotTarget {
     } else this.#ask(from);
   }
 
+  /**
+   * What begins with this page: it was offered a moment ago. What is here goes only now, when whoever offered it has been
+   * heard again: an offer that a suspended machine hears of when it wakes may be of one that is gone.
+   */
+  beginOf({ snapshotId, page }: SnapshotPageMessage): SnapshotBeginMessage | undefined {
+    const { clock } = this.#parts;
+    const offered = this.#offered;
+    if (offered === undefined || offered.begin.snapshotId !== snapshotId || page !== 0) return undefined;
+    const passedMs = Math.max(clock.monotonicMs() - offered.monotonicMs, clock.wallMs() - offered.wallMs);
+    return passedMs < SILENCE_MS ? offered.begin : undefined;
+  }
+
   /** `acknowledged`: as for beginAnew. */
   async onMessage(
     from: ReplicaRef,
@@ -154,12 +168,14 @@ export class SnapshotTarget {
     acknowledged: LogPosition,
   ): Promise<void> {
     if (message.kind === 'snapshot-begin') {
-      if (this.#receiving?.begin.snapshotId !== message.snapshotId) {
-        await this.beginAnew(from, acknowledged);
-        this.#receiving = { begin: message, page: 0, askedMs: 0, inVain: 0 };
-      }
-      this.#ask(from);
+      if (this.#receiving?.begin.snapshotId === message.snapshotId) this.#ask(from);
+      else this.#askForFirst(from, message);
       return;
+    }
+    const begin = this.beginOf(message);
+    if (begin !== undefined) {
+      await this.beginAnew(from, acknowledged);
+      this.#receiving = { begin, page: 0, askedMs: this.#parts.clock.monotonicMs(), inVain: 0 };
     }
     const receiving = this.#receiving;
     if (receiving?.begin.snapshotId !== message.snapshotId || message.page !== receiving.page) return;
@@ -168,6 +184,12 @@ export class SnapshotTarget {
     receiving.inVain = 0;
     if (message.endSeq === undefined) this.#ask(from);
     else await this.#finish(receiving.begin, message.endSeq);
+  }
+
+  #askForFirst(from: ReplicaRef, begin: SnapshotBeginMessage): void {
+    const { clock, say } = this.#parts;
+    this.#offered = { begin, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    say(from, { kind: 'snapshot-next', snapshotId: begin.snapshotId, page: 0 });
   }
 
   #ask(from: ReplicaRef): void {
@@ -182,6 +204,7 @@ export class SnapshotTarget {
   async beginAnew(from: ReplicaRef, acknowledged: LogPosition): Promise<void> {
     const { applier, log, empty, shard, witness, kv } = this.#parts;
     this.#receiving = undefined;
+    this.#offered = undefined;
     this.#isBrokenOff = false;
     this.#endSeq = 0;
     // The mark is durable before the first row goes: a crash in between begins anew.
