@@ -150,7 +150,10 @@ class Caller {
       const { callee } = pending;
       const ticket = callee && this.#tickets.get(callee);
       if (ticket !== undefined) return this.#send(to, pending, { ...call, ticket });
-      this.#send(to, pending, undefined, (first) => this.#send(to, pending, { ...call, ticket: first }));
+      // Nothing is sent for a caller who has given up meanwhile, or was told that nothing was sent.
+      this.#send(to, pending, undefined, (first) => {
+        if (this.#pending.has(pending)) this.#send(to, pending, { ...call, ticket: first });
+      });
     });
   }
 
