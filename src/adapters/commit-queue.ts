@@ -11,12 +11,15 @@ import type { ClearTask, CommitterReply, CommitterStart } from './rocksdb-commit
 
 /** One group is written while the next one lies ready: the disk never waits for this thread. */
 const GROUPS_IN_FLIGHT_MAX = 2;
+/** How long those that nobody waits for stay behind for one that somebody does. */
+const PATIENCE_MS = 20;
 const FRAMES_KEPT_MAX = GROUPS_IN_FLIGHT_MAX + 1;
 
 interface Commit extends CommitRows {
   /** It is no commit, but clears a range: alone, in its turn. */
   clears?: KvBounds;
   sizeBytes: number;
+  isPatient: boolean;
   resolve(): void;
   reject(error: Error): void;
 }
@@ -82,6 +85,9 @@ class GroupingQueue implements CommitQueue {
   readonly #frames: ArrayBuffer[] = [];
   #waiting: Commit[] = [];
   #waitingBytes = 0;
+  /** Somebody waits for one of those that wait. */
+  #isUrgent = false;
+  #patience: NodeJS.Timeout | undefined;
   #isScheduled = false;
   #isStopping = false;
   #failure: Error | undefined;
@@ -106,26 +112,27 @@ class GroupingQueue implements CommitQueue {
   }
 
   async commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
-    const { keep = false, sync = true, isBounded = false } = options;
+    const { keep = false, sync = true, isBounded = false, isPatient = false } = options;
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#isStopping) throw new Error('the store is closed');
     const sizeBytes = checkRows(rows, this.#columnIndex);
     const hasRoom = this.#waitingBytes + sizeBytes <= LIMITS.commitQueueBytesMax;
     if (!hasRoom && !isBounded) throw new AppError('SlowDown');
-    return this.#wait({ rows, keep, sync, sizeBytes });
+    return this.#wait({ rows, keep, sync, sizeBytes, isPatient });
   }
 
   async clear(range: KvBounds): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#isStopping) throw new Error('the store is closed');
     assert(this.#columnIndex.has(range.column), `unknown column ${range.column}`);
-    return this.#wait({ rows: [], clears: range, keep: true, sync: false, sizeBytes: 0 });
+    return this.#wait({ rows: [], clears: range, keep: true, sync: false, sizeBytes: 0, isPatient: false });
   }
 
   #wait(commit: Omit<Commit, 'resolve' | 'reject'>): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...commit, resolve, reject });
       this.#waitingBytes += commit.sizeBytes;
+      if (!commit.isPatient) this.#isUrgent = true;
       this.#schedule();
     });
   }
@@ -135,14 +142,25 @@ class GroupingQueue implements CommitQueue {
     if (this.#failure === undefined && (this.#waiting.length > 0 || this.#groups.length > 0))
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
+        this.#schedule();
       });
+    clearTimeout(this.#patience);
     this.#worker.removeAllListeners('exit');
     await this.#worker.terminate();
   }
 
   /** At the end of this turn of the event loop: commits of all requests that it serves share the group. */
   #schedule(): void {
-    if (this.#isScheduled || this.#groups.length >= GROUPS_IN_FLIGHT_MAX) return;
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#groups.length >= GROUPS_IN_FLIGHT_MAX)
+      return;
+    if (!this.#isUrgent && !this.#isStopping) {
+      this.#patience ??= setTimeout(() => {
+        this.#patience = undefined;
+        this.#isUrgent = this.#waiting.length > 0;
+        this.#schedule();
+      }, PATIENCE_MS);
+      return;
+    }
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -180,7 +198,9 @@ class GroupingQueue implements CommitQueue {
       if (commit.clears !== undefined) break;
     }
     this.#waitingBytes -= sizeBytes;
-    return { commits: this.#waiting.splice(0, count), sizeBytes, postedAtMs: performance.now() };
+    const commits = this.#waiting.splice(0, count);
+    if (this.#waiting.length === 0) this.#isUrgent = false;
+    return { commits, sizeBytes, postedAtMs: performance.now() };
   }
 
   #onReply(reply: CommitterReply): void {

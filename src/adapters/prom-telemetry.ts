@@ -103,6 +103,13 @@ export interface PromTelemetry extends TelemetryPort {
 
 type Labels = Readonly<Record<string, string>>;
 
+/** What was counted since the last scrape: the library is slow to find a counter by its labels. */
+interface Count {
+  readonly metric: Counter;
+  readonly labels: Labels;
+  pending: number;
+}
+
 export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'holdfast_' });
@@ -115,6 +122,7 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     else if (row.kind === 'gauge') gauges.set(name, new Gauge(options));
     else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
   }
+  const counts = new Map<string, Count>();
   const reported = new Set<string>();
   const collectors: (() => Promise<void>)[] = [];
 
@@ -133,8 +141,22 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     }
   }
 
+  function count(name: string, labels: Labels = {}, by = 1): void {
+    let key = name;
+    for (const label in labels) key += `\n${label}\n${labels[label]}`;
+    const known = counts.get(key);
+    if (known !== undefined) {
+      known.pending += by;
+      return;
+    }
+    record(counters, name, (metric) => {
+      metric.inc(labels, by);
+      counts.set(key, { metric, labels, pending: 0 });
+    });
+  }
+
   return {
-    count: (name, labels: Labels = {}, by = 1) => record(counters, name, (metric) => metric.inc(labels, by)),
+    count,
     observe: (name, value, labels: Labels = {}) =>
       record(histograms, name, (metric) => metric.observe(labels, value)),
     gauge: (name, value, labels: Labels = {}) => record(gauges, name, (metric) => metric.set(labels, value)),
@@ -143,6 +165,10 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     },
     async scrape() {
       await Promise.all(collectors.map((collect) => collect()));
+      for (const each of counts.values()) {
+        each.metric.inc(each.labels, each.pending);
+        each.pending = 0;
+      }
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };

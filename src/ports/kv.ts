@@ -61,6 +61,8 @@ export interface KvCommitOptions {
   keep?: boolean;
   /** True when left out. */
   sync?: boolean;
+  /** Nobody waits for it: it goes with the next one, or after some milliseconds. */
+  isPatient?: boolean;
   /** Never refused for what waits already. */
   isBounded?: boolean;
 }

@@ -15,6 +15,7 @@ export class Applier {
   readonly #log: LogStore;
   readonly #appliedKey: Uint8Array;
   readonly #onApplied: (entry: Entry) => void;
+  readonly #isAwaited: () => boolean;
   readonly #verify: (seq: number, range: KvBounds) => Promise<void>;
   #applied: Applied;
   #targetSeq: number;
@@ -28,6 +29,8 @@ export class Applier {
     applied: Applied;
     /** In order; the entry is in the state. */
     onApplied(entry: Entry): void;
+    /** Somebody waits for what is applied: of a follower nobody does. */
+    isAwaited(): boolean;
     /** R22: the state is exactly that of the entry, until it resolves. */
     verify(seq: number, range: KvBounds): Promise<void>;
   }) {
@@ -36,6 +39,7 @@ export class Applier {
     this.#applied = parts.applied;
     this.#targetSeq = parts.applied.seq;
     this.#onApplied = parts.onApplied;
+    this.#isAwaited = parts.isAwaited;
     this.#verify = parts.verify;
     this.#appliedKey = rowKey(parts.shard, ENGINE_TABLES.applied, new Uint8Array(0));
   }
@@ -77,14 +81,17 @@ export class Applier {
   }
 
   async #applySome(): Promise<void> {
-    const encoded = await this.#log.read(this.#applied.seq + 1, this.#targetSeq, BATCH_BYTES_MAX);
+    const fromSeq = this.#applied.seq + 1;
+    const newest = this.#log.readNewest(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
+    const encoded =
+      newest.length > 0 ? newest : await this.#log.read(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
     const { entries, range } = untilVerify(encoded);
     const last = must(entries.at(-1), 'committed entries are in the log');
     assert(entries[0]?.seq === this.#applied.seq + 1, 'entries are applied in order');
     const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
     const { seq, epoch, timeMs } = last;
     rows.push({ column: 'rows', key: this.#appliedKey, value: encodeApplied({ seq, epoch, timeMs }) });
-    await this.#kv.commit(rows, { sync: false, keep: true });
+    await this.#kv.commit(rows, { sync: false, keep: true, isPatient: !this.#isAwaited() });
     this.#applied = { seq, epoch, timeMs };
     for (const entry of entries) this.#onApplied(entry);
     if (range !== undefined) await this.#verify(seq, range);

@@ -49,7 +49,15 @@ async function openFollower(entries: Uint8Array[]) {
   } as const;
   const promises = new Promises(parts, { record, isNew: true });
   const applied = { ...NOTHING, timeMs: 0 };
-  const applier = new Applier({ shard: 0, kv, log, applied, onApplied() {}, async verify() {} });
+  const applier = new Applier({
+    shard: 0,
+    kv,
+    log,
+    applied,
+    onApplied() {},
+    isAwaited: () => true,
+    async verify() {},
+  });
   const said: MessageBody[] = [];
   const follower = new Follower({
     ...{ ...parts, applier, promises, witnessed: undefined },

@@ -67,6 +67,7 @@ export class Replica {
     });
     this.#applier = new Applier({
       ...{ shard, kv, log, applied },
+      isAwaited: () => this.#role.kind !== 'follower',
       verify: (seq, range) => this.#digests.verify(seq, range),
       onApplied: (entry) => {
         if (this.#role.kind === 'primary') this.#role.leadership.onApplied(entry);

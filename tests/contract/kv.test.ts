@@ -148,6 +148,23 @@ describe.each([
     expect(await read(kv, 'rows', 'a')).toEqual([undefined]);
   });
 
+  test('a commit that nobody waits for is applied in its turn, in the end by itself, and before the store closes', async () => {
+    const kv = await open();
+    await kv.commit([put('a', '1')], { sync: false, isPatient: true });
+    expect(await read(kv, 'rows', 'a')).toEqual(['1']);
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        await kv.commit([put('k', String(i))], { sync: i % 3 === 0, isPatient: i % 3 > 0 });
+        order.push(i);
+      }),
+    );
+    expect(order).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    const last = kv.commit([put('k', 'last')], { sync: false, isPatient: true });
+    await kv.close();
+    await last;
+  });
+
   test('ranges: bounds, order, limit, bytes', async () => {
     const kv = await open();
     await kv.commit(['b', 'a', 'd', 'c', 'é'].map((key) => put(key, key.toUpperCase())));
