@@ -6,11 +6,10 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
 import { isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
-import { mayPush, newProgress, type Progress, probe, settle } from './replica-progress.ts';
+import { isBeatDue, mayPush, newProgress, type Progress, probe, settle } from './replica-progress.ts';
 import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
-  HEARTBEAT_MS,
   LEASE_MARGIN_MS,
   LONELY_MAX_MS,
   RESEND_MS,
@@ -187,7 +186,7 @@ export class PrimaryTerm {
         if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
         probe(progress);
       }
-      if (nowMs - progress.sentAtMs >= HEARTBEAT_MS) this.#beat(progress, nowMs);
+      if (isBeatDue(progress, nowMs)) this.#beat(progress, nowMs);
       this.#feed(progress, nowMs);
     }
   }

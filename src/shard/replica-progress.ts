@@ -2,7 +2,7 @@
 import { must } from '../lib/assert.ts';
 import type { ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
-import { APPEND_BYTES_SMALL, APPENDS_UNDER_WAY_MAX, UNANSWERED_BYTES_MAX } from './timing.ts';
+import { APPEND_BYTES_SMALL, APPENDS_UNDER_WAY_MAX, HEARTBEAT_MS, UNANSWERED_BYTES_MAX } from './timing.ts';
 
 /** What the primary knows of another replica. */
 export interface Progress {
@@ -80,4 +80,9 @@ export function mayPush({ unanswered, unansweredBytes }: Progress): boolean {
   if (unansweredBytes >= UNANSWERED_BYTES_MAX) return false;
   const isFew = unanswered.length < APPENDS_UNDER_WAY_MAX;
   return isFew || unansweredBytes >= unanswered.length * APPEND_BYTES_SMALL;
+}
+
+/** All shards beat at the same time, so that a frame to a node carries the heartbeats of all of them (R20). */
+export function isBeatDue({ sentAtMs }: Progress, nowMs: number): boolean {
+  return Math.floor(nowMs / HEARTBEAT_MS) > Math.floor(sentAtMs / HEARTBEAT_MS);
 }
