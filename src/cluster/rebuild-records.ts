@@ -1,6 +1,7 @@
 // The records of the registry anew, from what replicas durably know, after etcd was lost or came back from a backup
 // (R23, A14). Pure: what was found goes in, what should be written comes out. A majority of the last voters knows the
 // last voters: whoever took an epoch has fenced majorities of both sets with the record that it is by.
+import { compareMoments, compareRecords } from '../model/registry-order.ts';
 import type { StoredReplica } from '../ports/node-records.ts';
 import type { NodeId, ReplicaId, ReplicaRef, SeenRecord } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
@@ -57,13 +58,7 @@ export function latestSeen(found: readonly FoundReplica[]): SeenRecord | undefin
   let latest: SeenRecord | undefined;
   for (const { seen } of found) {
     if (seen === null) continue;
-    const later =
-      latest === undefined
-        ? 1
-        : seen.epoch - latest.epoch ||
-          seen.rebuiltAtMs - latest.rebuiltAtMs ||
-          seen.revision - latest.revision;
-    if (later > 0) latest = seen;
+    if (latest === undefined || compareRecords(seen, latest) > 0) latest = seen;
   }
   return latest;
 }
@@ -91,5 +86,5 @@ function isUpTo({ record, registryRevision }: RegisteredShard, replica: FoundRep
   if (epoch < highestEpoch(replica)) return false;
   const { seen } = replica;
   if (seen === null || rebuiltAtMs > seen.rebuiltAtMs) return true;
-  return rebuiltAtMs === seen.rebuiltAtMs && registryRevision >= seen.revision && epoch >= seen.epoch;
+  return compareMoments({ rebuiltAtMs, revision: registryRevision }, seen) >= 0 && epoch >= seen.epoch;
 }

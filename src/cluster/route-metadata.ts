@@ -4,6 +4,7 @@
 import { toHex } from '../lib/bytes.ts';
 import { CallBroken } from '../model/call-broken.ts';
 import { LIMITS } from '../model/limits.ts';
+import { compareMoments } from '../model/registry-order.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { Envelope, MetadataPort, Reply } from '../ports/metadata.ts';
 import type { NodeId } from '../ports/replication.ts';
@@ -54,9 +55,7 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     onRegistered(shard, { record, revision }) {
       const route = routeOf(shard);
       const { rebuiltAtMs = 0 } = record;
-      // R23: revisions of before a rebuilding say nothing.
-      const rebuilt = rebuiltAtMs - route.rebuiltAtMs;
-      if (rebuilt < 0 || (rebuilt === 0 && revision <= route.revision)) return;
+      if (compareMoments({ rebuiltAtMs, revision }, route) <= 0) return;
       route.revision = revision;
       route.rebuiltAtMs = rebuiltAtMs;
       route.nodes = record.voters.map(({ nodeId }) => nodeId);

@@ -82,12 +82,10 @@ export class Applier {
 
   async #applySome(): Promise<void> {
     const fromSeq = this.#applied.seq + 1;
-    const newest = this.#log.readNewest(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
-    const encoded =
-      newest.length > 0 ? newest : await this.#log.read(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
+    const encoded = await this.#log.read(fromSeq, this.#targetSeq, BATCH_BYTES_MAX);
     const { entries, range } = untilVerify(encoded);
     const last = must(entries.at(-1), 'committed entries are in the log');
-    assert(entries[0]?.seq === this.#applied.seq + 1, 'entries are applied in order');
+    assert(entries[0]?.seq === fromSeq, 'entries are applied in order');
     const rows: KvPut[] = entries.flatMap((entry) => entry.rows);
     const { seq, epoch, timeMs } = last;
     rows.push({ column: 'rows', key: this.#appliedKey, value: encodeApplied({ seq, epoch, timeMs }) });

@@ -2,17 +2,8 @@
 // the memory of a replica must come to be on its disk, and in order: an entry that was left out would be a hole in its
 // log. What waits is bounded where it arises: entries of others by log-store.ts, own ones by the overlay.
 import type { KvPort } from '../ports/kv.ts';
+import { forwardKv } from './forward-kv.ts';
 
 export function boundedKv(kv: KvPort): KvPort {
-  return {
-    failed: kv.failed,
-    getMany: (column, keys) => kv.getMany(column, keys),
-    range: (range) => kv.range(range),
-    cursor: (bounds) => kv.cursor(bounds),
-    commit: (rows, options) => kv.commit(rows, { ...options, isBounded: true }),
-    clear: (range) => kv.clear(range),
-    usage: () => kv.usage(),
-    turnOver: (signal) => kv.turnOver(signal),
-    close: () => kv.close(),
-  };
+  return forwardKv(kv, { commit: (rows, options) => kv.commit(rows, { ...options, isBounded: true }) });
 }

@@ -2,6 +2,7 @@
 // read itself rejects as ever.
 import { Corruption } from '../lib/corruption.ts';
 import type { KvPort } from '../ports/kv.ts';
+import { forwardKv } from './forward-kv.ts';
 
 export interface DamageWatch {
   readonly kv: KvPort;
@@ -22,8 +23,7 @@ export function watchDamage(kv: KvPort): DamageWatch {
   }
 
   return {
-    kv: {
-      failed: kv.failed,
+    kv: forwardKv(kv, {
       getMany: (column, keys) => watched(column, kv.getMany(column, keys)),
       range: (range) => watched(range.column, kv.range(range)),
       cursor(bounds) {
@@ -34,12 +34,7 @@ export function watchDamage(kv: KvPort): DamageWatch {
           close: () => cursor.close(),
         };
       },
-      commit: (rows, options) => kv.commit(rows, options),
-      clear: (range) => kv.clear(range),
-      usage: () => kv.usage(),
-      turnOver: (signal) => kv.turnOver(signal),
-      close: () => kv.close(),
-    },
+    }),
     tell(handler) {
       onDamage = handler;
     },

@@ -3,6 +3,7 @@
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
 import { LIMITS } from '../model/limits.ts';
+import { compareMoments } from '../model/registry-order.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { StoredReplica } from '../ports/node-records.ts';
@@ -17,7 +18,7 @@ import type { LogBudget } from './log-store.ts';
 import type { LogKept } from './log-trimmer.ts';
 import { openReplica } from './open-replica.ts';
 import type { OverlayBudget } from './overlay.ts';
-import { isOlder, isSuperseded } from './registered-record.ts';
+import { isOlder, isSuperseded, momentOfReading } from './registered-record.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
@@ -257,15 +258,9 @@ class Node implements MetadataNode {
   }
 
   /** R23: the registry is behind what this node has seen of it by other shards, so it says nothing about this one. */
-  #isBehindOthers({ record, registryRevision }: RegisteredShard): boolean {
-    const rebuiltAtMs = record.rebuiltAtMs ?? 0;
-    return [...this.#stored.values()].some(({ seen }) => {
-      if (seen === null) return false;
-      return (
-        rebuiltAtMs < seen.rebuiltAtMs ||
-        (rebuiltAtMs === seen.rebuiltAtMs && registryRevision < seen.revision)
-      );
-    });
+  #isBehindOthers(registered: RegisteredShard): boolean {
+    const moment = momentOfReading(registered);
+    return [...this.#stored.values()].some(({ seen }) => seen !== null && compareMoments(moment, seen) < 0);
   }
 
   /** R23: its rows stay for salvage, and do nothing. */

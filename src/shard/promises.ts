@@ -1,6 +1,7 @@
 // What a replica has promised, durably (R1, R3): no lower epoch, and whether it may count. And what it promises for a
 // while, in memory (R9): silence to everybody but one. Nothing that rests on a promise is said before it is on the disk.
 import { isDeepStrictEqual } from 'node:util';
+import { compareRecords } from '../model/registry-order.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { ReplicaId, SeenRecord, VoterRefs } from '../ports/replication.ts';
@@ -10,7 +11,7 @@ import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { type ReplicaRecord, replicaCodec } from './entry-rows.ts';
 import type { LogStore } from './log-store.ts';
-import { compareSeen, seenOf } from './registered-record.ts';
+import { seenOf } from './registered-record.ts';
 import { ENGINE_TABLES, rowKey } from './row-keys.ts';
 import { SILENCE_MS } from './timing.ts';
 
@@ -81,7 +82,7 @@ export class Promises {
 
   #laterSeen(seen: SeenRecord | undefined): SeenRecord | null {
     const before = this.#record.seen;
-    return seen !== undefined && (before === null || compareSeen(seen, before) > 0) ? seen : before;
+    return seen !== undefined && (before === null || compareRecords(seen, before) > 0) ? seen : before;
   }
 
   /** R23: all that is here is what there is. Durable before anything is done in the new history. */

@@ -1,5 +1,6 @@
 // What a replica makes of its shard's record in the registry (R23): whether it is news, is late or was set back, and
 // whether it begins another history. Pure, but for the looking again.
+import { compareMoments, type RegistryMoment } from '../model/registry-order.ts';
 import type { SeenRecord } from '../ports/replication.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -12,35 +13,34 @@ export function seenOf({ record, revision }: RegisteredShard): SeenRecord {
   return { epoch, rebuiltAtMs, revision, voters, prevVoters, learners };
 }
 
-type Order = Pick<SeenRecord, 'epoch' | 'rebuiltAtMs' | 'revision'>;
-
-/** Negative: `a` is the older one. */
-export function compareSeen(a: Order, b: Order): number {
-  return a.epoch - b.epoch || a.rebuiltAtMs - b.rebuiltAtMs || a.revision - b.revision;
+/** When the record was written. */
+export function momentOf({ record, revision }: RegisteredShard): RegistryMoment {
+  return { rebuiltAtMs: record.rebuiltAtMs ?? 0, revision };
 }
 
-/** Of two that were read of one registry. Revisions of before a rebuilding say nothing. */
-export function isNewer({ record, revision }: RegisteredShard, known: RegisteredShard): boolean {
-  const rebuilt = (record.rebuiltAtMs ?? 0) - (known.record.rebuiltAtMs ?? 0);
-  return rebuilt > 0 || (rebuilt === 0 && revision > known.revision);
+/** When it was read, which says how far the registry itself had come. */
+export function momentOfReading({ record, registryRevision }: RegisteredShard): RegistryMoment {
+  return { rebuiltAtMs: record.rebuiltAtMs ?? 0, revision: registryRevision };
+}
+
+/** Of two that were read of one registry. */
+export function isNewer(registered: RegisteredShard, known: RegisteredShard): boolean {
+  return compareMoments(momentOf(registered), momentOf(known)) > 0;
 }
 
 /** It is behind what was acted on: late, where it is a hint. */
 export function isOlder(registered: RegisteredShard, own: Own): boolean {
-  return isBehind(registered, registered.revision, own);
+  return isBehind(registered, momentOf(registered), own);
 }
 
 /** `registered` was read, and `own` is from before that: the registry itself is behind what was seen of it. */
 export function isSetBack(registered: RegisteredShard, own: Own): boolean {
-  return isBehind(registered, registered.registryRevision, own);
+  return isBehind(registered, momentOfReading(registered), own);
 }
 
-function isBehind({ record }: RegisteredShard, revision: number, own: Own): boolean {
+function isBehind({ record }: RegisteredShard, moment: RegistryMoment, own: Own): boolean {
   if (record.incarnation !== own.incarnation) return record.incarnation < own.incarnation;
-  if (record.epoch < own.promised) return true;
-  const { rebuiltAtMs, revision: seenRevision } = own.seen ?? { rebuiltAtMs: 0, revision: 0 };
-  const rebuilt = (record.rebuiltAtMs ?? 0) - rebuiltAtMs;
-  return rebuilt < 0 || (rebuilt === 0 && revision < seenRevision);
+  return record.epoch < own.promised || (own.seen !== null && compareMoments(moment, own.seen) < 0);
 }
 
 /** The histories of these rows were given up: they never join again, and stay for salvage. */

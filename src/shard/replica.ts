@@ -45,8 +45,8 @@ export class Replica {
   #isConverging = false;
   #isStopped = false;
 
-  constructor(given: ReplicaDeps, { record, isNew, log, applied, witnessed, damage }: OpenedReplica) {
-    const deps = { ...given, kv: damage.kv };
+  /** `deps.kv` is the one that `damage` watches. */
+  constructor(deps: ReplicaDeps, { record, isNew, log, applied, witnessed, damage }: OpenedReplica) {
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
     this.#log = log;
