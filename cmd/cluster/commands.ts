@@ -74,7 +74,7 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     const { lastKnownPath } = await import('./last-known.ts');
     const config = context.readSettings(status);
     const lastKnown = lastKnownPath(process.env, config.join);
-    const found = await readClusterStatus({ config, log: SILENT, lastKnown });
+    const found = await readClusterStatus({ config, lastKnown });
     if (status.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
     else printClusterStatus(found, context.print);
     process.exit(found.alarms.length === 0 ? 0 : 2);

@@ -43,29 +43,44 @@ export async function withOperatorTools<T>(
   closing.defer(() => coordination.close());
   const identity = await answer(coordination.identity.read());
   const members = await answer(coordination.members.current());
+  const calls = await openCalls(closing, {
+    ...{ config, members },
+    clusterId: identity?.clusterId ?? clusterId ?? '',
+  });
+  return await use({ coordination, identity, members, calls });
+}
+
+/** Calls to `members`, until `closing` ends. */
+export async function openCalls(
+  closing: AsyncDisposableStack,
+  { config, clusterId, members }: { config: Config; clusterId: string; members: readonly Member[] },
+): Promise<ShardCallPort> {
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
   closing.defer(() => credentials.close());
   const calls = createCallClient({
-    self: {
-      clusterId: identity?.clusterId ?? clusterId ?? '',
-      nodeId: toHex(systemRandom.bytes(ID_BYTES)),
-    },
+    self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
     ...{ credentials, clock: systemClock, random: systemRandom, log: SILENT },
     telemetry: { count() {}, observe() {}, gauge() {} },
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
   });
   closing.defer(() => calls.close());
-  return await use({ coordination, identity, members, calls });
+  return calls;
+}
+
+export interface NodeQuestion {
+  kind: Extract<ShardCall['kind'], 'status' | 'records' | 'discard'>;
+  shard?: number;
+  withinMs?: number;
 }
 
 /** undefined: no answer in time. */
 export async function askNode(
   calls: ShardCallPort,
   nodeId: NodeId,
-  { kind, shard = 0 }: { kind: Extract<ShardCall['kind'], 'status' | 'records' | 'discard'>; shard?: number },
+  { kind, shard = 0, withinMs = ANSWER_MAX_MS }: NodeQuestion,
 ): Promise<ShardReply | undefined> {
-  const call = { kind, envelope: { shard }, name: 'tick', body: null, budgetMs: ANSWER_MAX_MS } as const;
-  return calls.call(nodeId, call, AbortSignal.timeout(ANSWER_MAX_MS)).catch(() => undefined);
+  const call = { kind, envelope: { shard }, name: 'tick', body: null, budgetMs: withinMs } as const;
+  return calls.call(nodeId, call, AbortSignal.timeout(withinMs)).catch(() => undefined);
 }
 
 /** What all metadata nodes that answer, and these folders, say. A node that is in a folder is not asked as well. */

@@ -17,7 +17,6 @@ import type { KnownCluster } from './last-known.ts';
 import { lastKnownPath } from './last-known.ts';
 import { printClusterStatus, readClusterStatus } from './status.ts';
 
-const log = { debug() {}, info() {}, warn() {}, error() {} };
 /** Nobody listens there. */
 const ETCD = 'http://127.0.0.1:1';
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -57,8 +56,8 @@ function knownCluster(address: string): KnownCluster {
 
 test('who has never asked before is told that etcd does not answer', async () => {
   const lastKnown = join(folder, 'none.json');
-  await expect(readClusterStatus({ config, log })).rejects.toThrow('etcd does not answer');
-  await expect(readClusterStatus({ config, log, lastKnown })).rejects.toThrow(
+  await expect(readClusterStatus({ config })).rejects.toThrow('etcd does not answer');
+  await expect(readClusterStatus({ config, lastKnown })).rejects.toThrow(
     /etcd does not answer: .* what it said before is not known to this machine/,
   );
 });
@@ -79,7 +78,7 @@ test('nodes are asked where they were last, and who leads now is known by them',
   const node = await startRpcNode({ nodeId: TWO, credentials, addresses, handler });
   const lastKnown = join(folder, 'known.json');
   await writeFile(lastKnown, JSON.stringify(knownCluster(addresses.get(TWO) ?? '')));
-  const found = await readClusterStatus({ config, log, lastKnown });
+  const found = await readClusterStatus({ config, lastKnown });
   expect(found).toMatchObject({ clusterId: CLUSTER_ID, knownAtMs: NOW });
   expect(found.shards).toMatchObject([{ primary: TWO, epoch: 5, isOpen: true }]);
   expect(found.alarms).toEqual([

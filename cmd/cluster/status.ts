@@ -1,12 +1,9 @@
 // holdfast cluster status: members, shards and alarms, from the registry and from what metadata nodes say themselves.
 import type { EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
-import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
-import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
-import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { systemClock } from '../../src/adapters/system-clock.ts';
 import { formatTable } from '../../src/cli/format.ts';
 import { placementOf } from '../../src/cluster/place-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
-import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
@@ -16,11 +13,10 @@ import type { PlacedDisk } from '../../src/ports/placement.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort, VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
-import type { Logger } from '../../src/ports/telemetry.ts';
-import { answer, connect, NoAnswer, securityOf } from './join.ts';
+import { answer, connect, NoAnswer } from './join.ts';
 import { type KnownCluster, keepKnown, readKnown } from './last-known.ts';
+import { askNode, openCalls, SILENT, short } from './operator-tools.ts';
 
-const ID_BYTES = 16;
 const ANSWER_MAX_MS = 3000;
 /** Entries behind that are worth a word. */
 const LAG_SHOWN_MIN = 1000;
@@ -65,18 +61,16 @@ type Doubts = ReadonlyMap<number, HistoryRecord>;
  */
 export async function readClusterStatus({
   config,
-  log,
   lastKnown,
 }: {
   config: Config;
-  log: Logger;
   lastKnown?: string;
 }): Promise<ClusterStatus> {
-  const { known, whyAway } = await findCluster({ config, log, lastKnown });
+  const { known, whyAway } = await findCluster(config, lastKnown);
   const { identity, members, disks } = known;
   const { clusterId, shardCount } = identity;
   const records = known.records.map((record) => record ?? undefined);
-  const { said, doubts } = await askNodes(config, log, { clusterId, members, records });
+  const { said, doubts } = await askNodes(config, { clusterId, members, records });
   const shards = records.flatMap((record, shard) => {
     if (record === undefined) return [];
     return [describe(shard, whyAway === undefined ? record : presentRecord(shard, record, said), said)];
@@ -101,16 +95,11 @@ export async function readClusterStatus({
 }
 
 /** As etcd tells, or as it told last. */
-async function findCluster({
-  config,
-  log,
-  lastKnown,
-}: {
-  config: Config;
-  log: Logger;
-  lastKnown: string | undefined;
-}): Promise<{ known: KnownCluster; whyAway?: string }> {
-  const coordinator = connect({ config, clock: systemClock, log }, 'status');
+async function findCluster(
+  config: Config,
+  lastKnown: string | undefined,
+): Promise<{ known: KnownCluster; whyAway?: string }> {
+  const coordinator = connect({ config, clock: systemClock, log: SILENT }, 'status');
   try {
     const known = await answer(askCoordinator(coordinator));
     if (lastKnown !== undefined) await keepKnown(lastKnown, known);
@@ -144,12 +133,10 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
 function presentRecord(shard: number, record: ShardRecord, said: Said): ShardRecord {
   const { voters } = record;
   let present = record;
-  for (const [nodeId, statuses] of said)
-    for (const { shard: of, role, epoch, incarnation } of statuses) {
-      const primary = voters.find((voter) => voter.nodeId === nodeId);
-      const isNews = of === shard && role === 'primary' && epoch >= present.epoch;
-      if (isNews && primary !== undefined) present = { ...present, incarnation, epoch, primary };
-    }
+  for (const primary of voters)
+    for (const { shard: of, role, epoch, incarnation } of said.get(primary.nodeId) ?? [])
+      if (of === shard && role === 'primary' && epoch >= present.epoch)
+        present = { ...present, incarnation, epoch, primary };
   return present;
 }
 
@@ -158,50 +145,27 @@ type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
 /** What each metadata node that answers says of its replicas, and primaries of histories that are not the first. */
 async function askNodes(
   config: Config,
-  log: Logger,
   {
     clusterId,
     members,
     records,
   }: { clusterId: string; members: readonly Member[]; records: readonly (ShardRecord | undefined)[] },
 ): Promise<{ said: Said; doubts: Doubts }> {
-  const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log });
-  const calls = createCallClient({
-    self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
-    ...{ credentials, clock: systemClock, random: systemRandom, log },
-    telemetry: { count() {}, observe() {}, gauge() {} },
-    addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
-  });
-  try {
-    const nodes = members.filter(({ role }) => role === 'metadata');
-    const answers = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId)));
-    const histories = await Promise.all(
-      records.map((record, shard) => (record === undefined ? undefined : askHistory(calls, shard, record))),
-    );
-    return {
-      said: new Map(answers.filter((answer) => answer !== undefined)),
-      doubts: new Map(histories.filter((history) => history !== undefined)),
-    };
-  } finally {
-    calls.close();
-    credentials.close();
-  }
-}
-
-async function askNode(calls: ShardCallPort, nodeId: NodeId): Promise<[NodeId, ReplicaStatus[]] | undefined> {
-  const call = {
-    kind: 'status',
-    envelope: { shard: 0 },
-    name: 'tick',
-    body: null,
-    budgetMs: ANSWER_MAX_MS,
-  } as const;
-  try {
-    const reply = await calls.call(nodeId, call, AbortSignal.timeout(ANSWER_MAX_MS));
-    return reply.kind === 'done' ? [nodeId, reply.value as ReplicaStatus[]] : undefined;
-  } catch {
-    return undefined;
-  }
+  await using closing = new AsyncDisposableStack();
+  const calls = await openCalls(closing, { config, clusterId, members });
+  const nodes = members.filter(({ role }) => role === 'metadata');
+  const question = { kind: 'status', withinMs: ANSWER_MAX_MS } as const;
+  const replies = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId, question)));
+  const said = new Map(
+    nodes.flatMap(({ nodeId }, at) => {
+      const reply = replies[at];
+      return reply?.kind === 'done' ? [[nodeId, reply.value as ReplicaStatus[]] as const] : [];
+    }),
+  );
+  const histories = await Promise.all(
+    records.map((record, shard) => (record === undefined ? undefined : askHistory(calls, shard, record))),
+  );
+  return { said, doubts: new Map(histories.filter((history) => history !== undefined)) };
 }
 
 /** undefined: it is the first one, or confirmed, or nobody says. */
@@ -324,7 +288,6 @@ function alarmsOfDisks(
   return [...few, ...away];
 }
 
-const short = (id: string) => id.slice(0, 8);
 const timeText = (timeMs: number) => `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
 
 export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {

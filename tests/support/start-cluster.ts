@@ -21,7 +21,6 @@ const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const LOOK_AGAIN_MS = 200;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 120_000;
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface ClusterOptions {
   metadata?: number;
@@ -200,7 +199,7 @@ class RunningCluster implements TestCluster {
       flags: { join: cluster.etcdEndpoint },
       env: { HOLDFAST_CLUSTER_SECRET: cluster.secret },
     });
-    return readClusterStatus({ config, log: SILENT });
+    return readClusterStatus({ config });
   }
 
   async untilHealthy(withinMs = HEALTHY_WITHIN_MS): Promise<ClusterStatus> {
