@@ -22,7 +22,7 @@ export async function runServer(config: Config): Promise<number> {
     drain: () => stopWish.resolve('signal'),
     stopNow(signal) {
       log.warn({ signal }, 'stopped-at-once');
-      log.flush();
+      log.flushNow();
       process.exit(SIGNAL_EXIT_CODES[signal]);
     },
     reload() {
@@ -45,7 +45,7 @@ export async function runServer(config: Config): Promise<number> {
     return hasFailed ? 1 : 0;
   } finally {
     release();
-    log.flush();
+    await log.flush();
   }
 }
 

@@ -36,7 +36,7 @@ export async function runRole(
     drain: () => stopWish.resolve('signal'),
     stopNow(signal) {
       log.warn({ signal }, 'stopped-at-once');
-      json.flush();
+      json.flushNow();
       process.exit(SIGNAL_EXIT_CODES[signal]);
     },
     reload() {
@@ -66,7 +66,7 @@ export async function runRole(
   } finally {
     release();
     log.info({}, 'stopped');
-    json.flush();
+    await json.flush();
   }
 }
 

@@ -3,23 +3,34 @@
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
 import type { Logger } from '../ports/telemetry.ts';
 
+interface Destination extends DestinationStream {
+  flush?(whenDone: () => void): void;
+  flushSync?(): void;
+}
+
 export interface JsonLogOptions {
   /** Least severe level to write. */
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** Default: standard output, written from the event loop without blocking it. */
-  readonly destination?: DestinationStream;
+  readonly destination?: Destination;
 }
 
 export interface JsonLog extends Logger {
-  /** Writes out what is still in memory; for the moment before the process ends. */
-  flush(): void;
+  /** Resolves when all lines are written out, in their order; for the end of a process. */
+  flush(): Promise<void>;
+  /** Writes out at once what waits in memory, past a line that is on its way: for a process that must not wait. */
+  flushNow(): void;
 }
 
 /** Fields that would hold a secret if a caller forgot himself. Of the line itself only: deeper ones cost 9 us a line. */
 const SECRET_FIELDS = ['secretKey', 'authorization', 'password', 'masterKey'];
 
+/** Less than any line, so that none waits for more; without a length the stream would not tell when it has written all. */
+const LINE_BYTES_MIN = 1;
+
 export function createJsonLog(options: JsonLogOptions): JsonLog {
-  const stdout = options.destination ?? destination({ dest: 1, sync: false });
+  const stdout: Destination =
+    options.destination ?? destination({ dest: 1, sync: false, minLength: LINE_BYTES_MIN });
   const log = pino(
     {
       level: options.level,
@@ -36,8 +47,13 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     info: (fields, event) => log.info(fields, event),
     warn: (fields, event) => log.warn(fields, event),
     error: (fields, event) => log.error(fields, event),
-    flush: () => {
-      if ('flushSync' in stdout && typeof stdout.flushSync === 'function') stdout.flushSync();
-    },
+    // A closed pipe must not keep the process from ending: there is nobody to tell.
+    flush: () =>
+      new Promise((resolve) => {
+        // A closed pipe does not keep the process from ending either: there is nobody to tell.
+        if (stdout.flush === undefined) resolve();
+        else stdout.flush(() => resolve());
+      }),
+    flushNow: () => stdout.flushSync?.(),
   };
 }
