@@ -1,5 +1,6 @@
 // A balancer in front of several servers that are one service: each new connection goes to the next of them, whoever the
-// client is. It passes bytes on and knows nothing of HTTP. It keeps no process alive.
+// client is. It passes bytes on and knows nothing of HTTP. It keeps no process alive. A server that closes on bytes it has
+// not read may lose its answer here, when the break is met by a write before the answer is read: Node ends a socket whole.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -8,6 +8,7 @@
 // in this process are `ownServerTest`s (own-server-test.ts): they are skipped, and counted as such.
 import { readFileSync, statSync } from 'node:fs';
 import http from 'node:http';
+import type { Duplex } from 'node:stream';
 import { must } from '../../src/lib/assert.ts';
 import { startBalancer } from './balancer.ts';
 import type { LogLine, StartOptions, TestServer } from './start-server.ts';
@@ -51,12 +52,36 @@ let endpoint: Promise<string> | undefined;
 async function openEndpoint(given: readonly string[]): Promise<string> {
   const [first = ''] = given;
   if (given.length === 1) return first;
-  http.globalAgent = new FreshConnections({ keepAlive: true });
-  return startBalancer(given);
+  const balancer = await startBalancer(given);
+  http.globalAgent = new FreshConnections(balancer, given);
+  return balancer;
 }
 
-/** One for each request, so that the next goes elsewhere, though the server is not told so. */
+/**
+ * One for each request, so that the next goes elsewhere, though the server is not told so. What would go to the balancer
+ * goes straight to the servers in turn, because answers to bodies that nobody reads may get lost in it.
+ */
 class FreshConnections extends http.Agent {
+  readonly #balancerPort: string;
+  readonly #targets: readonly URL[];
+  #turn = 0;
+
+  constructor(balancer: string, targets: readonly string[]) {
+    super({ keepAlive: true });
+    this.#balancerPort = new URL(balancer).port;
+    this.#targets = targets.map((target) => new URL(target));
+  }
+
+  override createConnection(
+    options: http.ClientRequestArgs,
+    callback?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    const target = this.#targets[this.#turn++ % this.#targets.length];
+    const isBalanced = String(options.port) === this.#balancerPort && target !== undefined;
+    const straight = isBalanced ? { host: target.hostname, port: target.port } : {};
+    return super.createConnection({ ...options, ...straight }, callback);
+  }
+
   override keepSocketAlive(): boolean {
     return false;
   }
