@@ -115,3 +115,15 @@ test('busy is said at once, but not while an earlier try may still be evaluated'
   });
   expect(await inTime.execute()).toMatchObject({ kind: 'done' });
 });
+
+test('nodes that take each other for the primary are not asked without a pause', async () => {
+  const { asked, timeOf } = openRouter((node, nowMs) =>
+    nowMs < 2000
+      ? { kind: 'not-primary', primary: node === OLD ? OTHER : OLD }
+      : { kind: 'done', value: undefined, timeMs: nowMs },
+  );
+  expect(await timeOf(0)).toBeLessThan(2500);
+  const times = Map.groupBy(asked, ({ atMs }) => atMs);
+  for (const [atMs, together] of times) expect(together.length, `at ${atMs} ms`).toBeLessThanOrEqual(3);
+  expect(asked.length).toBeLessThan(100);
+});

@@ -18,6 +18,8 @@ const ATTEMPT_MS = 1500;
 const CLOCKS_APART = 1.11;
 /** A node that kept one to itself is asked again after so long only, or once it has answered: others may lead by then. */
 const LEFT_ALONE_MS = 5000;
+/** Nodes that take each other for the primary would send a question to and fro as fast as the network bears it. */
+const REDIRECTS_IN_A_ROW_MAX = 2;
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 300;
 
@@ -130,6 +132,8 @@ class Attempts {
   #underWayCount = 0;
   /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
   #sentMs: number | undefined;
+  /** Since the last pause. */
+  #redirectCount = 0;
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
@@ -164,6 +168,7 @@ class Attempts {
   }
 
   async #pause(ms: number): Promise<void> {
+    this.#redirectCount = 0;
     this.#underWayCount++;
     await this.#deps.clock.sleep(ms, this.#over.signal);
     this.#underWayCount--;
@@ -222,7 +227,7 @@ class Attempts {
       // Who follows one that stands still learns later than we that it does not lead.
       const isNews = primary !== undefined && primary !== node && !this.#silence.has(primary);
       this.#route.primary = isNews ? primary : undefined;
-      return isNews ? 'now' : 'later';
+      return isNews && ++this.#redirectCount <= REDIRECTS_IN_A_ROW_MAX ? 'now' : 'later';
     }
     if (reply.kind === 'too-old') return 'later';
     if (reply.kind === 'unknown') {
