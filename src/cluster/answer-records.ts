@@ -1,6 +1,7 @@
 // What a metadata node tells of its rows to whoever rebuilds the registry or recovers a shard (R23): beside its work, or
 // instead of it, when it is started for that alone.
 import { toHex } from '../lib/bytes.ts';
+import { momentNow } from '../lib/moment.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { NodeRecords } from '../ports/node-records.ts';
 import type { ShardCallHandler } from '../ports/shard-calls.ts';
@@ -37,7 +38,7 @@ export function createNodeAtRest({
 }): ShardCallHandler {
   const processId = toHex(random.bytes(PROCESS_ID_BYTES));
   return {
-    ticket: () => ({ processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
+    ticket: () => ({ processId, ...momentNow(clock) }),
     async handle(call) {
       if (call.kind === 'status') return { kind: 'done', value: [], timeMs: 0 };
       return { kind: 'not-primary', primary: undefined };

@@ -1,6 +1,7 @@
 // A gateway's knowledge of what has changed among accounts and access keys (R46): asked of the system shard each second.
 // It is current until some time after the sending of the last question that was answered; a revocation waits until this
 // gateway has asked with what it has seen, or until it would have stopped to trust its cache (revocation-wait.ts).
+import { type Moment, momentNow, passedMs } from '../lib/moment.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { IdentityFeed, IdentityPosition } from '../ports/identity-feed.ts';
@@ -18,11 +19,6 @@ export interface ClusterIdentityFeed extends IdentityFeed {
   follow(signal: AbortSignal): Promise<void>;
 }
 
-interface Moment {
-  monotonicMs: number;
-  wallMs: number;
-}
-
 export function createIdentityFeed(deps: {
   metadata: MetadataPort;
   clock: ClockPort;
@@ -35,7 +31,6 @@ export function createIdentityFeed(deps: {
   const tell: (typeof listeners)[number] = (changes) => {
     for (const listener of listeners) listener(changes);
   };
-  const now = (): Moment => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
   let position: IdentityPosition | undefined;
   /** When the last question was sent of those that were answered. */
   let goodSent: Moment | undefined;
@@ -43,17 +38,11 @@ export function createIdentityFeed(deps: {
   let wasCurrent = false;
 
   function isCurrent(): boolean {
-    if (goodSent === undefined) return false;
-    const { monotonicMs, wallMs } = now();
-    // Both clocks: the monotonic one stands still while a virtual machine is stopped.
-    return (
-      monotonicMs - goodSent.monotonicMs < LIMITS.identityServeMs &&
-      wallMs - goodSent.wallMs < LIMITS.identityServeMs
-    );
+    return goodSent !== undefined && passedMs(goodSent, momentNow(clock)) < LIMITS.identityServeMs;
   }
 
   async function ask(signal: AbortSignal): Promise<void> {
-    const sent = now();
+    const sent = momentNow(clock);
     const query = { gateway, ...(position && { since: position }) };
     askCount++;
     try {

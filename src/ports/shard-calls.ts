@@ -1,15 +1,13 @@
 // Calls of a gateway to a metadata node (protocol 1.4, R45, R48): one request, one reply, any number under way.
 // Which node to call, and whether to call again, is src/cluster/route-metadata.ts.
+import type { Moment } from '../lib/moment.ts';
 import type { CommandName, Envelope, QueryName, Reply } from './metadata.ts';
 import type { NodeId, ReplicaId, ReplicaRef } from './replication.ts';
 
 /** R48: where the callee's clocks stood, by its last reply or ping on this connection. */
-export interface Ticket {
+export interface Ticket extends Moment {
   /** Of the callee's process: random, made at its start. */
   processId: string;
-  monotonicMs: number;
-  /** A machine that was suspended may have a monotonic clock that stood still. */
-  wallMs: number;
 }
 
 export interface ShardCall {

@@ -2,6 +2,7 @@
 // gateways that they answer. It decides nothing about who holds what; that stands in the registry (R1, R2).
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
+import { momentNow, passedMs } from '../lib/moment.ts';
 import { LIMITS } from '../model/limits.ts';
 import { compareMoments } from '../model/registry-order.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
@@ -120,8 +121,7 @@ class Node implements MetadataNode {
   }
 
   ticket(): Ticket {
-    const { clock } = this.#deps;
-    return { processId: this.#processId, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    return { processId: this.#processId, ...momentNow(this.#deps.clock) };
   }
 
   async handle(call: ShardCall): Promise<ShardReply> {
@@ -288,11 +288,6 @@ class Node implements MetadataNode {
     void this.#look(shard);
     return { kind: 'done', value: { isDiscarded: true }, timeMs: 0 };
   }
-}
-
-/** By the clock that says more: one of a machine that was suspended may have stood still. */
-function passedMs(from: Ticket, to: Ticket): number {
-  return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs);
 }
 
 function supersededStatus({ shard, incarnation, promised, last, appliedSeq }: StoredReplica): ReplicaStatus {

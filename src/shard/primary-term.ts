@@ -2,6 +2,7 @@
 // how long its lease runs (R10) and whether anybody hears it (R13). What entries mean, and what happens when they are
 // committed, is told by callbacks; how an epoch is won is takeover.ts.
 import { assert, must } from '../lib/assert.ts';
+import { type Moment, passedMs } from '../lib/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
@@ -48,7 +49,7 @@ export class PrimaryTerm {
   readonly #progress = new Map<ReplicaId, Progress>();
   readonly #startedAtMs: number;
   /** Wall clock at send times that may still come back in answers. */
-  readonly #wallAt: { monotonicMs: number; wallMs: number }[] = [];
+  readonly #wallAt: Moment[] = [];
   readonly #barriers: Barrier[] = [];
   #commitSeq = 0;
   /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
@@ -375,9 +376,11 @@ export class PrimaryTerm {
     if (nowMs >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
     // Nobody else is needed.
     if (this.#heardMs === Number.POSITIVE_INFINITY) return true;
-    // A machine that was suspended may have a monotonic clock that stood still: then the wall clock shows it.
     const wallMs = this.#heardWallMs;
-    return wallMs !== undefined && this.#parts.clock.wallMs() - wallMs <= SILENCE_MS;
+    if (wallMs === undefined) return false;
+    const now = { monotonicMs: nowMs, wallMs: this.#parts.clock.wallMs() };
+    // R10; a wall clock that was set back since then hides how long the machine was stopped.
+    return passedMs({ monotonicMs: this.#heardMs, wallMs }, now) <= SILENCE_MS;
   }
 
   #passBarriers(): void {

@@ -2,6 +2,7 @@
 // follows the log from where the first page was read. Pages are read one after the other while entries go on being
 // applied: entries are absolute, so applying them again over newer rows makes the state exact.
 import { toHex } from '../lib/bytes.ts';
+import { type Moment, momentNow, passedMs } from '../lib/moment.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type {
@@ -116,7 +117,7 @@ export class SnapshotTarget {
   readonly #parts: SnapshotTargetParts;
   #receiving: { begin: SnapshotBeginMessage; page: number; askedMs: number; inVain: number } | undefined;
   /** Asked for its first page, and nothing has been given up for it yet. */
-  #offered: { begin: SnapshotBeginMessage; monotonicMs: number; wallMs: number } | undefined;
+  #offered: { begin: SnapshotBeginMessage; at: Moment } | undefined;
   #endSeq = 0;
   #isBrokenOff = false;
 
@@ -157,8 +158,7 @@ export class SnapshotTarget {
     const { clock } = this.#parts;
     const offered = this.#offered;
     if (offered === undefined || offered.begin.snapshotId !== snapshotId || page !== 0) return undefined;
-    const passedMs = Math.max(clock.monotonicMs() - offered.monotonicMs, clock.wallMs() - offered.wallMs);
-    return passedMs < SILENCE_MS ? offered.begin : undefined;
+    return passedMs(offered.at, momentNow(clock)) < SILENCE_MS ? offered.begin : undefined;
   }
 
   /** `acknowledged`: as for beginAnew. */
@@ -188,7 +188,7 @@ export class SnapshotTarget {
 
   #askForFirst(from: ReplicaRef, begin: SnapshotBeginMessage): void {
     const { clock, say } = this.#parts;
-    this.#offered = { begin, monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    this.#offered = { begin, at: momentNow(clock) };
     say(from, { kind: 'snapshot-next', snapshotId: begin.snapshotId, page: 0 });
   }
 
