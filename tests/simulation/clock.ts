@@ -108,6 +108,8 @@ export class SimulatedProcess implements EventOwner {
   readonly random: RandomPort;
   readonly #held: SimulatedEvent[] = [];
   readonly #onEnd: (() => void)[] = [];
+  /** Of sleepers that a signal may wake. */
+  readonly #onAborts = new Map<() => void, AbortSignal>();
   #isStopped = false;
   #hasEnded = false;
 
@@ -123,6 +125,7 @@ export class SimulatedProcess implements EventOwner {
       sleep: (ms, signal) => this.#sleep(ms, signal),
     };
     host.add(this);
+    host.scheduler.atEnd(() => this.kill());
   }
 
   get isAlive(): boolean {
@@ -174,6 +177,9 @@ export class SimulatedProcess implements EventOwner {
     this.#hasEnded = true;
     this.#held.length = 0;
     this.host.remove(this);
+    // Node keeps a signal made of others, and all that listens to it, for as long as anybody listens.
+    for (const [onAbort, signal] of this.#onAborts) signal.removeEventListener('abort', onAbort);
+    this.#onAborts.clear();
     for (const tell of this.#onEnd) tell();
   }
 
@@ -202,14 +208,19 @@ export class SimulatedProcess implements EventOwner {
           // The clock may have stood still meanwhile.
           if (host.monotonicMs < untilMs) return wait();
           signal?.removeEventListener('abort', onAbort);
+          this.#onAborts.delete(onAbort);
           resolve();
         });
       };
       const onAbort = () => {
         timer.isCancelled = true;
+        this.#onAborts.delete(onAbort);
         resolve();
       };
-      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal !== undefined) {
+        signal.addEventListener('abort', onAbort, { once: true });
+        this.#onAborts.set(onAbort, signal);
+      }
       wait();
     });
   }

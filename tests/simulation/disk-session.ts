@@ -108,8 +108,8 @@ export class DiskSession implements KvPort {
     // The caller may do with its bytes what it likes from now on.
     const own = rows.map(({ column, key, value }) => ({
       column,
-      key: Uint8Array.from(key),
-      value: value && Uint8Array.from(value),
+      key: new Uint8Array(key),
+      value: value && new Uint8Array(value),
     }));
     return this.#take(own, options.sync ?? true);
   }
@@ -117,7 +117,7 @@ export class DiskSession implements KvPort {
   async clear({ column, gte, lt }: KvBounds): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     this.#disk.column(column);
-    return this.#take({ column, gte: Uint8Array.from(gte), lt: Uint8Array.from(lt) }, false);
+    return this.#take({ column, gte: new Uint8Array(gte), lt: new Uint8Array(lt) }, false);
   }
 
   #take(change: Change, sync: boolean): Promise<void> {

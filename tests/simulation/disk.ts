@@ -41,6 +41,8 @@ export type Change = readonly KvPut[] | KvBounds;
 
 export interface LogRecord {
   change: Change;
+  /** One more than that of the record before it in the log. */
+  number: number;
 }
 
 type Columns = Map<string, SortedRows<Uint8Array>>;
@@ -56,6 +58,7 @@ export class SimulatedDisk {
   #log: LogRecord[] = [];
   /** Records of the log that are synced. */
   #syncedCount = 0;
+  #lastNumber = 0;
   #columns: Columns;
   #session: DiskSession | undefined;
   /** What cannot be read any more: the bytes themselves, not what is written in their place. */
@@ -226,16 +229,24 @@ export class SimulatedDisk {
 
   /** Into the log: outlives the process. */
   append(change: Change): LogRecord {
-    const record = { change };
+    const number = this.#log.at(-1)?.number ?? this.#lastNumber;
+    const record = { change, number: number + 1 };
+    this.#lastNumber = record.number;
     this.#log.push(record);
     return record;
   }
 
   /** Readable from now on. */
   apply(record: LogRecord, isSynced: boolean): void {
-    if (isSynced) this.#syncedCount = Math.max(this.#syncedCount, this.#log.indexOf(record) + 1);
+    if (isSynced) this.#syncedCount = Math.max(this.#syncedCount, this.#placeOf(record) + 1);
     const rows = this.#apply(record.change);
     this.#observer?.onCommit(rows);
+  }
+
+  /** Records leave the log at its ends alone. -1: it has left. */
+  #placeOf(record: LogRecord): number {
+    const place = record.number - (this.#log[0]?.number ?? 0);
+    return this.#log[place] === record ? place : -1;
   }
 
   /** Returns what it does, row by row. */

@@ -142,8 +142,10 @@ export class Network {
       run: () => {
         const receiver = this.#members.get(to);
         if (receiver === undefined || this.isCut(fromHost, receiver.host.name)) return;
-        // In its own event: a stopped process finds it when it goes on.
-        receiver.schedule(0, `hears ${name} of ${from}`, () => deliver(unpackPlain(bytes), receiver));
+        const hear = () => deliver(unpackPlain(bytes), receiver);
+        // A stopped process finds it when it goes on.
+        if (receiver.isStopped) receiver.schedule(0, `hears ${name} of ${from}`, hear);
+        else hear();
       },
     });
     return true;

@@ -24,7 +24,7 @@ const LAG_MAX_MS = 5000;
 /** For so long keys are tried after their revocation was acknowledged. */
 const TRIED_AFTER_MS = LAG_MAX_MS + 10_000;
 const REVOKED_FROM_MS = 2000;
-const REVOKED_TO_MS = 42_000;
+const REVOKED_TO_MS = 29_000;
 const REVOKED_AGAIN_MS = 300;
 /** Gateways that are cut off from the cluster, and not from their clients. */
 const CUTS_MAX = 3;

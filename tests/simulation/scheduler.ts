@@ -32,6 +32,7 @@ export class Scheduler {
   readonly #heap: SimulatedEvent[] = [];
   readonly #lines: string[] = [];
   readonly #afterStep: (() => void)[] = [];
+  readonly #atEnd: (() => void)[] = [];
   #failure: Error | undefined;
   /** Given every line of the trace. */
   onTrace: ((line: string) => void) | undefined;
@@ -83,6 +84,15 @@ export class Scheduler {
   /** Called when each step has come to rest. */
   afterEachStep(check: () => void): void {
     this.#afterStep.push(check);
+  }
+
+  /** Called when nothing will run any more. */
+  atEnd(release: () => void): void {
+    this.#atEnd.push(release);
+  }
+
+  end(): void {
+    for (const release of this.#atEnd.splice(0)) release();
   }
 
   /** Ends the run with this failure, at the end of the step. The first one counts. */

@@ -8,7 +8,7 @@ import type { Scheduler } from './scheduler.ts';
 
 const KEYS = ['ant', 'bee', 'cat', 'dog', 'eel', 'fox'];
 const LIST_LIMIT_MAX = 8;
-const RUSH_EVERY_MS = 2000;
+const RUSH_EVERY_MS = 1400;
 /** What a client does in one, at most. */
 const RUSH_MAX = 5;
 const RACE_SHARE = 0.3;

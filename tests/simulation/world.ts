@@ -31,8 +31,8 @@ const SHARD_COUNT = 2;
 const OPERATIONS_OF_CLIENT = 53;
 const PATIENCE_MAX_MS = 25_000;
 /** Faults begin within it. */
-const FAULTS_FROM_MS = 3000;
-const FAULTS_TO_MS = 40_000;
+const FAULTS_FROM_MS = 2500;
+const FAULTS_TO_MS = 28_000;
 const CLIENTS_DONE_MAX_MS = 15 * 60_000;
 /** I16: L + 2 s, by clocks that drift, and the longest restart of a process. */
 const OPEN_AGAIN_MAX_MS = 5000 * 1.06 + 2000;
@@ -181,6 +181,7 @@ class World {
       return await this.#run();
     } finally {
       process.off('unhandledRejection', onLost);
+      this.#scheduler.end();
     }
   }
 
