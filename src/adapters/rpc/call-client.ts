@@ -2,6 +2,7 @@
 // one frame. Keeps the ticket of each connection (R48) and gives each call the one of its moment, so that a call that
 // waits on its way grows old with it. Which node to call, and whether to call again, is not decided here.
 import { assert } from '../../lib/assert.ts';
+import { type Moment, momentNow, passedMs } from '../../lib/moment.ts';
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { CallBroken } from '../../model/call-broken.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -25,8 +26,7 @@ type Request = Omit<ShardCall, 'ticket'>;
 
 interface Waiting {
   call: Request;
-  /** Monotonic ms. */
-  askedMs: number;
+  asked: Moment;
   /** Once it has been given to the stream. */
   number: number | undefined;
   resolve(reply: ShardReply): void;
@@ -110,8 +110,14 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
   function start(waiting: Waiting, current: Ticket): void {
     try {
       // R48: it ages from when it was asked, though the ticket came later.
-      const monotonicMs = current.monotonicMs - (clock.monotonicMs() - waiting.askedMs);
-      const call: ShardCall = { ...waiting.call, ticket: { ...current, monotonicMs } };
+      const ageMs = passedMs(waiting.asked, momentNow(clock));
+      if (!Number.isFinite(ageMs)) {
+        waiting.resolve({ kind: 'too-old' });
+        return;
+      }
+      const monotonicMs = current.monotonicMs - ageMs;
+      const ticket = { ...current, monotonicMs, wallMs: current.wallMs - ageMs };
+      const call: ShardCall = { ...waiting.call, ticket };
       const payload = packPlain(call);
       assert(payload.length <= LIMITS.rpcMessageBytesMax, `${waiting.call.name} fits into a message`);
       do lastNumber = (lastNumber + 1) >>> 0;
@@ -162,7 +168,7 @@ function createNodeCalls(node: NodeId, deps: CallClientDeps): NodeCalls {
         const settled = () => signal.removeEventListener('abort', onAbort);
         const waiting: Waiting = {
           call,
-          askedMs: clock.monotonicMs(),
+          asked: momentNow(clock),
           number: undefined,
           resolve(reply) {
             settled();
