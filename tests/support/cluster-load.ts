@@ -123,10 +123,14 @@ export class ClusterLoad {
     return pauses.reduce((longest, ms) => Math.max(longest, ms), 0);
   }
 
-  /** Reads every key and every list, of one gateway or another; resolves with what is wrong. Not while it runs. */
-  async verify(): Promise<string[]> {
+  /**
+   * Reads every list, and every key or those written to since the last time, of one gateway or another; resolves with what
+   * is wrong. Not while it runs.
+   */
+  async verify(which: 'all' | 'touched'): Promise<string[]> {
     const problems: string[] = [];
-    const paths = this.ledger.paths.values();
+    const touched = this.ledger.takeTouched();
+    const paths = (which === 'all' ? this.ledger.paths : touched).values();
     const read = async () => {
       for (const path of paths) {
         const problem = await this.#untilRead(path);

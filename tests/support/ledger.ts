@@ -17,6 +17,7 @@ interface Entry {
 export class Ledger {
   readonly #entries = new Map<string, Entry>();
   #acknowledgedCount = 0;
+  #touched = new Set<string>();
 
   /** Writes that were acknowledged. */
   get acknowledgedCount(): number {
@@ -27,13 +28,22 @@ export class Ledger {
     return [...this.#entries.keys()];
   }
 
+  /** Paths that were written to since this was asked last. */
+  takeTouched(): readonly string[] {
+    const touched = [...this.#touched];
+    this.#touched = new Set();
+    return touched;
+  }
+
   acknowledge(path: string, digest: Digest): void {
     this.#acknowledgedCount++;
+    this.#touched.add(path);
     this.#entries.set(path, { settled: digest, possible: [] });
   }
 
   /** A request ended without telling what became of it. */
   leaveOpen(path: string, digest: Digest): void {
+    this.#touched.add(path);
     const entry = this.#entries.get(path) ?? { settled: null, possible: [] };
     entry.possible.push(digest);
     this.#entries.set(path, entry);
