@@ -6,7 +6,7 @@ import { type Moment, passedMs } from '../lib/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
-import { isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
+import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
 import { isBeatDue, mayPush, newProgress, type Progress, probe, settle } from './replica-progress.ts';
 import type { Say } from './say.ts';
 import {
@@ -258,13 +258,18 @@ export class PrimaryTerm {
   #mayBeEmptied({ ref: { replicaId }, counts }: Progress, nowMs: number): boolean {
     if (!counts || !isVoter(this.#sets, replicaId) || this.#isSpared(replicaId)) return true;
     if (this.#commitSeq > 0 || nowMs - this.#startedAtMs < RESEND_MS) return false;
-    return ![...this.#progress.values()].some(
-      (other) =>
-        other.ref.replicaId !== replicaId &&
-        isVoter(this.#sets, other.ref.replicaId) &&
-        nowMs - other.heardMs < 2 * RESEND_MS &&
-        (!other.counts || other.nextSeq > this.#parts.log.base.seq),
-    );
+    return !this.#mayOpenWithout(replicaId, nowMs);
+  }
+
+  /** Others are there that may follow by the log, and with them a majority of each set: while voters change there are two. */
+  #mayOpenWithout(replicaId: ReplicaId, nowMs: number): boolean {
+    const { self, log } = this.#parts;
+    const isHopeful = (other: Progress | undefined) =>
+      other !== undefined &&
+      nowMs - other.heardMs < 2 * RESEND_MS &&
+      (!other.counts || other.nextSeq > log.base.seq);
+    const mayFollow = (id: ReplicaId) => id !== replicaId && isHopeful(this.#progress.get(id));
+    return hasMajority(this.#sets, (id) => id === self || mayFollow(id));
   }
 
   #reachedWithout(replicaId: ReplicaId | undefined): number {

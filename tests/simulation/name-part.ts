@@ -70,6 +70,8 @@ export class NamePart implements Part {
   readonly #pool: GatewayPool;
   readonly #names = new NameHistory(OWNERS);
   readonly #seenSeq = new Map<number, number>();
+  /** As clients were told. */
+  readonly #deleted = new Set<BucketId>();
   /** What somebody does beside the clients. */
   readonly #beside: Promise<void>[] = [];
 
@@ -123,6 +125,9 @@ export class NamePart implements Part {
       await scheduler.sleep(LOOK_EVERY_MS, 'outboxes are emptied');
     if (scheduler.nowMs >= endMs) throw new SimulationFailure('I16: an outbox is not emptied');
     this.#names.checkRest();
+    for (const bucketId of this.#deleted)
+      if (this.#names.bucket(bucketId)?.state !== 'deleted')
+        throw new SimulationFailure(`I7: bucket ${bucketId} is there, and was told to be deleted`);
   }
 
   async #areOutboxesEmpty(): Promise<boolean> {
@@ -210,8 +215,9 @@ export class NamePart implements Part {
       case 'deleted':
         isSo =
           someMoment(name, ({ leads }) => leads === answer.bucketId) &&
-          this.#names.bucket(answer.bucketId)?.state === 'deleted' &&
           moments(name).at(-1)?.record?.bucketId !== answer.bucketId;
+        // A primary that ends has told of an entry that nobody has applied yet: it is looked at when all is at rest.
+        this.#deleted.add(answer.bucketId);
         break;
       case 'renamed':
         // One that was asked for again, and had been done, may find its bucket deleted.

@@ -5,7 +5,7 @@ import { packPlain, unpackPlain } from '../../src/lib/record-codec.ts';
 import type { RegisteredShard, ShardRecord, ShardRegistryPort } from '../../src/ports/shard-registry.ts';
 import type { Chance } from './chance.ts';
 import { Changeable } from './changes.ts';
-import type { SimulatedProcess } from './clock.ts';
+import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import type { Counts } from './counts.ts';
 import type { Network } from './network.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -110,12 +110,15 @@ export class SimulatedRegistry {
     this.#shards = new Map(this.#snapshot.shards);
     this.#revision = this.#snapshot.revision;
     return () => {
-      // What the operator does: of each shard the record of the highest epoch that anyone knows of.
+      // What the operator does: of each shard the record of the highest epoch that anyone knows of, as one that is newer
+      // than all that were written before (R23, src/cluster/rebuild-records.ts).
       this.#revision = Math.max(this.#revision, newestRevision);
+      const rebuiltAtMs = Math.floor(SimulatedHost.trueWallMs(this.#scheduler));
       for (const [shard, kept] of newest) {
         const now = this.get(shard)?.record;
         const then = unpackPlain(kept.packed) as ShardRecord;
-        if (now === undefined || now.epoch < then.epoch) this.put(shard, then);
+        const best = now === undefined || now.epoch < then.epoch ? then : now;
+        this.put(shard, { ...best, rebuiltAtMs });
       }
     };
   }
