@@ -20,7 +20,7 @@ const CLOCKS_APART = 1.11;
 const LEFT_ALONE_MS = 5000;
 /** Nodes that take each other for the primary would send a question to and fro as fast as the network bears it. */
 const REDIRECTS_IN_A_ROW_MAX = 2;
-const PAUSE_MS_MIN = 20;
+const PAUSE_MS_MIN = 10;
 const PAUSE_MS_MAX = 300;
 
 export interface MetadataRouter extends MetadataPort {
@@ -134,6 +134,7 @@ class Attempts {
   #sentMs: number | undefined;
   /** Since the last pause. */
   #redirectCount = 0;
+  #pauseCount = 0;
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
@@ -255,9 +256,11 @@ class Attempts {
     if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 
+  /** Short at first: a hand-over takes a few round trips. Longer and longer, and apart from those of others (R47). */
   #pauseMs(): number {
+    const mostMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** this.#pauseCount++);
     const [byte = 0] = this.#deps.random.bytes(1);
-    return PAUSE_MS_MIN + (byte / 255) * (PAUSE_MS_MAX - PAUSE_MS_MIN);
+    return mostMs / 2 + ((byte / 255) * mostMs) / 2;
   }
 }
 
