@@ -19,10 +19,10 @@ function openRouter(
   answer: (node: string, nowMs: number, kind: ShardCall['kind']) => ShardReply | undefined,
 ) {
   const clock = createManualClock(0);
-  const asked: { node: string; atMs: number }[] = [];
+  const asked: { node: string; atMs: number; isRetry: boolean }[] = [];
   const calls = {
-    call(node: string, { kind }: ShardCall): Promise<ShardReply> {
-      asked.push({ node, atMs: clock.monotonicMs() });
+    call(node: string, { kind, envelope }: ShardCall): Promise<ShardReply> {
+      asked.push({ node, atMs: clock.monotonicMs(), isRetry: envelope.isRetry === true });
       const reply = answer(node, clock.monotonicMs(), kind);
       return reply === undefined ? new Promise(() => {}) : Promise.resolve(reply);
     },
@@ -114,6 +114,22 @@ test('busy is said at once, but not while an earlier try may still be evaluated'
     return nowMs < NEW_LEADS_AT_MS ? { kind: 'busy' } : done;
   });
   expect(await inTime.execute()).toMatchObject({ kind: 'done' });
+});
+
+test('an outcome that is not kept is not told while another try may still be evaluated', async () => {
+  const unkept: ShardReply = { kind: 'done', value: 'unkept', timeMs: 0, isUnkept: true };
+  const alone = openRouter(() => unkept);
+  expect(await alone.execute()).toMatchObject({ kind: 'done', atMs: 0 });
+  expect(alone.asked.map(({ isRetry }) => isRetry)).toEqual([false]);
+  // The old one keeps the first try to itself; what the other one says at first may be contradicted by it.
+  let count = 0;
+  const { asked, execute } = openRouter((node) => {
+    if (node === OLD) return undefined;
+    return ++count === 1 ? unkept : done;
+  });
+  await execute();
+  expect(count).toBe(2);
+  expect(asked.map(({ isRetry }) => isRetry)).toEqual([false, true, true]);
 });
 
 test('nodes that take each other for the primary are not asked without a pause', async () => {

@@ -188,7 +188,9 @@ class Attempts {
   /** `now`: another node is to be asked at once. */
   #ask(node: NodeId): Promise<'now' | 'later'> {
     const { calls, clock } = this.#deps;
-    const call = { ...this.#question, budgetMs: LIMITS.metadataBudgetMs };
+    const isRetry = this.#question.kind === 'execute' && this.#inDoubtCount > 0;
+    const envelope = isRetry ? { ...this.#question.envelope, isRetry } : this.#question.envelope;
+    const call = { ...this.#question, envelope, budgetMs: LIMITS.metadataBudgetMs };
     const sentMs = clock.monotonicMs();
     this.#sentMs = sentMs;
     this.#inDoubtCount++;
@@ -238,6 +240,8 @@ class Attempts {
     this.#route.primary = node;
     // R48: an earlier try may be evaluated yet, so "busy" would be said too early.
     if (reply.kind === 'busy' && this.#question.kind === 'execute' && this.#inDoubtCount > 0) return 'later';
+    // R18: what is kept holds for all tries; this one may be contradicted by another that is still on its way.
+    if (reply.kind === 'done' && reply.isUnkept && this.#inDoubtCount > 1) return 'later';
     this.#settle(reply);
     return 'now';
   }

@@ -22,13 +22,19 @@ export interface Envelope {
   shard: number;
   /** Set where an answer can be lost on the way (R18): the outcome is kept under it for retries. */
   requestId?: string;
+  /**
+   * An earlier try may be evaluated yet, or have been. Then also an outcome that changes nothing is kept: what was told of
+   * this one must hold for that one, too.
+   */
+  isRetry?: boolean;
   /** Set for everything that a client does to a bucket. */
   bucket?: BucketClaim;
 }
 
 /** `timeMs` is shard time, from which gateways mint ids (R24). */
 export type Reply<T> =
-  | { kind: 'done'; value: T; timeMs: number }
+  /** `isUnkept`: of a command that changed nothing, whose outcome is not kept: another try may have another one. */
+  | { kind: 'done'; value: T; timeMs: number; isUnkept?: true }
   /** Name, state or cfgVersion differ: authorise anew with this row (null: never was here) and retry (R45). */
   | { kind: 'stale-bucket'; bucket: BucketRecord | null; timeMs: number }
   /** Queues are full: 503 SlowDown. Nothing was evaluated. */

@@ -119,6 +119,19 @@ describe('request ids (R18)', () => {
     );
   });
 
+  test('a retry that changes nothing is kept: the first try, which comes behind it, has no effect', async () => {
+    const { execute } = await openNoteShards();
+    const drop = { bucketId: 'b', key: 'x' };
+    const retry = await execute('drop-note', drop, { requestId: 'r1', isRetry: true });
+    expect(retry).toMatchObject(done({ kind: 'absent' }));
+    expect(retry).not.toHaveProperty('isUnkept');
+    await execute('write-note', note('x'));
+    const late = await execute('drop-note', drop, { requestId: 'r1' });
+    expect(late).toMatchObject(done({ kind: 'absent' }));
+    const unkept = await execute('drop-note', { bucketId: 'b', key: 'y' }, { requestId: 'r2' });
+    expect(unkept).toMatchObject({ isUnkept: true });
+  });
+
   test('outcomes are forgotten after 15 min of shard time, from a kept cursor', async () => {
     const world = await openNoteShards();
     const forget = async () => {

@@ -307,7 +307,12 @@ export class Shard {
 
   #conclude(call: Call, decision: Decision<unknown>, timeMs: number): void {
     const reply: Reply<unknown> = { kind: 'done', value: decision.outcome, timeMs };
-    if (decision.puts.length === 0 && !decision.counters?.length) this.#answerWhenCommitted(call, reply);
+    const { requestId, isRetry = false } = call.envelope;
+    const isChange = decision.puts.length > 0 || (decision.counters?.length ?? 0) > 0;
+    // R18: an earlier try that is still on its way would be evaluated anew, and might change what this one did not.
+    const isKept = requestId !== undefined && isRetry;
+    if (!isChange && !isKept)
+      this.#answerWhenCommitted(call, requestId === undefined ? reply : { ...reply, isUnkept: true });
     else {
       const rows = this.#entryRows(call.envelope, decision, timeMs);
       this.#parts.log.append({ rows, timeMs, done: () => this.#answer(call, reply) });

@@ -219,6 +219,7 @@ class Caller {
       to,
       payload: call ?? null,
       name: call === undefined ? 'asks for a ticket' : `calls ${call.name}`,
+      isOnce: true,
       deliver: (payload, receiver) => {
         // Of a connection that the earlier process had.
         if (receiver !== callee) return;

@@ -70,6 +70,7 @@ export class SimulatedGateway {
     const beganAtMs = clock.monotonicMs();
     /** Until when what was sent may still be evaluated. */
     let silentUntilMs = beganAtMs;
+    let isInDoubt = false;
     for (let attempt = 0; clock.monotonicMs() - beganAtMs < request.patienceMs; attempt++) {
       if (attempt > 0) {
         await clock.sleep(this.#chance.between(PAUSE_MIN_MS, PAUSE_MAX_MS));
@@ -77,8 +78,13 @@ export class SimulatedGateway {
       }
       const budgetMs = this.#chance.between(BUDGET_MIN_MS, BUDGET_MAX_MS);
       const sentAtMs = clock.monotonicMs();
-      const reply = await this.#attempt(request, budgetMs);
-      if (reply?.kind === 'done') return { kind: 'done', value: reply.value, timeMs: reply.timeMs };
+      const reply = await this.#attempt(request, { budgetMs, isRetry: isInDoubt });
+      // As src/cluster/route-metadata.ts.
+      if (reply?.kind === 'done' && !(reply.isUnkept && isInDoubt)) {
+        this.#observer.onReply(request.requestId, reply);
+        return { kind: 'done', value: reply.value, timeMs: reply.timeMs };
+      }
+      if (reply === undefined || reply.kind === 'unknown') isInDoubt = true;
       // Without an answer, or with `unknown`: it may be in a queue, or on its way.
       if (reply === undefined || reply.kind === 'unknown')
         silentUntilMs = Math.max(silentUntilMs, sentAtMs + (TICKET_AGE_MAX_MS + budgetMs) * DRIFT);
@@ -88,7 +94,10 @@ export class SimulatedGateway {
     return { kind: 'unknown' };
   }
 
-  async #attempt({ requestId, call }: GatewayRequest, budgetMs: number): Promise<ShardReply | undefined> {
+  async #attempt(
+    { requestId, call }: GatewayRequest,
+    { budgetMs, isRetry }: { budgetMs: number; isRetry: boolean },
+  ): Promise<ShardReply | undefined> {
     const { shard } = call.envelope;
     const to = this.#primaries.get(shard) ?? this.#chance.pick(this.#nodeIds);
     const { clock } = this.process;
@@ -98,14 +107,13 @@ export class SimulatedGateway {
       .sleep(this.#chance.between(ATTEMPT_MIN_MS, ATTEMPT_MAX_MS), done.signal)
       .then(() => giveUp.abort(ENDED));
     const { kind, name, body } = call;
-    const envelope = kind === 'execute' ? { ...call.envelope, requestId } : call.envelope;
+    const envelope = kind === 'execute' ? { ...call.envelope, requestId, isRetry } : call.envelope;
     try {
       const reply = await this.#calls.call(
         to,
         { kind, envelope, name: name as never, body: { ...body, simulatedRequestId: requestId }, budgetMs },
         giveUp.signal,
       );
-      this.#observer.onReply(requestId, reply);
       this.#learn(shard, to, reply);
       return reply;
     } catch {

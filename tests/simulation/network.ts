@@ -109,6 +109,8 @@ export class Network {
     to: string;
     payload: unknown;
     name: string;
+    /** It travels on a stream, which brings nothing twice. */
+    isOnce?: boolean;
     deliver: Deliver;
   }): boolean {
     const { from, process, to } = message;
@@ -121,7 +123,7 @@ export class Network {
       return false;
     }
     const isUnderWay = this.#sendCopy(message, { bytes, link: `${from}>${to}` });
-    if (chance.happens(doubledShare)) {
+    if (chance.happens(doubledShare) && !message.isOnce) {
       this.#counts.add('message doubled');
       this.#sendCopy(message, { bytes, link: `${from}>${to}` });
     }

@@ -100,7 +100,23 @@ export class ReplicaWatch {
         const fact = this.#readRow({ column, key, value });
         if (fact !== undefined && fact.kind !== 'state') this.#note(this.#replica(fact.shard), fact);
       }
-    for (const shard of this.#replicas.keys()) this.checkState(shard);
+    for (const shard of this.#replicas.keys()) {
+      this.#noteReplayed(shard);
+      this.checkState(shard);
+    }
+  }
+
+  /** What was in the log of the store when its process ended, and is readable only now: it may be the first to apply it. */
+  #noteReplayed(shard: number): void {
+    const { node, history, now } = this.#surroundings;
+    const { applied, log, state } = this.#replica(shard);
+    if (state === 'installing' || state === 'removed') return;
+    const committed = history(shard);
+    for (let seq = committed.lastSeq + 1; seq <= applied; seq++) {
+      const entry = log.get(seq);
+      if (entry === undefined) throw this.#failure(shard, `I1: has applied ${seq}, and not in its log`);
+      committed.apply(node, entry, now(shard));
+    }
   }
 
   #onCommit(rows: readonly KvPut[]): void {
