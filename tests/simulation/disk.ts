@@ -66,6 +66,8 @@ export class SimulatedDisk {
   #isDamaged = false;
   /** What was put in the place of other bytes, with a checksum that is right. */
   #altered = new WeakSet<Uint8Array>();
+  /** Synced commits went, and nobody has opened the store since. */
+  #hasHiddenCut = false;
   /** Damage that tidying up has met: no store over it takes writes any more. */
   #isUnusable = false;
 
@@ -82,6 +84,7 @@ export class SimulatedDisk {
   /** The store as a process opens it: everything in the log is there. Ends what an earlier process had open. */
   open(process: SimulatedProcess): KvPort {
     this.#session?.end();
+    this.#hasHiddenCut = false;
     this.#replay();
     const session = new DiskSession(process, { disk: this, chance: this.#chance });
     this.#session = session;
@@ -132,6 +135,7 @@ export class SimulatedDisk {
     const before = this.#log.length;
     this.#log.length = this.#chance.int(0, Math.max(0, before - 1));
     this.#syncedCount = this.#log.length;
+    this.#hasHiddenCut = true;
     return before - this.#log.length;
   }
 
@@ -145,6 +149,7 @@ export class SimulatedDisk {
     this.#isDamaged = false;
     this.#altered = new WeakSet();
     this.#isUnusable = false;
+    this.#hasHiddenCut = false;
     this.#witness.wipe();
   }
 
@@ -183,6 +188,11 @@ export class SimulatedDisk {
     // Nobody writes it: whoever watches commits hears nothing of it.
     this.#apply(this.append([{ column, key, value: altered }]).change);
     return true;
+  }
+
+  /** With the power the newest page of the witness would go as well, and that would be two losses of one disk (R17). */
+  get hasHiddenCut(): boolean {
+    return this.#hasHiddenCut;
   }
 
   isAltered(value: Uint8Array): boolean {

@@ -56,6 +56,10 @@ export class FaultRun {
     };
   }
 
+  get mayStopNodes(): boolean {
+    return !this.#isAnyAlone;
+  }
+
   /** All of them, now. None begins any more. */
   end(): void {
     this.#isOver = true;

@@ -98,12 +98,13 @@ const FAULTS = {
     maxMs: 8000,
     begin: ({ nodes }, chance) => {
       const node = chance.pick(nodes);
-      return down(node, () => node.disk.losePower());
+      return node.disk.hasHiddenCut ? undefined : down(node, () => node.disk.losePower());
     },
   },
   'loss of all power': {
     maxMs: 3000,
     begin: ({ nodes }) => {
+      if (nodes.some(({ disk }) => disk.hasHiddenCut)) return undefined;
       const releases = nodes.map((node) => down(node, () => node.disk.losePower()));
       return () => {
         for (const release of releases) release();

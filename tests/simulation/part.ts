@@ -18,6 +18,8 @@ export interface PartWorld {
   history(shard: number): ShardHistory;
   /** Something that gateways or nodes feel goes wrong, until the returned function is called. */
   disturb(name: string): () => void;
+  /** False while something is there that must not be copied: no node may fall behind. */
+  mayStopNodes(): boolean;
 }
 
 /** Names of the hosts of nodes and gateways. */

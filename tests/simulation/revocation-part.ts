@@ -193,7 +193,7 @@ export class RevocationPart implements Part {
   async #handOver(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     const primary = this.#world.nodes().find(({ node }) => node?.openEpoch(SYSTEM_SHARD) !== undefined);
-    if (primary === undefined) return;
+    if (primary === undefined || !this.#world.mayStopNodes()) return;
     counts.add(HANDED_OVER);
     const isOver = this.#world.disturb(HANDED_OVER);
     primary.restart();

@@ -131,6 +131,7 @@ class World {
       gateways: () => this.#gateways,
       history: (shard) => this.#invariants.history(shard),
       disturb: (name) => this.#faultRun.disturb(name),
+      mayStopNodes: () => this.#faultRun.mayStopNodes,
     });
     const nodeIds = Array.from({ length: NODE_COUNT }, (_, index) => `node-${index}`);
     this.#nodes = nodeIds.map((nodeId) => this.#createNode(nodeId, { nodeIds, ground, kind }));
