@@ -2,10 +2,9 @@
 // that open it and knows what was synced.
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { LogPosition } from '../ports/replication.ts';
-import type { WitnessPort } from '../ports/witness.ts';
+import type { WitnessedPosition, WitnessPort } from '../ports/witness.ts';
 
-type Kept = LogPosition | 'damaged' | undefined;
+type Kept = WitnessedPosition | 'damaged' | undefined;
 
 export class WitnessMedium {
   #written = new Map<number, Kept>();
@@ -51,7 +50,7 @@ export function openMemoryWitness(medium: WitnessMedium, clock: ClockPort): Memo
   const closing = new AbortController();
   let failure: Error | undefined;
 
-  const put = (shard: number, position: LogPosition | undefined) => {
+  const put = (shard: number, position: WitnessedPosition | undefined) => {
     if (failure !== undefined) throw failure;
     medium.set(shard, position === undefined ? undefined : { ...position });
   };

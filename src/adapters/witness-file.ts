@@ -8,20 +8,19 @@ import { crc32 } from 'node:zlib';
 import { assert } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { LogPosition } from '../ports/replication.ts';
-import type { WitnessPort } from '../ports/witness.ts';
+import type { WitnessedPosition, WitnessPort } from '../ports/witness.ts';
 import { syncFolder } from './durable-file.ts';
 
 const RECORD_BYTES = 32;
 const PAGE_BYTES = RECORD_BYTES * LIMITS.shardCountMax;
 const CRC_AT = RECORD_BYTES - 4;
 /** Of the format and of what the record says; a record that was never written is all zeros. */
-const KIND = { position: 1, none: 2 } as const;
+const KIND = { position: 1, none: 2, emptied: 3 } as const;
 
 interface WitnessRecord {
   /** Counts the writes of a shard: of its two records the higher one holds. */
   generation: number;
-  position: LogPosition | undefined;
+  position: WitnessedPosition | undefined;
 }
 
 /** Opens or creates the file. It belongs to one process at a time: the lock of the data folder sees to that. */
@@ -82,23 +81,24 @@ class WitnessFile implements WitnessPort {
     this.#syncing = this.#syncEachSecond(clock);
   }
 
-  read(shard: number): LogPosition | 'damaged' | undefined {
+  read(shard: number): WitnessedPosition | 'damaged' | undefined {
     const record = this.#records[shard];
     return record === 'damaged' ? record : record?.position;
   }
 
-  write(shard: number, position: LogPosition): void {
+  write(shard: number, position: WitnessedPosition): void {
     const record = this.#records[shard];
     const isSame =
       record !== 'damaged' &&
       record?.position?.seq === position.seq &&
-      record.position.epoch === position.epoch;
+      record.position.epoch === position.epoch &&
+      record.position.isEmptied === position.isEmptied;
     // Heartbeats acknowledge the same position over and over.
     if (isSame && this.#failure === undefined) return;
     this.#put(shard, position);
   }
 
-  async lower(shard: number, position: LogPosition | undefined): Promise<void> {
+  async lower(shard: number, position: WitnessedPosition | undefined): Promise<void> {
     this.#put(shard, position);
     await this.#sync();
   }
@@ -115,7 +115,7 @@ class WitnessFile implements WitnessPort {
     }
   }
 
-  #put(shard: number, position: LogPosition | undefined): void {
+  #put(shard: number, position: WitnessedPosition | undefined): void {
     if (this.#failure !== undefined) throw this.#failure;
     assert(shard >= 0 && shard < LIMITS.shardCountMax, 'a shard within the limits');
     const last = this.#records[shard];
@@ -172,16 +172,21 @@ class WitnessFile implements WitnessPort {
 /** Record: shard u16 | kind u8 | 0 | generation u48 | epoch u48 | seq u48 | zeros | CRC-32 of what is before. */
 function encodeRecord(
   into: Buffer,
-  record: { shard: number; generation: number; position: LogPosition | undefined },
+  record: { shard: number; generation: number; position: WitnessedPosition | undefined },
 ): void {
   const { shard, generation, position } = record;
   into.fill(0);
   into.writeUInt16BE(shard, 0);
-  into[2] = position === undefined ? KIND.none : KIND.position;
+  into[2] = kindOf(position);
   into.writeUIntBE(generation, 4, 6);
   into.writeUIntBE(position?.epoch ?? 0, 10, 6);
   into.writeUIntBE(position?.seq ?? 0, 16, 6);
   into.writeUInt32BE(crc32(into.subarray(0, CRC_AT)), CRC_AT);
+}
+
+function kindOf(position: WitnessedPosition | undefined): number {
+  if (position === undefined) return KIND.none;
+  return position.isEmptied ? KIND.emptied : KIND.position;
 }
 
 function readRecord(bytes: Buffer, page: number, shard: number): WitnessRecord | 'damaged' | undefined {
@@ -189,12 +194,13 @@ function readRecord(bytes: Buffer, page: number, shard: number): WitnessRecord |
   const record = bytes.subarray(at, at + RECORD_BYTES);
   if (record.every((byte) => byte === 0)) return undefined;
   const kind = record[2];
-  const isKnown = kind === KIND.position || kind === KIND.none;
+  const isKnown = kind === KIND.position || kind === KIND.none || kind === KIND.emptied;
   if (record.readUInt32BE(CRC_AT) !== crc32(record.subarray(0, CRC_AT))) return 'damaged';
   if (!isKnown || record.readUInt16BE(0) !== shard) return 'damaged';
   const generation = record.readUIntBE(4, 6);
   if (kind === KIND.none) return { generation, position: undefined };
-  return { generation, position: { epoch: record.readUIntBE(10, 6), seq: record.readUIntBE(16, 6) } };
+  const position = { epoch: record.readUIntBE(10, 6), seq: record.readUIntBE(16, 6) };
+  return { generation, position: kind === KIND.emptied ? { ...position, isEmptied: true } : position };
 }
 
 type Found = WitnessRecord | 'damaged' | undefined;

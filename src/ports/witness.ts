@@ -7,16 +7,24 @@
 // - A failed write or sync is final (R20): `failed` settles, and every later call throws or rejects.
 import type { LogPosition } from './replication.ts';
 
+export interface WitnessedPosition extends LogPosition {
+  /**
+   * The replica has counted for nothing since it began anew at the word of the primary of that epoch (R16): what it had
+   * acknowledged must be back before it counts again.
+   */
+  isEmptied?: true;
+}
+
 export interface WitnessPort {
   /** The last position written. undefined: there never was one. */
-  read(shard: number): LogPosition | 'damaged' | undefined;
+  read(shard: number): WitnessedPosition | 'damaged' | undefined;
   /** Before the acknowledgement of `position` leaves. Synchronous: it is called for each of them. */
-  write(shard: number, position: LogPosition): void;
+  write(shard: number, position: WitnessedPosition): void;
   /**
    * As `write`, but durable when it resolves: before a log is cut, else the cut would look like damage. undefined: the
    * replica begins anew (R16).
    */
-  lower(shard: number, position: LogPosition | undefined): Promise<void>;
+  lower(shard: number, position: WitnessedPosition | undefined): Promise<void>;
   /** Resolves with the error when it has failed for good; never rejects. */
   readonly failed: Promise<Error>;
   /** Syncs what is written. */

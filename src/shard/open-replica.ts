@@ -143,7 +143,8 @@ function distrusted(
   const isAsItWas =
     witnessed !== undefined &&
     witnessed !== 'damaged' &&
-    (witnessed.epoch < record.promised || (witnessed.epoch === record.promised && witnessed.seq === 0));
+    (witnessed.epoch < record.promised ||
+      (witnessed.epoch === record.promised && (witnessed.seq === 0 || witnessed.isEmptied === true)));
   const votesFor = isAsItWas ? record.votesFor : null;
   return { ...record, promised: Math.max(record.promised, epoch), votesFor };
 }

@@ -7,7 +7,15 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
 import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
-import { isBeatDue, mayPush, newProgress, type Progress, probe, settle } from './replica-progress.ts';
+import {
+  isBeatDue,
+  mayFollowByLog,
+  mayPush,
+  newProgress,
+  type Progress,
+  probe,
+  settle,
+} from './replica-progress.ts';
 import type { Say } from './say.ts';
 import {
   APPEND_BYTES_MAX,
@@ -253,23 +261,14 @@ export class PrimaryTerm {
 
   /**
    * A snapshot takes the vote of a voter and what it has, until it is whole (R16). So one that counts is spared until the
-   * others have everything without it; but for a primary that cannot open by any other.
+   * others have everything without it; but for a primary that cannot open by any other, in each set of voters.
    */
   #mayBeEmptied({ ref: { replicaId }, counts }: Progress, nowMs: number): boolean {
     if (!counts || !isVoter(this.#sets, replicaId) || this.#isSpared(replicaId)) return true;
     if (this.#commitSeq > 0 || nowMs - this.#startedAtMs < RESEND_MS) return false;
-    return !this.#mayOpenWithout(replicaId, nowMs);
-  }
-
-  /** Others are there that may follow by the log, and with them a majority of each set: while voters change there are two. */
-  #mayOpenWithout(replicaId: ReplicaId, nowMs: number): boolean {
     const { self, log } = this.#parts;
-    const isHopeful = (other: Progress | undefined) =>
-      other !== undefined &&
-      nowMs - other.heardMs < 2 * RESEND_MS &&
-      (!other.counts || other.nextSeq > log.base.seq);
-    const mayFollow = (id: ReplicaId) => id !== replicaId && isHopeful(this.#progress.get(id));
-    return hasMajority(this.#sets, (id) => id === self || mayFollow(id));
+    const mayFollow = (id: ReplicaId) => mayFollowByLog(this.#progress.get(id), log.base, nowMs);
+    return !hasMajority(this.#sets, (id) => id === self || (id !== replicaId && mayFollow(id)));
   }
 
   #reachedWithout(replicaId: ReplicaId | undefined): number {

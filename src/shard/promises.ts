@@ -135,7 +135,9 @@ export class Promises {
 
   /** Before anything is told of the log: where it stood must be known beside the database (R17). */
   witness(seq: number): void {
-    this.#parts.witness.write(this.#parts.shard, { epoch: this.#record.promised, seq });
+    const { promised: epoch, state, votesFor } = this.#record;
+    const isEmptied = state === 'installing' && votesFor !== null;
+    this.#parts.witness.write(this.#parts.shard, { epoch, seq, ...(isEmptied && { isEmptied }) });
   }
 
   /** Before what is behind `seq` is cut: else the shorter log would look like damage. */

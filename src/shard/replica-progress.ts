@@ -1,8 +1,14 @@
 // What a primary knows of another replica in its epoch. It moves with each answer, in primary-term.ts.
 import { must } from '../lib/assert.ts';
-import type { ReplicaRef } from '../ports/replication.ts';
+import type { LogPosition, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
-import { APPEND_BYTES_SMALL, APPENDS_UNDER_WAY_MAX, HEARTBEAT_MS, UNANSWERED_BYTES_MAX } from './timing.ts';
+import {
+  APPEND_BYTES_SMALL,
+  APPENDS_UNDER_WAY_MAX,
+  HEARTBEAT_MS,
+  RESEND_MS,
+  UNANSWERED_BYTES_MAX,
+} from './timing.ts';
 
 /** What the primary knows of another replica. */
 export interface Progress {
@@ -73,6 +79,12 @@ export function settle(progress: Progress, nowMs: number): void {
   // Heartbeats are answered also where entries were lost: those are what is waited for.
   if (unanswered.length === 0) progress.waitsSinceMs = undefined;
   else if (count > 0) progress.waitsSinceMs = nowMs;
+}
+
+/** It was heard of a moment ago, and lacks nothing that the log has not: or nobody knows yet what it lacks. */
+export function mayFollowByLog(progress: Progress | undefined, base: LogPosition, nowMs: number): boolean {
+  if (progress === undefined || nowMs - progress.heardMs >= 2 * RESEND_MS) return false;
+  return !progress.counts || progress.nextSeq > base.seq;
 }
 
 /** Small messages wait for one another, so the busier the shard, the more entries share one; large ones do not wait. */

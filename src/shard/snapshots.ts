@@ -209,7 +209,7 @@ export class SnapshotTarget {
     this.#endSeq = 0;
     // The mark is durable before the first row goes: a crash in between begins anew.
     await empty(from.replicaId);
-    await witness.lower(shard, acknowledged);
+    await witness.lower(shard, { ...acknowledged, isEmptied: true });
     await applier.reset({ seq: 0, epoch: 0, timeMs: 0 });
     log.reset({ seq: 0, epoch: 0 });
     await clearShard(kv, shard);

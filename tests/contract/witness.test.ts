@@ -52,6 +52,17 @@ describe.each<[string, () => Reopen]>([
     },
   ],
 ])('%s', (_name, prepare) => {
+  test('a replica that begins anew is marked until its next acknowledgement', async () => {
+    const reopen = prepare();
+    const before = await reopen();
+    before.write(3, { epoch: 2, seq: 10 });
+    await before.lower(3, { epoch: 2, seq: 10, isEmptied: true });
+    expect((await reopen()).read(3)).toEqual({ epoch: 2, seq: 10, isEmptied: true });
+    const witness = await reopen();
+    witness.write(3, { epoch: 2, seq: 10 });
+    expect((await reopen()).read(3)).toEqual({ epoch: 2, seq: 10 });
+  });
+
   test('a new one knows nothing', async () => {
     const witness = await prepare()();
     expect([0, 1, LIMITS.shardCountMax - 1].map((shard) => witness.read(shard))).toEqual([

@@ -164,7 +164,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'cache of keys trusted without news',
     breaks: 'I14',
     file: 'src/cluster/identity-feed.ts',
-    from: 'if (goodSent === undefined) return false;',
-    to: 'if (goodSent !== undefined) return true;\n    if (goodSent === undefined) return false;',
+    from: 'return goodSent !== undefined && passedMs(goodSent, momentNow(clock)) < LIMITS.identityServeMs;',
+    to: 'return goodSent !== undefined;',
   },
 ];
