@@ -31,9 +31,10 @@ export class Losses {
     this.#lastSeqs = Array.from({ length: shardCount }, (_, shard) => history(shard).lastSeq);
   }
 
-  /** Every voter of every shard has everything, so nobody needs anything of another. */
+  /** Every voter of every shard has everything, so nobody needs anything of another. Who has just begun may still find so. */
   isLevel(): boolean {
-    const { shardCount, history, votersOf } = this.#parts;
+    const { nodes, shardCount, history, votersOf } = this.#parts;
+    if (!nodes.every((site) => this.#isJudged(site))) return false;
     return Array.from({ length: shardCount }, (_, shard) => shard).every((shard) =>
       votersOf(shard).every(({ isLive, appliedSeq }) => isLive && appliedSeq === history(shard).lastSeq),
     );
@@ -41,13 +42,10 @@ export class Losses {
 
   /** Every voter counts and has what it had when something was lost last; but for what `but` has. */
   isWhole(but?: string): boolean {
-    const { nodes, shardCount, nowMs, isSettled, votersOf } = this.#parts;
+    const { nodes, shardCount, isSettled, votersOf } = this.#parts;
     const sites = nodes.filter(({ name }) => name !== but);
     if (sites.some(({ disk }) => disk.hasDamage)) return false;
-    // What is missing is known only after a start.
-    const isJudged = (site: MetadataSite) =>
-      site.node !== undefined && nowMs() - site.startedAtMs > JUDGED_MS;
-    if (this.#lastSeqs !== undefined && !sites.every(isJudged)) return false;
+    if (this.#lastSeqs !== undefined && !sites.every((site) => this.#isJudged(site))) return false;
     return Array.from({ length: shardCount }, (_, shard) => shard).every(
       (shard) =>
         isSettled(shard) &&
@@ -55,5 +53,10 @@ export class Losses {
           .filter(({ nodeId }) => nodeId !== but)
           .every(({ isLive, appliedSeq }) => isLive && appliedSeq >= (this.#lastSeqs?.[shard] ?? 0)),
     );
+  }
+
+  /** What is missing is known only after a start. */
+  #isJudged(site: MetadataSite): boolean {
+    return site.node !== undefined && this.#parts.nowMs() - site.startedAtMs > JUDGED_MS;
   }
 }
