@@ -46,15 +46,12 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
   init.action(async () => {
     const options = init.opts<{ out: string; metadataShards: string; replicas: string; copies: string }>();
     const { initCluster } = await import('./init.ts');
-    const made = await initCluster(
-      { config: context.readSettings(init), log: SILENT },
-      {
-        out: options.out,
-        shardCount: numberOf('--metadata-shards', options.metadataShards, 4096),
-        replicaCount: oddOf('--replicas', options.replicas, 5),
-        chunkCopies: numberOf('--copies', options.copies, 5),
-      },
-    );
+    const made = await initCluster(context.readSettings(init), {
+      out: options.out,
+      shardCount: numberOf('--metadata-shards', options.metadataShards, 4096),
+      replicaCount: oddOf('--replicas', options.replicas, 5),
+      chunkCopies: numberOf('--copies', options.copies, 5),
+    });
     context.print(`Cluster ${made.clusterId} is made.`);
     context.print(
       `Its master key and root credentials are in ${made.folder}: the gateways need that folder.`,
@@ -143,9 +140,6 @@ export const MEMBER_SETTINGS = [
   'cluster.cert',
   'cluster.key',
 ];
-
-/** A command says what is wrong by its own words. */
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Two voters bear no more losses than one. */
 function oddOf(option: string, text: string, max: number): number {

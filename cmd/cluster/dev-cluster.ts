@@ -246,14 +246,13 @@ export class DevCluster {
   async #init(): Promise<void> {
     const { metadata, storage, shards } = this.#options;
     const config = loadConfig({ flags: { join: this.#etcd?.endpoint ?? '' }, env: rootCredentials() });
-    const log = { debug() {}, info() {}, warn() {}, error() {} };
     const counts = {
       shardCount: shards,
       replicaCount: Math.min(3, metadata),
       chunkCopies: Math.min(3, storage),
     };
     try {
-      await initCluster({ config, log }, { out: this.#keys, ...counts });
+      await initCluster(config, { out: this.#keys, ...counts });
     } catch (error) {
       // Of an earlier start: its data is here.
       if (!(error instanceof Refusal) || !/already/.test(error.message)) throw error;

@@ -6,9 +6,9 @@ import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
-import type { Logger } from '../../src/ports/telemetry.ts';
 import { checkGivenCredentials, openRootCredentials } from '../root-credentials.ts';
 import { answer, CLUSTER_FORMAT, connect } from './join.ts';
+import { SILENT } from './operator-tools.ts';
 
 const ID_BYTES = 16;
 
@@ -26,12 +26,9 @@ export interface MadeCluster {
 }
 
 /** Throws {@link Refusal} when there is a cluster already. */
-export async function initCluster(
-  { config, log }: { config: Config; log: Logger },
-  options: InitOptions,
-): Promise<MadeCluster> {
+export async function initCluster(config: Config, options: InitOptions): Promise<MadeCluster> {
   checkGivenCredentials(config.root);
-  const coordinator = connect({ config, clock: systemClock, log }, 'init');
+  const coordinator = connect({ config, clock: systemClock, log: SILENT }, 'init');
   try {
     if ((await answer(coordinator.identity.read())) !== undefined)
       throw new Refusal('there is a cluster already');

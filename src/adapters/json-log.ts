@@ -47,10 +47,9 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
     info: (fields, event) => log.info(fields, event),
     warn: (fields, event) => log.warn(fields, event),
     error: (fields, event) => log.error(fields, event),
-    // A closed pipe must not keep the process from ending: there is nobody to tell.
     flush: () =>
       new Promise((resolve) => {
-        // A closed pipe does not keep the process from ending either: there is nobody to tell.
+        // A closed pipe does not keep the process from ending: there is nobody to tell.
         if (stdout.flush === undefined) resolve();
         else stdout.flush(() => resolve());
       }),
