@@ -31,6 +31,8 @@ export class Promises {
   readonly #parts: PromisesParts;
   #record: ReplicaRecord;
   #isLiveOnDisk: boolean;
+  /** A witness of a promise that a failed sync has taken back would look like a store that lost it. */
+  #promisedOnDisk: number;
   /** It holds after a start, too: nobody knows what was promised before. */
   #silence: { to: ReplicaId; untilMs: number };
 
@@ -39,6 +41,7 @@ export class Promises {
     this.#parts = parts;
     this.#record = record;
     this.#isLiveOnDisk = record.state === 'live';
+    this.#promisedOnDisk = record.promised;
     this.#silence = { to: NOBODY, untilMs: parts.clock.monotonicMs() + (isNew ? 0 : SILENCE_MS) };
   }
 
@@ -135,14 +138,15 @@ export class Promises {
 
   /** Before anything is told of the log: where it stood must be known beside the database (R17). */
   witness(seq: number): void {
-    const { promised: epoch, state, votesFor } = this.#record;
+    const { state, votesFor } = this.#record;
     const isEmptied = state === 'installing' && votesFor !== null;
+    const epoch = this.#promisedOnDisk;
     this.#parts.witness.write(this.#parts.shard, { epoch, seq, ...(isEmptied && { isEmptied }) });
   }
 
   /** Before what is behind `seq` is cut: else the shorter log would look like damage. */
   lowerWitness(seq: number): Promise<void> {
-    return this.#parts.witness.lower(this.#parts.shard, { epoch: this.#record.promised, seq });
+    return this.#parts.witness.lower(this.#parts.shard, { epoch: this.#promisedOnDisk, seq });
   }
 
   keepSilence(to: ReplicaId): void {
@@ -166,9 +170,11 @@ export class Promises {
     return this.#silence.to === this.#record.replicaId ? Number.NEGATIVE_INFINITY : this.#silence.untilMs;
   }
 
-  #save(): Promise<void> {
+  async #save(): Promise<void> {
     const key = rowKey(this.#parts.shard, ENGINE_TABLES.replica, NO_KEY);
-    return this.#parts.kv.commit([{ column: 'rows', key, value: replicaCodec.encode(this.#record) }]);
+    const { promised } = this.#record;
+    await this.#parts.kv.commit([{ column: 'rows', key, value: replicaCodec.encode(this.#record) }]);
+    this.#promisedOnDisk = Math.max(this.#promisedOnDisk, promised);
   }
 }
 
