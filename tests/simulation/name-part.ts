@@ -13,8 +13,9 @@ import type { MetadataCalls } from '../../src/objects/object-store.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { Chance } from './chance.ts';
 import { NameHistory, type NameMoment } from './name-history.ts';
-import { GatewayPool, type Part, type PartWorld, visibleSeq } from './part.ts';
+import { GatewayPool, type Part, type PartWorld } from './part.ts';
 import type { ProductGateway } from './product-gateway.ts';
+import type { ReplicaWatch } from './replica-watch.ts';
 import { SimulationFailure } from './scheduler.ts';
 
 const CLIENT_COUNT = 4;
@@ -70,6 +71,8 @@ export class NamePart implements Part {
   readonly #pool: GatewayPool;
   readonly #names = new NameHistory(OWNERS);
   readonly #seenSeq = new Map<number, number>();
+  /** Who serves a shard, or did last. */
+  readonly #servedBy = new Map<number, ReplicaWatch>();
   /** As clients were told. */
   readonly #deleted = new Set<BucketId>();
   /** What somebody does beside the clients. */
@@ -107,7 +110,7 @@ export class NamePart implements Part {
       const history = this.#world.history(shard);
       const seen = this.#seenSeq.get(shard) ?? 0;
       if (history.lastSeq === seen) continue;
-      const visible = visibleSeq(this.#world, shard);
+      const visible = this.#visibleSeq(shard);
       if (visible <= seen) continue;
       for (let seq = seen + 1; seq <= visible; seq++) {
         const entry = history.entry(seq);
@@ -115,6 +118,13 @@ export class NamePart implements Part {
       }
       this.#seenSeq.set(shard, visible);
     }
+  }
+
+  /** The last entry that reads of the shard have shown. Who hands over applies and tells what it had begun. */
+  #visibleSeq(shard: number): number {
+    for (const { node, watch } of this.#world.watched)
+      if (node?.openEpoch(shard) !== undefined) this.#servedBy.set(shard, watch);
+    return this.#servedBy.get(shard)?.appliedSeq(shard) ?? 0;
   }
 
   /** What gateways left half done is finished by the outboxes. */

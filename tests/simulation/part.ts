@@ -27,14 +27,6 @@ export function machinesOf(world: PartWorld): string[] {
   return [...world.nodes(), ...world.gateways()].map(({ name }) => name);
 }
 
-/** The last entry that reads of the shard show: applied by who serves it. 0: nobody serves it. */
-export function visibleSeq({ watched }: PartWorld, shard: number): number {
-  let seq = 0;
-  for (const { node, watch } of watched)
-    if (node?.openEpoch(shard) !== undefined) seq = Math.max(seq, watch.appliedSeq(shard));
-  return seq;
-}
-
 export interface Part {
   /** In a world without faults. */
   prepare(): Promise<void>;
