@@ -64,7 +64,10 @@ export class OwnDigests {
   /** One that comes late may be of a state that is here no more. */
   onOdd({ epoch, seq }: OddMessage): void {
     const isOfNow = epoch === this.#parts.promises.epoch && seq === this.#toldSeq && this.#isExact();
-    if (isOfNow) void this.giveUp([]);
+    if (!isOfNow) return;
+    // Told twice, it would be of what is there by then.
+    this.#toldSeq = 0;
+    void this.giveUp([]);
   }
 
   /** Whoever leads gives it all anew. `right`: those that a primary may hand over to first. */

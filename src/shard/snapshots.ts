@@ -224,9 +224,10 @@ export class SnapshotTarget {
       value: encodeApplied(start),
     };
     await kv.commit([log.baseRow(base), applied]);
-    log.reset(base);
     await applier.reset(start);
+    // In one step, and the end first: from here on entries match, and whoever matches is whole only with the end.
     this.#endSeq = endSeq;
+    log.reset(base);
     this.#receiving = undefined;
   }
 }

@@ -106,7 +106,10 @@ export class ReplicaWatch {
     }
   }
 
-  /** What was in the log of the store when its process ended, and is readable only now: it may be the first to apply it. */
+  /**
+   * It may be the first to apply what was in the log of the store when its process ended, and is readable only now, or what
+   * came behind a snapshot before that was whole.
+   */
   #noteReplayed(shard: number): void {
     const { node, history, now } = this.#surroundings;
     const { applied, log, state } = this.#replica(shard);
@@ -143,6 +146,7 @@ export class ReplicaWatch {
     // A snapshot brings rows as they come; it is whole when the replica is live.
     if (replica.state === 'installing') return;
     if (was.state === 'installing') {
+      this.#noteReplayed(shard);
       this.checkState(shard);
       return;
     }
