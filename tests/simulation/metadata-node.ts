@@ -100,6 +100,7 @@ async function start(surroundings: NodeSurroundings): Promise<SimulatedNode> {
       epochs.set(serving, epoch);
       return epoch;
     },
+    isEmptying: (shard) => node.replica(shard)?.status().state === 'installing',
     stop: () => node.stop(),
   };
 }

@@ -43,6 +43,8 @@ export interface SimulatedNode {
   readonly calls: ShardCallHandler;
   /** The epoch in which it serves as primary. Looked at after every step, so it costs nothing. */
   openEpoch(shard: number): number | undefined;
+  /** It means to begin anew, though its store does not say so yet: whoever promised it a snapshot must not be lost. */
+  isEmptying?(shard: number): boolean;
   /** An orderly end: hands over what it leads. The world may kill it meanwhile. */
   stop(): Promise<void>;
 }

@@ -187,8 +187,9 @@ export class ReplicaWatch {
     if (fact.kind === 'applied') replica.applied = fact.seq;
     else if (fact.kind === 'base') replica.base = fact.seq;
     else if (fact.kind === 'replica') {
-      // It begins anew: what it had counts no more.
-      if (fact.state === 'installing' && replica.state !== 'installing') replica.applied = 0;
+      // It begins anew: what it had counts no more. One that was removed goes on from what it has, when it is listed again.
+      if (fact.state === 'installing' && (replica.state === 'live' || replica.state === 'quarantined'))
+        replica.applied = 0;
       replica.state = fact.state;
     } else {
       const old = replica.log.get(fact.seq);

@@ -146,8 +146,9 @@ class World {
         return record?.prevVoters == null && isDeepStrictEqual(wanted, record?.voters);
       },
       votersOf: (shard) =>
-        this.#replicasOf(shard).map(({ nodeId, watch }) => {
-          return { nodeId, isLive: watch.isLive(shard), appliedSeq: watch.appliedSeq(shard) };
+        this.#replicasOf(shard).map(({ nodeId, watch, node }) => {
+          const isLive = watch.isLive(shard) && node?.isEmptying?.(shard) !== true;
+          return { nodeId, isLive, appliedSeq: watch.appliedSeq(shard) };
         }),
     });
     this.#gateways = Array.from({ length: GATEWAY_COUNT }, (_, index) => {
