@@ -71,8 +71,7 @@ export class NamePart implements Part {
   readonly #pool: GatewayPool;
   readonly #names = new NameHistory(OWNERS);
   readonly #seenSeq = new Map<number, number>();
-  /** Who serves a shard, or did last. */
-  readonly #servedBy = new Map<number, ReplicaWatch>();
+  readonly #served = new Map<number, readonly ReplicaWatch[]>();
   /** As clients were told. */
   readonly #deleted = new Set<BucketId>();
   /** What somebody does beside the clients. */
@@ -109,7 +108,6 @@ export class NamePart implements Part {
     for (let shard = 0; shard < this.#world.shardCount; shard++) {
       const history = this.#world.history(shard);
       const seen = this.#seenSeq.get(shard) ?? 0;
-      if (history.lastSeq === seen) continue;
       const visible = this.#visibleSeq(shard);
       if (visible <= seen) continue;
       for (let seq = seen + 1; seq <= visible; seq++) {
@@ -122,9 +120,15 @@ export class NamePart implements Part {
 
   /** The last entry that reads of the shard have shown. Who hands over applies and tells what it had begun. */
   #visibleSeq(shard: number): number {
-    for (const { node, watch } of this.#world.watched)
-      if (node?.openEpoch(shard) !== undefined) this.#servedBy.set(shard, watch);
-    return this.#servedBy.get(shard)?.appliedSeq(shard) ?? 0;
+    return Math.max(0, ...this.#servedBy(shard).map((watch) => watch.appliedSeq(shard)));
+  }
+
+  /** Those that serve it, or did last. */
+  #servedBy(shard: number): readonly ReplicaWatch[] {
+    const serving = this.#world.watched.filter(({ node }) => node?.openEpoch(shard) !== undefined);
+    const watches = serving.length > 0 ? serving.map(({ watch }) => watch) : this.#served.get(shard);
+    if (serving.length > 0 && watches !== undefined) this.#served.set(shard, watches);
+    return watches ?? [];
   }
 
   /** What gateways left half done is finished by the outboxes. */
