@@ -29,8 +29,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'promise not synced',
     breaks: 'I2',
     file: 'src/shard/promises.ts',
-    from: 'value: replicaCodec.encode(this.#record) }]);',
-    to: 'value: replicaCodec.encode(this.#record) }], { sync: false });',
+    from: '    await this.#save();\n    // One that does not count has',
+    to: '    // One that does not count has',
   },
   {
     name: 'lease from the time of receipt',
