@@ -2,7 +2,14 @@
 import type { Chance } from './chance.ts';
 import type { FaultSpan } from './check-history.ts';
 import type { Counts } from './counts.ts';
-import { type FaultName, type FaultyWorld, faultOf, type NodeSite, type PlannedFault } from './faults.ts';
+import {
+  type FaultName,
+  type FaultyWorld,
+  faultOf,
+  isFaultName,
+  type NodeSite,
+  type PlannedFault,
+} from './faults.ts';
 import type { Losses } from './losses.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -69,11 +76,15 @@ export class FaultRun {
   #begin(fault: Omit<PlannedFault, 'atMs'>): void {
     const { scheduler, losses, counts, chance, untilMs } = this.#parts;
     const { name, durationMs } = fault;
-    const { losesData = false, isAlone = false, begin } = faultOf(name);
+    const { losesData = false, losesRecords = false, isAlone = false, begin } = faultOf(name);
     if (this.#isOver) return;
     const isLate = scheduler.nowMs >= (isAlone ? untilMs - ALONE_MS : untilMs);
     const isQuiet = !isAlone || (this.#heals.size === 0 && losses.isLevel());
-    const mayBe = (!losesData || losses.isWhole()) && isQuiet;
+    // The newest record may have been seen by one disk alone, beside the registry.
+    const isOnlyLoss =
+      (!losesData || (losses.isWhole() && !this.#isUnderWay('losesRecords'))) &&
+      (!losesRecords || !this.#isUnderWay('losesData'));
+    const mayBe = isOnlyLoss && isQuiet;
     if (this.#isAnyAlone || (!mayBe && !isLate)) {
       scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run: () => this.#begin(fault) });
       return;
@@ -97,6 +108,12 @@ export class FaultRun {
     };
     this.#heals.add(heal);
     scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });
+  }
+
+  #isUnderWay(what: 'losesData' | 'losesRecords'): boolean {
+    return this.spans.some(({ name, toMs }) => {
+      return toMs === Number.POSITIVE_INFINITY && isFaultName(name) && faultOf(name)[what] === true;
+    });
   }
 
   /** A loss is felt until it is made up for. */

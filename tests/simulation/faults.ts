@@ -46,6 +46,8 @@ interface FaultSpec {
   maxMs: number;
   /** Takes synced bytes from a disk. */
   losesData?: true;
+  /** Takes what the registry has had: what is missing there is made up for by what disks have seen of it. */
+  losesRecords?: true;
   /** Begins while nothing is wrong, and nothing else does before it is made up for: it must not be copied. */
   isAlone?: true;
   begin: Begin;
@@ -231,7 +233,7 @@ const FAULTS = {
     maxMs: 25_000,
     begin: ({ registry }) => registry.troubles.change({ isSilent: true }),
   },
-  'registry set back': { maxMs: 6000, begin: ({ registry }) => registry.setBack() },
+  'registry set back': { maxMs: 6000, losesRecords: true, begin: ({ registry }) => registry.setBack() },
   'slow disk': {
     maxMs: 10_000,
     begin: ({ nodes }, chance) => {
@@ -319,6 +321,10 @@ const FAULTS = {
 export type FaultName = keyof typeof FAULTS;
 
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+
+export function isFaultName(name: string): name is FaultName {
+  return Object.hasOwn(FAULTS, name);
+}
 
 export function faultOf(name: FaultName): FaultSpec {
   return FAULTS[name];

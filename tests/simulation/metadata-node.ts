@@ -167,7 +167,8 @@ function readRow({ column, key, value }: KvPut): RowFact | undefined {
   if (table === ENGINE_TABLES.replica.id) {
     return value === null ? undefined : { kind: 'replica', shard, state: replicaCodec.decode(value).state };
   }
-  return { kind: 'state', shard };
+  // Of a shard that it holds no more: when that was noticed.
+  return table === ENGINE_TABLES.unlisted.id ? undefined : { kind: 'state', shard };
 }
 
 function isReadAtStart({ column, key }: { column: string; key: Uint8Array }): boolean {
