@@ -126,9 +126,9 @@ export class NamePart implements Part {
   /** Those that serve it, or did last. */
   #servedBy(shard: number): readonly ReplicaWatch[] {
     const serving = this.#world.watched.filter(({ node }) => node?.openEpoch(shard) !== undefined);
-    const watches = serving.length > 0 ? serving.map(({ watch }) => watch) : this.#served.get(shard);
-    if (serving.length > 0 && watches !== undefined) this.#served.set(shard, watches);
-    return watches ?? [];
+    const watches = serving.map(({ watch }) => watch);
+    if (watches.length > 0) this.#served.set(shard, watches);
+    return this.#served.get(shard) ?? [];
   }
 
   /** What gateways left half done is finished by the outboxes. */
