@@ -24,7 +24,7 @@ export interface FaultRunParts {
   chance: Chance;
   counts: Counts;
   losses: Losses;
-  world: Omit<FaultyWorld, 'isWholeWithout'>;
+  world: Omit<FaultyWorld, 'isWholeWithout' | 'noteLoss' | 'after'>;
   /** True time behind which nothing is put off. */
   untilMs: number;
 }
@@ -42,7 +42,12 @@ export class FaultRun {
   constructor(parts: FaultRunParts) {
     this.#parts = parts;
     const isWholeWithout = ({ host }: NodeSite) => parts.losses.isWhole(host.name);
-    this.#world = { ...parts.world, isWholeWithout };
+    this.#world = {
+      ...parts.world,
+      isWholeWithout,
+      noteLoss: () => parts.losses.note(),
+      after: (delayMs, run) => parts.scheduler.after(delayMs, { name: 'fault: its next act', run }),
+    };
   }
 
   schedule(plan: readonly PlannedFault[]): void {

@@ -1,6 +1,7 @@
 // What goes wrong in the simulated world (protocol 4), each thing by its name: how it begins, and how it ends. A seed
 // draws several, and when. Disks lose what was synced one at a time only: the next one does when all copies are there again.
 import { ENGINE_TABLES, LOG_COLUMN } from '../../src/shard/row-keys.ts';
+import { AIMED_FAULTS } from './aimed-faults.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedHost, SimulatedProcess } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
@@ -14,13 +15,15 @@ export interface NodeSite {
   process: SimulatedProcess | undefined;
   /** SIGKILL. */
   kill(): void;
+  /** SIGKILL, and a new start as soon as can be. */
+  crash(): void;
   /** An orderly end, and a new start. */
   restart(): void;
   /** Its service manager leaves it alone until the returned function is called. */
   keepDown(): () => void;
   isReadAtStart(row: { column: string; key: Uint8Array }): boolean;
-  /** It serves a shard. */
-  readonly isPrimary: boolean;
+  /** Which it serves. */
+  readonly ledShards: readonly number[];
 }
 
 export interface GatewaySite {
@@ -37,12 +40,17 @@ export interface FaultyWorld {
   registry: SimulatedRegistry;
   /** All nodes but this one have all that they should. */
   isWholeWithout(node: NodeSite): boolean;
+  /** Of a fault that takes synced bytes later than it begins: now. */
+  noteLoss(): void;
+  after(delayMs: number, act: () => void): void;
 }
 
 /** Begins; returns what ends it, or undefined when there is nothing now that it could happen to. */
 type Begin = (world: FaultyWorld, chance: Chance) => (() => void) | undefined;
 
-interface FaultSpec {
+export interface FaultSpec {
+  /** It takes so long at least to come about; {@link DURATION_MIN_MS} when left out. */
+  minMs?: number;
   maxMs: number;
   /** Takes synced bytes from a disk. */
   losesData?: true;
@@ -162,7 +170,7 @@ const FAULTS = {
     maxMs: 12_000,
     begin: ({ nodes, network }, chance) => {
       // Mostly one that leads: what it takes from gateways meanwhile is on its disk alone, and is cut later.
-      const leading = nodes.filter(({ isPrimary }) => isPrimary);
+      const leading = nodes.filter(({ ledShards }) => ledShards.length > 0);
       const one = chance.pick(leading.length > 0 && chance.happens(0.8) ? leading : nodes).host.name;
       const others = nodes.map(({ host }) => host.name).filter((name) => name !== one);
       return cutAll(
@@ -316,6 +324,7 @@ const FAULTS = {
       return () => host.stepWall(-stepMs);
     },
   },
+  ...AIMED_FAULTS,
 } as const satisfies Record<string, FaultSpec>;
 
 export type FaultName = keyof typeof FAULTS;
@@ -350,8 +359,8 @@ export function planFaults(
   const count = chance.int(FAULTS_MIN, FAULTS_MAX);
   while (plan.length < count) {
     const name = chance.pick(names);
-    const { maxMs, isAlone = false } = faultOf(name);
-    const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
+    const { minMs = DURATION_MIN_MS, maxMs, isAlone = false } = faultOf(name);
+    const durationMs = maxMs <= minMs ? maxMs : chance.between(minMs, maxMs);
     // What happens alone finds the world in order at the beginning.
     const lastMs = isAlone ? fromMs + (toMs - fromMs) / 4 : toMs;
     plan.push({ name, atMs: chance.between(fromMs, lastMs), durationMs });

@@ -35,7 +35,12 @@ const REORDERED_MAX_MS = 30;
 const OLD_MIN_MS = 30_000;
 const OLD_MAX_MS = 45_000;
 
+/** Sees what replicas say to one another as it arrives; what it returns arrives in its place. */
+export type Watcher = (from: NodeId, to: NodeId, message: ReplicaMessage) => ReplicaMessage | undefined;
+
 export type Deliver = (payload: unknown, to: SimulatedProcess) => void;
+/** At the receiver's machine: what its process will find there. */
+type Arrive = (payload: unknown) => unknown;
 
 export class Network {
   readonly weather = new Changeable<Weather>(FAIR_WEATHER);
@@ -45,6 +50,7 @@ export class Network {
   /** The process that runs under an address now. */
   readonly #members = new Map<string, SimulatedProcess>();
   readonly #listeners = new Map<SimulatedProcess, (from: NodeId, message: ReplicaMessage) => void>();
+  readonly #watchers = new Set<Watcher>();
   /** `from>to` of hosts -> how many cuts hold it. */
   readonly #cuts = new Map<string, number>();
   /** `from>to` of addresses -> when the newest message that keeps its turn arrives. */
@@ -85,13 +91,26 @@ export class Network {
     return (this.#cuts.get(`${from}>${to}`) ?? 0) > 0;
   }
 
+  /** Until the returned function is called. */
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  #watched(from: NodeId, to: NodeId, message: ReplicaMessage): ReplicaMessage {
+    let arriving = message;
+    for (const see of [...this.#watchers]) arriving = see(from, to, arriving) ?? arriving;
+    return arriving;
+  }
+
   /** Between replicas: any message may be lost without a word. */
   peer(address: NodeId, process: SimulatedProcess): PeerPort {
     return {
       send: (to, message) => {
         const deliver: Deliver = (payload, receiver) =>
           this.#listeners.get(receiver)?.(address, payload as ReplicaMessage);
-        this.send({ from: address, process, to, payload: message, name: message.kind, deliver });
+        const arrive: Arrive = (payload) => this.#watched(address, to, payload as ReplicaMessage);
+        this.send({ from: address, process, to, payload: message, name: message.kind, deliver, arrive });
       },
       listen: (onMessage) => {
         if (process.isAlive) this.#listeners.set(process, onMessage);
@@ -112,6 +131,7 @@ export class Network {
     /** It travels on a stream, which brings nothing twice. */
     isOnce?: boolean;
     deliver: Deliver;
+    arrive?: Arrive;
   }): boolean {
     const { from, process, to } = message;
     if (!process.isAlive) return false;
@@ -131,10 +151,10 @@ export class Network {
   }
 
   #sendCopy(
-    message: { process: SimulatedProcess; from: string; to: string; name: string; deliver: Deliver },
+    message: Omit<Parameters<Network['send']>[0], 'payload' | 'isOnce'>,
     { bytes, link }: { bytes: Uint8Array; link: string },
   ): boolean {
-    const { process, from, to, name, deliver } = message;
+    const { process, from, to, name, deliver, arrive } = message;
     const fromHost = process.host.name;
     // Of where it is going, also when nobody is there at the moment.
     const toHost = this.#members.get(to)?.host.name ?? to;
@@ -144,7 +164,9 @@ export class Network {
       run: () => {
         const receiver = this.#members.get(to);
         if (receiver === undefined || this.isCut(fromHost, receiver.host.name)) return;
-        const hear = () => deliver(unpackPlain(bytes), receiver);
+        const payload = unpackPlain(bytes);
+        const found = arrive === undefined ? payload : arrive(payload);
+        const hear = () => deliver(found, receiver);
         // A stopped process finds it when it goes on.
         if (receiver.isStopped) receiver.schedule(0, `hears ${name} of ${from}`, hear);
         else hear();

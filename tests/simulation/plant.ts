@@ -22,18 +22,24 @@ interface Found {
 }
 
 /** Throws when the place is not there exactly once. */
-export function plant(text: string, { name, from, to }: Pick<PlantedBug, 'name' | 'from' | 'to'>): string {
+export function plant(text: string, { from, to }: Pick<PlantedBug, 'from' | 'to'>): string {
   const parts = text.split(from);
-  if (parts.length !== 2) throw new Error(`${name}: its place is there ${parts.length - 1} times, not once`);
+  if (parts.length !== 2) throw new Error(`${from}: its place is there ${parts.length - 1} times, not once`);
   return parts.join(to);
+}
+
+export function placesOf({ file, from, to, also }: PlantedBug): Required<PlantedBug>['also'][] {
+  return also === undefined ? [{ file, from, to }] : [{ file, from, to }, also];
 }
 
 async function copyWith(bug: PlantedBug): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-planted-'));
   for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  const path = join(folder, bug.file);
-  await writeFile(path, plant(await readFile(path, 'utf8'), bug));
+  for (const place of placesOf(bug)) {
+    const path = join(folder, place.file);
+    await writeFile(path, plant(await readFile(path, 'utf8'), place));
+  }
   return folder;
 }
 

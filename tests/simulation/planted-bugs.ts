@@ -8,6 +8,8 @@ export interface PlantedBug {
   file: string;
   from: string;
   to: string;
+  /** Another place that keeps the same rule by itself. */
+  also?: { file: string; from: string; to: string };
 }
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -59,6 +61,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/shard/takeover.ts',
     from: 'const isFree = clock.monotonicMs() >= silentUntilMs();',
     to: 'const isFree = true;',
+    also: {
+      file: 'src/shard/replica.ts',
+      from: "if (this.#role.kind === 'candidate') this.#stepDown('another leads');",
+      to: "if (this.#role.kind === 'candidate' && epoch > this.#promises.epoch) this.#stepDown('another leads');",
+    },
   },
   {
     name: 'shorter log adopted',

@@ -26,6 +26,8 @@ export interface RegistryTroubles {
   lateShare: number;
   /** Of swaps: somebody else wrote the record just before, and so it is lost. */
   rivalShare: number;
+  /** Swaps are done at once, and answered so much later. */
+  swapAnswerMs: number;
   /** Watches tell nothing, and do not end. */
   isSilent: boolean;
 }
@@ -46,6 +48,7 @@ export class SimulatedRegistry {
     ambiguousShare: 0,
     lateShare: 0,
     rivalShare: 0,
+    swapAnswerMs: 0,
     isSilent: false,
   });
   readonly #scheduler: Scheduler;
@@ -189,7 +192,10 @@ export class SimulatedRegistry {
           end = () => outcome.reject(error);
         }
         if (this.#network.isCut(REGISTRY_HOST, host)) away().catch((error) => outcome.reject(error));
-        else process.schedule(delayMs(), `registry ${name}: answer`, end);
+        else {
+          const lateMs = name === 'swap' ? this.troubles.now.swapAnswerMs : 0;
+          process.schedule(delayMs() + lateMs, `registry ${name}: answer`, end);
+        }
       },
     });
     return outcome.promise;

@@ -67,6 +67,11 @@ export abstract class Site {
     this.process?.kill();
   }
 
+  crash(): void {
+    this.startSoon(RESTART_MIN_MS);
+    this.kill();
+  }
+
   keepDown(): () => void {
     this.#keptDown++;
     let isReleased = false;
@@ -134,10 +139,10 @@ export class MetadataSite extends Site implements NodeSite {
     });
   }
 
-  get isPrimary(): boolean {
+  get ledShards(): number[] {
     const { node } = this;
-    if (node === undefined) return false;
-    return Array.from({ length: this.#shared.shardCount }, (_, shard) => shard).some(
+    if (node === undefined) return [];
+    return Array.from({ length: this.#shared.shardCount }, (_, shard) => shard).filter(
       (shard) => node.openEpoch(shard) !== undefined,
     );
   }

@@ -45,7 +45,15 @@ export function createStandIn(bug?: StandInBug): NodeKind {
     columns: SHARD_COLUMNS,
     branches: ['entry sent again', 'request found by its id'],
     // It never asks the registry anything, follows its own clock, and has nobody to get lost rows from.
-    spared: ['wall step', 'registry set back', 'flipped bit', 'altered row', 'cut log', 'wiped disk'],
+    spared: [
+      'wall step',
+      'registry set back',
+      'flipped bit',
+      'altered row',
+      'cut log',
+      'cut log beside a dead primary',
+      'wiped disk',
+    ],
     readRow,
     isReadAtStart: () => false,
     async start(surroundings) {

@@ -1,0 +1,201 @@
+// Faults that are aimed: each is the run in which one rule of the protocol alone stands between a shard and a lost write
+// or a stale read. At random their moments meet so seldom that the rule could be left out without being missed.
+import type { Chance } from './chance.ts';
+import type { FaultSpec, FaultyWorld, NodeSite } from './faults.ts';
+import { Plot } from './plot.ts';
+
+/** A shard that is served, who leads it, and the two others. */
+interface Scene {
+  plot: Plot;
+  primary: NodeSite;
+  others: readonly NodeSite[];
+}
+
+function sceneOf(world: FaultyWorld, chance: Chance): Scene | undefined {
+  const leading = world.nodes.filter(({ ledShards }) => ledShards.length > 0);
+  if (leading.length === 0 || world.nodes.some(({ process }) => process === undefined)) return undefined;
+  const primary = chance.pick(leading);
+  const others = world.nodes.filter((node) => node !== primary);
+  return { plot: new Plot(world, chance.pick(primary.ledShards)), primary, others };
+}
+
+/** So long that all that a shard was about to do is done, and no promise has lapsed. */
+const SOON_MS = 1200;
+/** So long that gateways have tried again. */
+const SEEN_MS = 1500;
+
+export const AIMED_FAULTS = {
+  /**
+   * A4: two candidates have fenced the same voter. The first stands still before it hears so; the voter ends behind its
+   * answer to the second, and is back when the first goes on, of which epoch it must not take anything any more.
+   */
+  'end of a fenced voter': {
+    minMs: 12_000,
+    maxMs: 12_000,
+    begin: (world, chance) => {
+      const scene = sceneOf(world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary: second, others } = scene;
+      const healSecond = plot.part(second, ...others);
+      plot.when(
+        'fenced',
+        ({ to }) => to !== second,
+        ({ from: voter, to: first }) => {
+          first.process?.stop();
+          const goOn = plot.keep(() => first.process?.continue());
+          const healFirst = plot.part(first, voter);
+          plot.part(first, second);
+          plot.partFromRegistry(first);
+          healSecond();
+          plot.when(
+            'fenced',
+            ({ from, to }) => from === voter && to === second,
+            () => {
+              const healVoter = plot.part(second, voter);
+              voter.crash();
+              healFirst();
+              goOn();
+              plot.after(SEEN_MS, healVoter);
+            },
+          );
+        },
+      );
+      return () => plot.end();
+    },
+  },
+  /**
+   * A5: a voter on whose promise of silence a lease rests ends, and is back before the lease has run out, when somebody who
+   * has not heard the primary for long asks it.
+   */
+  'restart under a lease': {
+    minMs: 11_000,
+    maxMs: 11_000,
+    begin: (world, chance) => {
+      const scene = sceneOf(world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary } = scene;
+      const [candidate, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
+      // Somebody must find the other one.
+      plot.part(primary, candidate, chance.pick(world.gateways));
+      plot.partFromRegistry(primary);
+      plot.when(
+        'pre-fence',
+        ({ from, to }) => from === candidate && to === voter,
+        () => {
+          // It asks again a round and some more later.
+          plot.after(SOON_MS, () => {
+            plot.part(primary, voter);
+            voter.crash();
+          });
+        },
+      );
+      return () => plot.end();
+    },
+  },
+  /**
+   * The figure 8 of the Raft paper (R5): what an earlier epoch had left is brought to a voter in a later one, and a log of
+   * an epoch between the two wins behind it. Of a tail that is larger than one message only its beginning arrives.
+   */
+  'tails of two epochs': {
+    minMs: 14_000,
+    maxMs: 14_000,
+    begin: (world, chance) => {
+      const scene = sceneOf(world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary: oldest, others } = scene;
+      // Gateways still reach it: what they bring stays on its disk alone.
+      const healOldest = plot.part(oldest, ...others);
+      plot.when(
+        'fenced',
+        ({ to }) => to !== oldest,
+        ({ from: voter, to: middle }) => {
+          const healMiddle = plot.part(middle, voter);
+          plot.part(middle, oldest);
+          healOldest();
+          plot.change('append', ({ from, to, message }) =>
+            from === oldest && to === voter
+              ? { ...message, entries: message.entries.slice(0, 1) }
+              : undefined,
+          );
+          plot.when(
+            'append',
+            ({ from, to, message }) => from === oldest && to === voter && message.entries.length > 0,
+            ({ message: { prev } }) => {
+              const heal = world.network.cut(oldest.host.name, voter.host.name);
+              plot.keep(heal);
+              plot.when(
+                'ack',
+                ({ from, to, message }) => from === voter && to === oldest && message.matchSeq > prev.seq,
+                () => {
+                  plot.after(SOON_MS, () => {
+                    plot.part(oldest, voter);
+                    healMiddle();
+                  });
+                },
+              );
+            },
+          );
+        },
+      );
+      return () => plot.end();
+    },
+  },
+  /**
+   * R12 b: the machine of a primary stands still until its promises have lapsed, and goes on when a candidate has been told
+   * that it may, but has not got its epoch yet. What the candidate acknowledges now is a promise again.
+   */
+  'promise of a candidate': {
+    minMs: 9000,
+    maxMs: 9000,
+    begin: (world, chance) => {
+      const scene = sceneOf(world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary } = scene;
+      primary.host.suspend();
+      const wake = plot.keep(() => primary.host.wake());
+      plot.partFromRegistry(primary);
+      plot.when(
+        'pre-fenced',
+        ({ to, message }) => to !== primary && message.agrees,
+        ({ from: voter, to: candidate }) => {
+          plot.part(primary, voter, chance.pick(world.gateways));
+          plot.keep(world.registry.troubles.change({ swapAnswerMs: SOON_MS }));
+          plot.when(
+            'ack',
+            ({ from, to }) => from === candidate && to === primary,
+            () => plot.part(primary, candidate),
+          );
+          wake();
+        },
+      );
+      return () => plot.end();
+    },
+  },
+  /**
+   * A2: what only a primary and one voter have is cut from that voter's log, and the primary is down: the voter may not
+   * count, though it finds nothing wrong with what is left.
+   */
+  'cut log beside a dead primary': {
+    minMs: 11_000,
+    maxMs: 11_000,
+    losesData: true,
+    begin: (world, chance) => {
+      const scene = sceneOf(world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary } = scene;
+      const [late, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
+      const healLate = plot.part(late, primary, voter);
+      plot.after(SEEN_MS, () => {
+        // Something else may have been lost, or be on its way, meanwhile.
+        if (primary.process === undefined || !world.isWholeWithout(late)) return;
+        world.noteLoss();
+        plot.keep(primary.keepDown());
+        primary.kill();
+        voter.crash();
+        voter.disk.cutLog();
+        healLate();
+      });
+      return () => plot.end();
+    },
+  },
+} as const satisfies Record<string, FaultSpec>;
