@@ -1,6 +1,6 @@
-// Kinds of test files: those that may run beside one another, in one process or with programs of other makers; those that
-// measure, kill or fill up, and want the machine for themselves; the api suite once more, with the shards behind a
-// transport; and those that look at what all others have shown.
+// Kinds of test files: those that may run beside one another, in one process, with programs of other makers or with
+// processes that mostly wait; those that measure, kill or fill up, and want the machine for themselves; the api suite once
+// more, with the shards behind a transport; and those that look at what all others have shown.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const PARALLEL = [
   'tests/{contract,scenarios,api}/**/*.test.ts',
 ];
 
-const CLIENTS = ['tests/clients/**/*.test.ts'];
+const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{recover,run}.test.ts'];
 
 const LAST = ['tests/last/**/*.test.ts'];
 
@@ -44,7 +44,8 @@ export default defineConfig({
           name: 'clients',
           include: CLIENTS,
           env,
-          // Half of the time such a program starts up, on one core, while the server has nothing to do.
+          // Half of the time such a program starts up, on one core, while the server has nothing to do; and clusters wait
+          // for promises to lapse.
           maxWorkers,
           testTimeout: 180_000,
           hookTimeout: 60_000,

@@ -16,8 +16,8 @@ import { seededNumbers } from '../support/tree.ts';
 
 const isLong = process.env.HOLDFAST_TEST_CLUSTER_FAULTS === 'long';
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
-const ETCD_AWAY_MS = isLong ? 600_000 : 10_000;
-const CUT_MS = isLong ? 30_000 : 5000;
+const ETCD_AWAY_MS = isLong ? 600_000 : 5000;
+const CUT_MS = isLong ? 30_000 : 4000;
 /** As long as a promise of silence and more: others have taken over. */
 const STOPPED_MS = 8000;
 /** A primary is back after a lease and a few round trips; a machine that does other things as well takes its time. */
@@ -27,7 +27,7 @@ const COMPARE_MS = isLong ? 900_000 : 180_000;
 /** Of load before the next harm. */
 const BETWEEN_MS = isLong ? 5000 : 500;
 const SHARDS = 4;
-const RANDOM_ROUNDS = isLong ? 40 : 2;
+const RANDOM_ROUNDS = isLong ? 40 : 1;
 const RANDOM_MS_MAX = 6000;
 
 let cluster: TestCluster;

@@ -11,12 +11,19 @@ interface Scene {
   others: readonly NodeSite[];
 }
 
-function sceneOf(world: FaultyWorld, chance: Chance): Scene | undefined {
+/** Counted when the last act of one has begun: one that never gets there shows nothing. */
+export const lastActOf = (name: string) => `last act: ${name}`;
+
+function sceneOf(name: string, world: FaultyWorld, chance: Chance): Scene | undefined {
   const leading = world.nodes.filter(({ ledShards }) => ledShards.length > 0);
   if (leading.length === 0 || world.nodes.some(({ process }) => process === undefined)) return undefined;
   const primary = chance.pick(leading);
   const others = world.nodes.filter((node) => node !== primary);
-  return { plot: new Plot(world, chance.pick(primary.ledShards)), primary, others };
+  return {
+    plot: new Plot(world, { shard: chance.pick(primary.ledShards), lastAct: lastActOf(name) }),
+    primary,
+    others,
+  };
 }
 
 /** So long that all that a shard was about to do is done, and no promise has lapsed. */
@@ -33,7 +40,7 @@ export const AIMED_FAULTS = {
     minMs: 12_000,
     maxMs: 12_000,
     begin: (world, chance) => {
-      const scene = sceneOf(world, chance);
+      const scene = sceneOf('end of a fenced voter', world, chance);
       if (scene === undefined) return undefined;
       const { plot, primary: second, others } = scene;
       const healSecond = plot.part(second, ...others);
@@ -56,6 +63,7 @@ export const AIMED_FAULTS = {
               healFirst();
               goOn();
               plot.after(SEEN_MS, healVoter);
+              plot.reachedLastAct();
             },
           );
         },
@@ -71,7 +79,7 @@ export const AIMED_FAULTS = {
     minMs: 11_000,
     maxMs: 11_000,
     begin: (world, chance) => {
-      const scene = sceneOf(world, chance);
+      const scene = sceneOf('restart under a lease', world, chance);
       if (scene === undefined) return undefined;
       const { plot, primary } = scene;
       const [candidate, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
@@ -86,6 +94,7 @@ export const AIMED_FAULTS = {
           plot.after(SOON_MS, () => {
             plot.part(primary, voter);
             voter.crash();
+            plot.reachedLastAct();
           });
         },
       );
@@ -100,7 +109,7 @@ export const AIMED_FAULTS = {
     minMs: 14_000,
     maxMs: 14_000,
     begin: (world, chance) => {
-      const scene = sceneOf(world, chance);
+      const scene = sceneOf('tails of two epochs', world, chance);
       if (scene === undefined) return undefined;
       const { plot, primary: oldest, others } = scene;
       // Gateways still reach it: what they bring stays on its disk alone.
@@ -130,6 +139,7 @@ export const AIMED_FAULTS = {
                   plot.after(SOON_MS, () => {
                     plot.part(oldest, voter);
                     healMiddle();
+                    plot.reachedLastAct();
                   });
                 },
               );
@@ -148,7 +158,7 @@ export const AIMED_FAULTS = {
     minMs: 9000,
     maxMs: 9000,
     begin: (world, chance) => {
-      const scene = sceneOf(world, chance);
+      const scene = sceneOf('promise of a candidate', world, chance);
       if (scene === undefined) return undefined;
       const { plot, primary } = scene;
       primary.host.suspend();
@@ -163,7 +173,10 @@ export const AIMED_FAULTS = {
           plot.when(
             'ack',
             ({ from, to }) => from === candidate && to === primary,
-            () => plot.part(primary, candidate),
+            () => {
+              plot.part(primary, candidate);
+              plot.reachedLastAct();
+            },
           );
           wake();
         },
@@ -180,7 +193,7 @@ export const AIMED_FAULTS = {
     maxMs: 11_000,
     losesData: true,
     begin: (world, chance) => {
-      const scene = sceneOf(world, chance);
+      const scene = sceneOf('cut log beside a dead primary', world, chance);
       if (scene === undefined) return undefined;
       const { plot, primary } = scene;
       const [late, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
@@ -194,6 +207,7 @@ export const AIMED_FAULTS = {
         voter.crash();
         voter.disk.cutLog();
         healLate();
+        plot.reachedLastAct();
       });
       return () => plot.end();
     },

@@ -24,7 +24,7 @@ export interface FaultRunParts {
   chance: Chance;
   counts: Counts;
   losses: Losses;
-  world: Omit<FaultyWorld, 'isWholeWithout' | 'noteLoss' | 'after'>;
+  world: Omit<FaultyWorld, 'isWholeWithout' | 'noteLoss' | 'after' | 'count'>;
   /** True time behind which nothing is put off. */
   untilMs: number;
 }
@@ -45,6 +45,7 @@ export class FaultRun {
     this.#world = {
       ...parts.world,
       isWholeWithout,
+      count: (branch) => parts.counts.add(branch),
       noteLoss: () => parts.losses.note(),
       after: (delayMs, run) => parts.scheduler.after(delayMs, { name: 'fault: its next act', run }),
     };

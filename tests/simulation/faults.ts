@@ -43,6 +43,7 @@ export interface FaultyWorld {
   /** Of a fault that takes synced bytes later than it begins: now. */
   noteLoss(): void;
   after(delayMs: number, act: () => void): void;
+  count(branch: string): void;
 }
 
 /** Begins; returns what ends it, or undefined when there is nothing now that it could happen to. */

@@ -72,6 +72,31 @@ describe('between replicas', () => {
     expect(heard).toHaveLength(50);
   });
 
+  test('a watcher sees what arrives, and may put something in its place, before it is heard', async () => {
+    const a = network.peer('a', start('a'));
+    const b = listen('b');
+    const seen: unknown[] = [];
+    const end = network.watch((from, to, watched) => {
+      const { last } = watched as ReplicaMessage & { kind: 'pre-fence' };
+      seen.push([from, to, last.seq, seqs().includes(last.seq)]);
+      if (last.seq === 2) b.stop();
+      return last.seq === 1 ? message(100) : undefined;
+    });
+    for (const seq of [1, 2]) a.send('b', message(seq));
+    await runFor(100);
+    expect(seen.toSorted()).toEqual([
+      ['a', 'b', 1, false],
+      ['a', 'b', 2, false],
+    ]);
+    // Stopped while it saw the message: the receiver finds that when it goes on.
+    expect(seqs()).toEqual([100]);
+    b.continue();
+    end();
+    a.send('b', message(1));
+    await runFor(100);
+    expect(seqs()).toEqual([100, 2, 1]);
+  });
+
   test('some are lost, some doubled, some come when nobody expects them', async () => {
     const a = network.peer('a', start('a'));
     listen('b');

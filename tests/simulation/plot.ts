@@ -17,12 +17,15 @@ export interface Arrival<K extends Kind> {
 export class Plot {
   readonly #world: FaultyWorld;
   readonly #shard: number;
+  readonly #lastAct: string;
   readonly #undone = new Set<() => void>();
   #isOver = false;
 
-  constructor(world: FaultyWorld, shard: number) {
+  /** `lastAct`: what is counted when it comes to that. */
+  constructor(world: FaultyWorld, { shard, lastAct }: { shard: number; lastAct: string }) {
     this.#world = world;
     this.#shard = shard;
+    this.#lastAct = lastAct;
   }
 
   /** Done once, by the caller or at the end. */
@@ -81,6 +84,10 @@ export class Plot {
     this.#world.after(delayMs, () => {
       if (!this.#isOver) act();
     });
+  }
+
+  reachedLastAct(): void {
+    this.#world.count(this.#lastAct);
   }
 
   end(): void {

@@ -55,6 +55,17 @@ test('of swaps that expect the same revision one wins', async () => {
   expect(await settled(port.read(0))).toMatchObject({ revision: 2, registryRevision: 2 });
 });
 
+test('a swap that is answered late is done at once', async () => {
+  const end = registry.troubles.change({ swapAnswerMs: 1000 });
+  const swapped = port.swap(0, { expected: 0, record: record(1) });
+  await scheduler.run(() => registry.get(0) !== undefined, scheduler.nowMs + 900);
+  expect(registry.get(0)).toMatchObject({ revision: 1 });
+  const beganMs = scheduler.nowMs;
+  expect(await settled(swapped)).toEqual({ kind: 'done', revision: 1 });
+  expect(scheduler.nowMs - beganMs).toBeGreaterThan(900);
+  end();
+});
+
 test('records are copies', async () => {
   const own = record(1);
   await settled(port.swap(0, { expected: 0, record: own }));

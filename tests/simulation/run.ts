@@ -5,6 +5,7 @@ import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { AIMED_FAULTS, lastActOf } from './aimed-faults.ts';
 import { driverOf } from './drivers.ts';
 import { FAULT_NAMES, type FaultName } from './faults.ts';
 import { metadataDriver } from './metadata-driver.ts';
@@ -157,8 +158,10 @@ function report(summary: Summary, { kind, hasAllParts }: { kind: NodeKind; hasAl
       `${summary.stepCount} steps, ${(summary.virtualMs / 60_000).toFixed(0)} minutes of simulated time`,
   );
   const faults = FAULT_NAMES.filter((name: FaultName) => !kind.spared.includes(name));
-  const ofParts = kind.name === 'product' && hasAllParts ? PART_BRANCHES : [];
-  const wanted = [...faults.map((name) => `fault: ${name}`), ...kind.branches, ...ofParts];
+  const isProduct = kind.name === 'product';
+  const ofParts = isProduct && hasAllParts ? PART_BRANCHES : [];
+  const lastActs = isProduct ? Object.keys(AIMED_FAULTS).map(lastActOf) : [];
+  const wanted = [...faults.map((name) => `fault: ${name}`), ...lastActs, ...kind.branches, ...ofParts];
   let isEnough = true;
   for (const name of [...new Set([...wanted, ...Object.keys(happened).sort()])]) {
     const { seeds, times } = happened[name] ?? { seeds: 0, times: 0 };
