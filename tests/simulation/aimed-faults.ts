@@ -102,6 +102,40 @@ export const AIMED_FAULTS = {
     },
   },
   /**
+   * A5: a primary stands still just before it hears an answer, and hears it when others have taken over long since. The
+   * promise in it is as old as the question.
+   */
+  'answer that is heard late': {
+    minMs: 9000,
+    maxMs: 9000,
+    begin: (world, chance) => {
+      const scene = sceneOf('answer that is heard late', world, chance);
+      if (scene === undefined) return undefined;
+      const { plot, primary, others } = scene;
+      // Somebody must find the other one.
+      plot.part(primary, chance.pick(world.gateways));
+      plot.partFromRegistry(primary);
+      plot.when(
+        'ack',
+        ({ to, message }) => to === primary && message.counts,
+        () => {
+          primary.process?.stop();
+          const goOn = plot.keep(() => primary.process?.continue());
+          plot.part(primary, ...others);
+          plot.when(
+            'ack',
+            ({ to }) => to !== primary,
+            () => {
+              plot.after(SOON_MS, goOn);
+              plot.reachedLastAct();
+            },
+          );
+        },
+      );
+      return () => plot.end();
+    },
+  },
+  /**
    * The figure 8 of the Raft paper (R5): what an earlier epoch had left is brought to a voter in a later one, and a log of
    * an epoch between the two wins behind it. Of a tail that is larger than one message only its beginning arrives.
    */
@@ -198,9 +232,11 @@ export const AIMED_FAULTS = {
       const { plot, primary } = scene;
       const [late, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
       const healLate = plot.part(late, primary, voter);
+      const before = [primary.process, late.process];
       plot.after(SEEN_MS, () => {
-        // Something else may have been lost, or be on its way, meanwhile.
-        if (primary.process === undefined || !world.isWholeWithout(late)) return;
+        // Something else may have been lost meanwhile, of the late one, too.
+        const isElseSound = world.isWholeWithout(late) && !late.disk.hasDamage;
+        if (before[0] !== primary.process || before[1] !== late.process || !isElseSound) return;
         world.noteLoss();
         plot.keep(primary.keepDown());
         primary.kill();
