@@ -160,7 +160,13 @@ test('a store that meets damage while it tidies up takes nothing more, whoever o
   disk.tidyUp();
   expect((await settled(kv.failed)).name).toBe('Corruption');
   process.kill();
-  expect((await settled(start().failed)).name).toBe('Corruption');
+  const again = start();
+  expect((await settled(again.failed)).name).toBe('Corruption');
+  // It is lost also where another row has taken the place of the damaged one.
+  disk.append([put('a')]);
+  process.kill();
+  start();
+  expect(disk.hasDamage).toBe(true);
 });
 
 test('a wiped disk knows nothing, nor does its witness', async () => {

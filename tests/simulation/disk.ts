@@ -202,7 +202,8 @@ export class SimulatedDisk {
   /** Something that is there cannot be read, or is not what was written. What lies beneath other rows, or was cleared, nobody reads. */
   get hasDamage(): boolean {
     if (!this.#isDamaged) return false;
-    return this.hasAltered || this.#hasAny(this.#corrupt);
+    // Where tidying up has met it the store is lost, even if the row was written anew meanwhile.
+    return this.#isUnusable || this.hasAltered || this.#hasAny(this.#corrupt);
   }
 
   get hasAltered(): boolean {
