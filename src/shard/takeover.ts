@@ -191,15 +191,17 @@ export class Takeover {
       othersOf(record, self).find(({ replicaId }) => replicaId === from),
       'who is fenced is known',
     );
-    // What it has trimmed cannot be had as entries: it leads, and sends a snapshot.
-    if (log.last.seq < base.seq) {
-      this.#parts.say(this.#epoch)(ref, { kind: 'release', heir: from });
-      return false;
-    }
-    return this.#fetchAll(ref, last);
+    if (log.last.seq >= base.seq) return this.#fetchAll(ref, { last, base });
+    this.#letLead(ref);
+    return false;
   }
 
-  async #fetchAll(ref: ReplicaRef, last: LogPosition): Promise<boolean> {
+  /** What it has trimmed cannot be had as entries: it leads, and sends a snapshot. */
+  #letLead(ref: ReplicaRef): void {
+    this.#parts.say(this.#epoch)(ref, { kind: 'release', heir: ref.replicaId });
+  }
+
+  async #fetchAll(ref: ReplicaRef, { last, base }: Pick<FencedMessage, 'last' | 'base'>): Promise<boolean> {
     const { log, say, adopt } = this.#parts;
     let after = log.last;
     while (log.last.seq !== last.seq || log.last.epoch !== last.epoch) {
@@ -209,7 +211,13 @@ export class Takeover {
       const fetched = this.#fetched as FetchedMessage | undefined;
       if (this.#isOver || fetched === undefined) return false;
       const { prev, entries } = fetched;
-      const agrees = log.epochAt(prev.seq) === prev.epoch;
+      const ownEpoch = log.epochAt(prev.seq);
+      const agrees = ownEpoch === prev.epoch;
+      if (!agrees && ownEpoch !== undefined && prev.seq <= base.seq) {
+        // They part below all that it has.
+        this.#letLead(ref);
+        return false;
+      }
       // What we have behind its end goes as well.
       if (agrees && (entries.length > 0 || prev.seq === last.seq)) {
         if (!(await adopt(prev, entries))) return false;

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
+import type { FencedMessage, FetchedMessage, LogPosition } from '../ports/replication.ts';
+import { encodeEntry } from './entry-codec.ts';
+import { LogStore } from './log-store.ts';
+import { LOG_COLUMN } from './row-keys.ts';
+import type { MessageBody } from './say.ts';
+import { Takeover, type TakeoverParts } from './takeover.ts';
+
+const SELF = { replicaId: 'p', nodeId: 'p' };
+const OTHER = { replicaId: 'f', nodeId: 'f' };
+const HEAD = { shard: 0, incarnation: 1, epoch: 3, from: 'f', to: 'p' };
+const FETCHES_MAX = 50;
+
+async function openLog(base: LogPosition, epochs: readonly number[]): Promise<LogStore> {
+  const kv = createMemoryKv(['rows', LOG_COLUMN]);
+  const log = new LogStore(0, kv, { base, markBytes: 1024, budget: { waitingBytes: 0, tailBytes: 0 } });
+  const entries = epochs.map((epoch, at) =>
+    encodeEntry({ seq: base.seq + at + 1, epoch, timeMs: 1, rows: [] }),
+  );
+  await log.append(log.last, entries);
+  return log;
+}
+
+/** Of a candidate with `own`, when the other voter has `best`. */
+async function takeOver(own: LogStore, best: LogStore) {
+  const said: MessageBody[] = [];
+  const parts = {
+    ...{ shard: 0, self: SELF, log: own, clock: createManualClock(0) },
+    promise: async () => {},
+    silentUntilMs: () => 0,
+    async adopt(after: LogPosition, entries: readonly Uint8Array[]) {
+      await own.append(after, entries);
+      return true;
+    },
+    say: () => (_to: unknown, body: MessageBody) => {
+      said.push(body);
+      if (said.length > FETCHES_MAX) takeover.abandon();
+      queueMicrotask(() => void answer(body));
+    },
+  };
+  const takeover = new Takeover(parts as unknown as TakeoverParts);
+  const answer = async (body: MessageBody) => {
+    if (body.kind === 'fence') {
+      const fenced: FencedMessage = {
+        ...{ ...HEAD, kind: 'fenced', wallMs: 0, counts: true },
+        ...{ last: best.last, base: best.base },
+      };
+      takeover.onFenced(fenced);
+    } else if (body.kind === 'fetch') {
+      const fetched = await fetchedFrom(best, body.after);
+      takeover.onFetched({ ...HEAD, kind: 'fetched', last: best.last, ...fetched });
+    }
+  };
+  const record = { incarnation: 1, epoch: 3, primary: SELF, voters: [SELF, OTHER], learners: [], nonce: '' };
+  const registered = { record: { ...record, prevVoters: null }, revision: 1, registryRevision: 1 };
+  const end = await takeover.finish(registered, SELF);
+  return { end, said };
+}
+
+/** As follower.ts answers. */
+async function fetchedFrom(
+  log: LogStore,
+  after: LogPosition,
+): Promise<Pick<FetchedMessage, 'prev' | 'entries'>> {
+  if (log.epochAt(after.seq) === after.epoch)
+    return { prev: after, entries: await log.read(after.seq + 1, log.last.seq, 1024 * 1024) };
+  const seq = after.seq > log.last.seq ? log.last.seq : log.epochStart(after.seq) - 1;
+  return { prev: { seq, epoch: log.epochAt(seq) ?? 0 }, entries: [] };
+}
+
+test('a candidate whose tail is of an older epoch takes what the better log has in its place', async () => {
+  const own = await openLog({ seq: 4, epoch: 1 }, [1, 1, 1, 1]);
+  const best = await openLog({ seq: 4, epoch: 1 }, [1, 2, 2]);
+  const { end } = await takeOver(own, best);
+  expect(end.kind).toBe('won');
+  expect(own.last).toEqual({ seq: 7, epoch: 2 });
+});
+
+test('a log that goes on from a place where another epoch stands in ours is found by its common beginning', async () => {
+  const own = await openLog({ seq: 6, epoch: 1 }, [2, 2]);
+  const best = await openLog({ seq: 3, epoch: 1 }, [1, 1, 1, 1, 1, 3]);
+  const { end } = await takeOver(own, best);
+  expect(end.kind).toBe('won');
+  expect(own.last).toEqual({ seq: 9, epoch: 3 });
+});
+
+test('who ends behind the base of the better log, but has parted from it below that, lets it lead', async () => {
+  const own = await openLog({ seq: 4, epoch: 1 }, [1, 1, 1, 1, 1, 1]);
+  const best = await openLog({ seq: 8, epoch: 2 }, [2]);
+  const { end, said } = await takeOver(own, best);
+  expect(end).toEqual({ kind: 'given-up', why: 'the best log could not be had' });
+  expect(said.at(-1)).toEqual({ kind: 'release', heir: 'f' });
+});
