@@ -24,8 +24,8 @@ import {
   RESEND_MS,
   SILENCE_MS,
   UNHEARD_MAX_MS,
-  WALL_AGREES_MS,
 } from './timing.ts';
+import { VoterWalls } from './voter-walls.ts';
 
 export interface PrimaryTermParts {
   self: ReplicaId;
@@ -59,6 +59,7 @@ export class PrimaryTerm {
   /** Wall clock at send times that may still come back in answers. */
   readonly #wallAt: Moment[] = [];
   readonly #barriers: Barrier[] = [];
+  readonly #walls: VoterWalls;
   #commitSeq = 0;
   /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
   #heardMs = Number.NEGATIVE_INFINITY;
@@ -70,6 +71,7 @@ export class PrimaryTerm {
     this.#parts = parts;
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
+    this.#walls = new VoterWalls(parts.clock);
     for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
     this.#noteHeard();
   }
@@ -154,6 +156,7 @@ export class PrimaryTerm {
   /** It holds no replica any more. */
   unfollow(replicaId: ReplicaId): void {
     this.#progress.delete(replicaId);
+    this.#walls.forget(replicaId);
     this.#noteHeard();
   }
 
@@ -213,17 +216,7 @@ export class PrimaryTerm {
 
   /** Whether wall clocks of a majority of voters agree with ours (R19). */
   isWallBelieved(): boolean {
-    const nowMs = this.#now();
-    const wallMs = this.#parts.clock.wallMs();
-    const agrees = (id: ReplicaId) => {
-      if (id === this.#parts.self) return 1;
-      const wall = this.#progress.get(id)?.wall;
-      if (wall === undefined) return 0;
-      // Carried on to this moment: ours may have been set since it was heard.
-      const theirsMs = wall.wallMs + nowMs - wall.monotonicMs;
-      return Math.abs(theirsMs - wallMs) <= WALL_AGREES_MS ? 1 : 0;
-    };
-    return reachedByMajority(this.#sets, agrees) === 1;
+    return this.#walls.isOwnBelieved(this.#parts.self, this.#sets);
   }
 
   end(): void {
@@ -241,7 +234,7 @@ export class PrimaryTerm {
     // Messages may be doubled and late: an answer never moves anything back.
     progress.answeredMs = Math.max(progress.answeredMs, message.echoMs);
     progress.heardMs = this.#now();
-    progress.wall = { wallMs: message.wallMs, monotonicMs: this.#now() };
+    this.#walls.heard(message.from, { wallMs: message.wallMs, askedMs: message.echoMs });
     return progress;
   }
 

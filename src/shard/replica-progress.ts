@@ -25,8 +25,6 @@ export interface Progress {
   answeredMs: number;
   /** When anything was heard of it last, by our clock. */
   heardMs: number;
-  /** Its wall clock when it was last heard, and when that was by our monotonic clock. */
-  wall: { wallMs: number; monotonicMs: number } | undefined;
   /** Where its log agrees is not known yet: one message at a time. */
   isProbing: boolean;
   /** Sent and not acknowledged, in order. */
@@ -49,7 +47,6 @@ export function newProgress(ref: ReplicaRef, log: LogStore): Progress {
     isDamaged: false,
     answeredMs: Number.NEGATIVE_INFINITY,
     heardMs: Number.NEGATIVE_INFINITY,
-    wall: undefined,
     isProbing: true,
     unanswered: [],
     unansweredBytes: 0,
