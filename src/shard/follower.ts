@@ -16,6 +16,7 @@ import type {
 } from '../ports/replication.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
+import { answerFetch } from './answer-fetch.ts';
 import type { Applier } from './applier.ts';
 import { isEntrySound, readEntryHead } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
@@ -24,7 +25,6 @@ import type { Promises } from './promises.ts';
 import type { ReplicaEvent } from './replica-events.ts';
 import type { Say } from './say.ts';
 import { SnapshotTarget } from './snapshots.ts';
-import { APPEND_BYTES_MAX } from './timing.ts';
 
 export interface FollowerParts {
   shard: number;
@@ -121,15 +121,8 @@ export class Follower {
   async #fetch(from: ReplicaRef, { epoch, after }: FetchMessage): Promise<void> {
     const { log, promises, say } = this.#parts;
     if (epoch !== promises.epoch) return;
-    if (log.epochAt(after.seq) === after.epoch) {
-      const isAll = after.seq === log.last.seq;
-      const entries = isAll ? [] : await log.read(after.seq + 1, log.last.seq, APPEND_BYTES_MAX);
-      say(epoch)(from, { kind: 'fetched', prev: after, entries, last: log.last });
-      return;
-    }
-    const seq = after.seq > log.last.seq ? log.last.seq : log.epochStart(after.seq) - 1;
-    const prev = { seq, epoch: log.epochAt(seq) ?? 0 };
-    say(epoch)(from, { kind: 'fetched', prev, entries: [], last: log.last });
+    const answer = await answerFetch(log, after);
+    say(epoch)(from, { kind: 'fetched', ...answer, last: log.last });
   }
 
   /** Entries of a better log, for a candidate (R12 c). False when they contradict what is committed, or it is over. */

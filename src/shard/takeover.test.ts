@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createMemoryKv } from '../adapters/memory-kv.ts';
-import type { FencedMessage, FetchedMessage, LogPosition } from '../ports/replication.ts';
+import type { FencedMessage, LogPosition } from '../ports/replication.ts';
+import { answerFetch } from './answer-fetch.ts';
 import { encodeEntry } from './entry-codec.ts';
 import { LogStore } from './log-store.ts';
 import { LOG_COLUMN } from './row-keys.ts';
@@ -49,7 +50,7 @@ async function takeOver(own: LogStore, best: LogStore) {
       };
       takeover.onFenced(fenced);
     } else if (body.kind === 'fetch') {
-      const fetched = await fetchedFrom(best, body.after);
+      const fetched = await answerFetch(best, body.after);
       takeover.onFetched({ ...HEAD, kind: 'fetched', last: best.last, ...fetched });
     }
   };
@@ -57,17 +58,6 @@ async function takeOver(own: LogStore, best: LogStore) {
   const registered = { record: { ...record, prevVoters: null }, revision: 1, registryRevision: 1 };
   const end = await takeover.finish(registered, SELF);
   return { end, said };
-}
-
-/** As follower.ts answers. */
-async function fetchedFrom(
-  log: LogStore,
-  after: LogPosition,
-): Promise<Pick<FetchedMessage, 'prev' | 'entries'>> {
-  if (log.epochAt(after.seq) === after.epoch)
-    return { prev: after, entries: await log.read(after.seq + 1, log.last.seq, 1024 * 1024) };
-  const seq = after.seq > log.last.seq ? log.last.seq : log.epochStart(after.seq) - 1;
-  return { prev: { seq, epoch: log.epochAt(seq) ?? 0 }, entries: [] };
 }
 
 test('a candidate whose tail is of an older epoch takes what the better log has in its place', async () => {

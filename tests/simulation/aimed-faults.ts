@@ -6,6 +6,8 @@ import { Plot } from './plot.ts';
 
 /** A shard that is served, who leads it, and the two others. */
 interface Scene {
+  world: FaultyWorld;
+  chance: Chance;
   plot: Plot;
   primary: NodeSite;
   others: readonly NodeSite[];
@@ -14,16 +16,11 @@ interface Scene {
 /** Counted when the last act of one has begun: one that never gets there shows nothing. */
 export const lastActOf = (name: string) => `last act: ${name}`;
 
-function sceneOf(name: string, world: FaultyWorld, chance: Chance): Scene | undefined {
-  const leading = world.nodes.filter(({ ledShards }) => ledShards.length > 0);
-  if (leading.length === 0 || world.nodes.some(({ process }) => process === undefined)) return undefined;
-  const primary = chance.pick(leading);
-  const others = world.nodes.filter((node) => node !== primary);
-  return {
-    plot: new Plot(world, { shard: chance.pick(primary.ledShards), lastAct: lastActOf(name) }),
-    primary,
-    others,
-  };
+/** What a fault does with a scene; its plot puts right what it has done. */
+interface Play {
+  lastsMs: number;
+  losesData?: true;
+  play(scene: Scene): void;
 }
 
 /** So long that all that a shard was about to do is done, and no promise has lapsed. */
@@ -31,18 +28,14 @@ const SOON_MS = 1200;
 /** So long that gateways have tried again. */
 const SEEN_MS = 1500;
 
-export const AIMED_FAULTS = {
+const PLAYS = {
   /**
    * A4: two candidates have fenced the same voter. The first stands still before it hears so; the voter ends behind its
    * answer to the second, and is back when the first goes on, of which epoch it must not take anything any more.
    */
   'end of a fenced voter': {
-    minMs: 12_000,
-    maxMs: 12_000,
-    begin: (world, chance) => {
-      const scene = sceneOf('end of a fenced voter', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary: second, others } = scene;
+    lastsMs: 12_000,
+    play: ({ plot, primary: second, others }) => {
       const healSecond = plot.part(second, ...others);
       plot.when(
         'fenced',
@@ -68,7 +61,6 @@ export const AIMED_FAULTS = {
           );
         },
       );
-      return () => plot.end();
     },
   },
   /**
@@ -76,13 +68,9 @@ export const AIMED_FAULTS = {
    * has not heard the primary for long asks it.
    */
   'restart under a lease': {
-    minMs: 11_000,
-    maxMs: 11_000,
-    begin: (world, chance) => {
-      const scene = sceneOf('restart under a lease', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary } = scene;
-      const [candidate, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
+    lastsMs: 11_000,
+    play: ({ world, chance, plot, primary, others }) => {
+      const [candidate, voter] = chance.shuffled(others) as [NodeSite, NodeSite];
       // Somebody must find the other one.
       plot.part(primary, candidate, chance.pick(world.gateways));
       plot.partFromRegistry(primary);
@@ -98,7 +86,6 @@ export const AIMED_FAULTS = {
           });
         },
       );
-      return () => plot.end();
     },
   },
   /**
@@ -106,12 +93,8 @@ export const AIMED_FAULTS = {
    * promise in it is as old as the question.
    */
   'answer that is heard late': {
-    minMs: 9000,
-    maxMs: 9000,
-    begin: (world, chance) => {
-      const scene = sceneOf('answer that is heard late', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary, others } = scene;
+    lastsMs: 9000,
+    play: ({ world, chance, plot, primary, others }) => {
       // Somebody must find the other one.
       plot.part(primary, chance.pick(world.gateways));
       plot.partFromRegistry(primary);
@@ -132,7 +115,6 @@ export const AIMED_FAULTS = {
           );
         },
       );
-      return () => plot.end();
     },
   },
   /**
@@ -140,12 +122,8 @@ export const AIMED_FAULTS = {
    * an epoch between the two wins behind it. Of a tail that is larger than one message only its beginning arrives.
    */
   'tails of two epochs': {
-    minMs: 14_000,
-    maxMs: 14_000,
-    begin: (world, chance) => {
-      const scene = sceneOf('tails of two epochs', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary: oldest, others } = scene;
+    lastsMs: 14_000,
+    play: ({ world, plot, primary: oldest, others }) => {
       // Gateways still reach it: what they bring stays on its disk alone.
       const healOldest = plot.part(oldest, ...others);
       plot.when(
@@ -181,7 +159,6 @@ export const AIMED_FAULTS = {
           );
         },
       );
-      return () => plot.end();
     },
   },
   /**
@@ -189,12 +166,8 @@ export const AIMED_FAULTS = {
    * that it may, but has not got its epoch yet. What the candidate acknowledges now is a promise again.
    */
   'promise of a candidate': {
-    minMs: 9000,
-    maxMs: 9000,
-    begin: (world, chance) => {
-      const scene = sceneOf('promise of a candidate', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary } = scene;
+    lastsMs: 9000,
+    play: ({ world, chance, plot, primary }) => {
       primary.host.suspend();
       const wake = plot.keep(() => primary.host.wake());
       plot.partFromRegistry(primary);
@@ -215,7 +188,6 @@ export const AIMED_FAULTS = {
           wake();
         },
       );
-      return () => plot.end();
     },
   },
   /**
@@ -223,14 +195,10 @@ export const AIMED_FAULTS = {
    * count, though it finds nothing wrong with what is left.
    */
   'cut log beside a dead primary': {
-    minMs: 11_000,
-    maxMs: 11_000,
+    lastsMs: 11_000,
     losesData: true,
-    begin: (world, chance) => {
-      const scene = sceneOf('cut log beside a dead primary', world, chance);
-      if (scene === undefined) return undefined;
-      const { plot, primary } = scene;
-      const [late, voter] = chance.shuffled(scene.others) as [NodeSite, NodeSite];
+    play: ({ world, chance, plot, primary, others }) => {
+      const [late, voter] = chance.shuffled(others) as [NodeSite, NodeSite];
       const healLate = plot.part(late, primary, voter);
       const before = [primary.process, late.process];
       plot.after(SEEN_MS, () => {
@@ -245,7 +213,35 @@ export const AIMED_FAULTS = {
         healLate();
         plot.reachedLastAct();
       });
-      return () => plot.end();
     },
   },
-} as const satisfies Record<string, FaultSpec>;
+} as const satisfies Record<string, Play>;
+
+export type AimedFault = keyof typeof PLAYS;
+
+/** Where a shard is served, and everybody is there. */
+function sceneOf(name: string, world: FaultyWorld, chance: Chance): Scene | undefined {
+  const leading = world.nodes.filter(({ ledShards }) => ledShards.length > 0);
+  if (leading.length === 0 || world.nodes.some(({ process }) => process === undefined)) return undefined;
+  const primary = chance.pick(leading);
+  const others = world.nodes.filter((node) => node !== primary);
+  const plot = new Plot(world, { shard: chance.pick(primary.ledShards), lastAct: lastActOf(name) });
+  return { world, chance, plot, primary, others };
+}
+
+function specOf(name: string, { lastsMs, play, ...more }: Play): FaultSpec {
+  return {
+    ...{ minMs: lastsMs, maxMs: lastsMs },
+    ...more,
+    begin(world, chance) {
+      const scene = sceneOf(name, world, chance);
+      if (scene === undefined) return undefined;
+      play(scene);
+      return () => scene.plot.end();
+    },
+  };
+}
+
+export const AIMED_FAULTS = Object.fromEntries(
+  Object.entries(PLAYS).map(([name, play]) => [name, specOf(name, play)]),
+) as Record<AimedFault, FaultSpec>;

@@ -24,7 +24,7 @@ export interface FaultRunParts {
   chance: Chance;
   counts: Counts;
   losses: Losses;
-  world: Omit<FaultyWorld, 'isWholeWithout' | 'noteLoss' | 'after' | 'count'>;
+  world: Pick<FaultyWorld, 'nodes' | 'gateways' | 'network' | 'registry'>;
   /** True time behind which nothing is put off. */
   untilMs: number;
 }

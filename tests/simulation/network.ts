@@ -42,6 +42,19 @@ export type Deliver = (payload: unknown, to: SimulatedProcess) => void;
 /** At the receiver's machine: what its process will find there. */
 type Arrive = (payload: unknown) => unknown;
 
+/** A message, who sends it, and what becomes of it. */
+interface Sending {
+  from: string;
+  process: SimulatedProcess;
+  to: string;
+  payload: unknown;
+  name: string;
+  /** It travels on a stream, which brings nothing twice. */
+  isOnce?: boolean;
+  deliver: Deliver;
+  arrive?: Arrive;
+}
+
 export class Network {
   readonly weather = new Changeable<Weather>(FAIR_WEATHER);
   readonly #scheduler: Scheduler;
@@ -122,17 +135,7 @@ export class Network {
    * Sends `payload` from a process to whoever is at `to` when it arrives. Returns whether at least one copy is under
    * way: what became of it is nobody's to know but the world's.
    */
-  send(message: {
-    from: string;
-    process: SimulatedProcess;
-    to: string;
-    payload: unknown;
-    name: string;
-    /** It travels on a stream, which brings nothing twice. */
-    isOnce?: boolean;
-    deliver: Deliver;
-    arrive?: Arrive;
-  }): boolean {
+  send(message: Sending): boolean {
     const { from, process, to } = message;
     if (!process.isAlive) return false;
     const bytes = packPlain(message.payload);
@@ -150,10 +153,7 @@ export class Network {
     return isUnderWay;
   }
 
-  #sendCopy(
-    message: Omit<Parameters<Network['send']>[0], 'payload' | 'isOnce'>,
-    { bytes, link }: { bytes: Uint8Array; link: string },
-  ): boolean {
+  #sendCopy(message: Sending, { bytes, link }: { bytes: Uint8Array; link: string }): boolean {
     const { process, from, to, name, deliver, arrive } = message;
     const fromHost = process.host.name;
     // Of where it is going, also when nobody is there at the moment.

@@ -6,7 +6,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
+import { type BugPlace, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = ['src', 'tests', 'package.json', 'tsconfig.json'];
@@ -22,14 +22,14 @@ interface Found {
 }
 
 /** Throws when the place is not there exactly once. */
-export function plant(text: string, { from, to }: Pick<PlantedBug, 'from' | 'to'>): string {
+export function plant(text: string, { from, to }: Pick<BugPlace, 'from' | 'to'>): string {
   const parts = text.split(from);
   if (parts.length !== 2) throw new Error(`${from}: its place is there ${parts.length - 1} times, not once`);
   return parts.join(to);
 }
 
-export function placesOf({ file, from, to, also }: PlantedBug): Required<PlantedBug>['also'][] {
-  return also === undefined ? [{ file, from, to }] : [{ file, from, to }, also];
+export function placesOf(bug: PlantedBug): BugPlace[] {
+  return bug.also === undefined ? [bug] : [bug, bug.also];
 }
 
 async function copyWith(bug: PlantedBug): Promise<string> {

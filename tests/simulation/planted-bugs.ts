@@ -1,15 +1,18 @@
 // Bugs that the simulation must find (protocol 4), each as the change of one place in the product that makes it. A place
 // that is not there any more, or is there twice, is an error: so the table stays true.
 
-export interface PlantedBug {
-  name: string;
-  /** What is broken by it, by protocol 1.9. */
-  breaks: string;
+export interface BugPlace {
   file: string;
   from: string;
   to: string;
+}
+
+export interface PlantedBug extends BugPlace {
+  name: string;
+  /** What is broken by it, by protocol 1.9. */
+  breaks: string;
   /** Another place that keeps the same rule by itself. */
-  also?: { file: string; from: string; to: string };
+  also?: BugPlace;
 }
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [

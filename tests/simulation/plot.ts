@@ -7,6 +7,11 @@ import { REGISTRY_HOST } from './registry.ts';
 type Kind = ReplicaMessage['kind'];
 type OfKind<K extends Kind> = Extract<ReplicaMessage, { kind: K }>;
 
+/** What can be cut off. */
+interface Place {
+  host: { name: string };
+}
+
 /** One of the shard's messages as it arrives. */
 export interface Arrival<K extends Kind> {
   from: NodeSite;
@@ -18,7 +23,7 @@ export class Plot {
   readonly #world: FaultyWorld;
   readonly #shard: number;
   readonly #lastAct: string;
-  readonly #undone = new Set<() => void>();
+  readonly #undos = new Set<() => void>();
   #isOver = false;
 
   /** `lastAct`: what is counted when it comes to that. */
@@ -31,14 +36,14 @@ export class Plot {
   /** Done once, by the caller or at the end. */
   keep(undo: () => void): () => void {
     const once = () => {
-      if (this.#undone.delete(once)) undo();
+      if (this.#undos.delete(once)) undo();
     };
-    this.#undone.add(once);
+    this.#undos.add(once);
     return once;
   }
 
   /** Nothing gets through in either direction. */
-  part(one: { host: { name: string } }, ...others: readonly { host: { name: string } }[]): () => void {
+  part(one: Place, ...others: readonly Place[]): () => void {
     const { network } = this.#world;
     const cuts = others.flatMap((other) => [
       network.cut(one.host.name, other.host.name),
@@ -92,6 +97,6 @@ export class Plot {
 
   end(): void {
     this.#isOver = true;
-    for (const undo of [...this.#undone].reverse()) undo();
+    for (const undo of [...this.#undos].reverse()) undo();
   }
 }
