@@ -44,12 +44,20 @@ test('never while one of those that stay is behind', () => {
 
 test('a primary that is to leave hands over to one that stays', () => {
   const wanted = { voters: [B, C, D] };
-  expect(nextStep(record({ wanted, learners: [D] }), A, allThere)).toEqual({ kind: 'hand-over', heir: 'b' });
+  expect(nextStep(record({ wanted, learners: [D] }), A, allThere)).toMatchObject({
+    kind: 'hand-over',
+    heir: 'b',
+    record: { epoch: 8, primary: B, voters: [A, B, C], learners: [D] },
+  });
 });
 
 test('another primary is wanted: it gets the shard when all have all', () => {
   const wanted = { voters: [A, B, C], primary: 'c' };
-  expect(nextStep(record({ wanted }), A, allThere)).toEqual({ kind: 'hand-over', heir: 'c' });
+  expect(nextStep(record({ wanted }), A, allThere)).toMatchObject({
+    kind: 'hand-over',
+    heir: 'c',
+    record: { epoch: 8, primary: C },
+  });
   expect(nextStep(record({ wanted }), A, without('b'))).toEqual({ kind: 'none' });
   expect(nextStep(record({ wanted }), C, allThere)).toEqual({ kind: 'none' });
 });
@@ -68,7 +76,7 @@ test('all others are wanted: the primary goes with all but one of them first, an
     record: { epoch: 8, primary: A, voters: [A, Y, Z], prevVoters: [A, B, C], learners: [X] },
   });
   const between = record({ wanted, voters: [A, Y, Z], learners: [X] });
-  expect(nextStep(between, A, allThere)).toEqual({ kind: 'hand-over', heir: 'y' });
+  expect(nextStep(between, A, allThere)).toMatchObject({ kind: 'hand-over', heir: 'y' });
   expect(nextStep({ ...between, primary: Y }, Y, allThere)).toMatchObject({
     kind: 'change-voters',
     record: { primary: Y, voters: [X, Y, Z], prevVoters: [A, Y, Z], learners: [] },

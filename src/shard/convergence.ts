@@ -16,7 +16,8 @@ export type NextStep =
   | { kind: 'rewrite'; record: ShardRecord }
   /** Under the next one. */
   | { kind: 'change-voters'; record: ShardRecord }
-  | { kind: 'hand-over'; heir: ReplicaId };
+  /** Under the next one, which is the heir's. */
+  | { kind: 'hand-over'; record: ShardRecord; heir: ReplicaId };
 
 export interface Lags {
   /** Entries that it lacks; undefined: it is not heard. */
@@ -45,14 +46,14 @@ export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): Nex
     const [heir] = wanted.voters.filter((ref) => has(voters, ref));
     // Only who is in the new set may bring it there: when all are new, all but one of them first.
     if (heir === undefined) return changeVoters(record, self, [self, ...wanted.voters.slice(1)]);
-    return { kind: 'hand-over', heir: heir.replicaId };
+    return handOver(record, heir);
   }
   const strays = learners.filter((ref) => !has(wanted.voters, ref));
   if (strays.length > 0) return { kind: 'rewrite', record: { ...record, learners: [] } };
   const heir = voters.find(({ replicaId }) => replicaId === wanted.primary);
   if (heir === undefined || heir.replicaId === self.replicaId || !voters.every(isCaughtUp))
     return { kind: 'none' };
-  return { kind: 'hand-over', heir: heir.replicaId };
+  return handOver(record, heir);
 }
 
 function changeVoters(record: ShardRecord, self: ReplicaRef, voters: ReplicaRef[]): NextStep {
@@ -67,6 +68,18 @@ function changeVoters(record: ShardRecord, self: ReplicaRef, voters: ReplicaRef[
       learners: record.learners.filter((ref) => !has(voters, ref)),
     },
   };
+}
+
+/** Pure: the step by which the voter `heir` is to lead; none when it is no voter. */
+export function handOverTo(record: ShardRecord, heir: ReplicaId): NextStep {
+  const ref = record.voters.find(({ replicaId }) => replicaId === heir);
+  return ref === undefined ? { kind: 'none' } : handOver(record, ref);
+}
+
+/** The epoch is given to the heir before the primary lets go: nobody could take one while the registry is away (I15). */
+function handOver(record: ShardRecord, heir: ReplicaRef): NextStep {
+  const given = { ...record, epoch: record.epoch + 1, primary: heir };
+  return { kind: 'hand-over', record: given, heir: heir.replicaId };
 }
 
 function has(refs: readonly ReplicaRef[], { replicaId }: ReplicaRef): boolean {

@@ -268,18 +268,17 @@ export class Leadership {
   }
 
   /** Takes no more commands; resolves when those admitted are answered and `heir` has all, or a lease has passed. */
-  async settle(heir: ReplicaId | undefined): Promise<boolean> {
+  async settle(heir: ReplicaId | undefined): Promise<void> {
     const { clock } = this.#parts;
     this.#isClosing = true;
-    if (this.#shard === undefined) return heir === undefined;
+    if (this.#shard === undefined) return;
     const untilMs = clock.monotonicMs() + SILENCE_MS;
     const isClosed = new AbortController();
     void this.#shard.close().then(() => isClosed.abort());
     await clock.sleep(SILENCE_MS, isClosed.signal);
-    if (heir === undefined) return true;
+    if (heir === undefined) return;
     while (!this.#isOver && this.#term.lagOf(heir) !== 0 && clock.monotonicMs() < untilMs)
       await clock.sleep(HEARTBEAT_MS / 3);
-    return !this.#isOver;
   }
 
   /** After `settle`: it goes on leading. */

@@ -7,7 +7,7 @@ import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
 import { answerDamage } from './answer-damage.ts';
 import { Applier } from './applier.ts';
-import { nextStep, withNonce } from './convergence.ts';
+import { handOverTo, type NextStep, nextStep, withNonce } from './convergence.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
@@ -21,10 +21,8 @@ import type { Shard } from './shard.ts';
 import { candidateJitterMs, isListed, swapRecord, Takeover, type TakeoverEnd } from './takeover.ts';
 import { HEARTBEAT_MS, ROUND_MS } from './timing.ts';
 
-type Role =
-  | { kind: 'follower' }
-  | { kind: 'candidate'; takeover: Takeover }
-  | { kind: 'primary'; leadership: Leadership };
+type Leading = { kind: 'primary'; leadership: Leadership };
+type Role = { kind: 'follower' } | { kind: 'candidate'; takeover: Takeover } | Leading;
 
 const FOLLOWER: Role = { kind: 'follower' };
 
@@ -61,7 +59,7 @@ export class Replica {
       ...{ shard, kv, logger, clock, registry: deps.registry, promises: this.#promises },
       isLeading: () => this.#role.kind === 'primary',
       tell: (own) => this.#tellDigest(own),
-      handOver: (heir) => this.handOver(heir),
+      handOver: (heir) => this.#handOver(heir),
       stepDown: (why) => this.#stepDown(why),
       onEvent: (event) => deps.onEvent?.(event),
     });
@@ -223,12 +221,12 @@ export class Replica {
     const role = this.#role;
     const registered = this.#registered;
     if (this.#isConverging || role.kind !== 'primary' || registered === undefined) return;
-    // R13: it was taken, though nobody has led in it yet.
-    if (registered.record.epoch > role.leadership.epoch) return this.#stepDown('a higher epoch');
-    if (!role.leadership.isOpen || clock.monotonicMs() < this.#nextStepMs) return;
+    const isTaken = registered.record.epoch > role.leadership.epoch;
+    if (!(isTaken || role.leadership.isOpen) || clock.monotonicMs() < this.#nextStepMs) return;
     this.#isConverging = true;
     try {
-      await this.#step(role, registered);
+      if (isTaken) await this.#letNextLead(role);
+      else await this.#step(role, registered, nextStep(registered.record, this.self, role.leadership));
     } catch (error) {
       logger.warn({ shard, err: error }, 'registry-away');
     } finally {
@@ -237,30 +235,35 @@ export class Replica {
     }
   }
 
-  async #step(role: Extract<Role, { kind: 'primary' }>, registered: RegisteredShard): Promise<void> {
+  /** R13: an epoch was taken in which nobody has led yet. I15: nor can anybody while the registry is away. */
+  async #letNextLead(role: Leading): Promise<void> {
+    await this.#deps.registry.read(this.#deps.shard);
+    if (this.#role === role) this.#stepDown('a higher epoch');
+  }
+
+  async #step(role: Leading, registered: RegisteredShard, step: NextStep): Promise<void> {
     const { registry, shard, random, onEvent } = this.#deps;
-    const step = nextStep(registered.record, this.self, role.leadership);
     if (step.kind === 'none') return;
-    // I15: nobody can take over what is let go while the registry is away.
+    // I15: no request waits for a step that cannot be done.
     const present = await registry.read(shard);
     if (present?.revision !== registered.revision) return present && this.onRegistered(present);
-    if (step.kind === 'hand-over') {
-      if (this.#role === role) await this.handOver(step.heir);
-      return;
-    }
-    // What is admitted is answered first: a new epoch would leave it unknown.
-    if (step.kind === 'change-voters') await role.leadership.settle(undefined);
+    if (this.#role !== role) return;
+    // What is admitted is answered first: a new epoch would leave it unknown (R13).
+    if (step.kind !== 'rewrite')
+      await role.leadership.settle(step.kind === 'hand-over' ? step.heir : undefined);
     const record = withNonce(step.record, random);
     const swapped = await swapRecord(registry, shard, { expected: registered.revision, record });
     if (swapped !== undefined && step.kind === 'change-voters') return this.#leadChanged(swapped, role);
+    if (swapped !== undefined && step.kind === 'hand-over' && this.#role === role)
+      this.#stepDown('handed over', step.heir);
     if (swapped === undefined) onEvent?.('swap-lost');
-    if (step.kind === 'change-voters') role.leadership.resume();
+    if (step.kind !== 'rewrite' && this.#role === role) role.leadership.resume();
     const found = swapped ?? (await registry.read(shard));
     if (found !== undefined) this.onRegistered(found);
   }
 
   /** The epoch of a change of voters is ours already: majorities of both sets are fenced as for any other. */
-  #leadChanged(registered: RegisteredShard, role: Extract<Role, { kind: 'primary' }>): void {
+  #leadChanged(registered: RegisteredShard, role: Leading): void {
     if (this.#role !== role) return;
     this.#deps.onEvent?.('voters-changed');
     role.leadership.end();
@@ -287,13 +290,11 @@ export class Replica {
       say(ref, heir === undefined ? { kind: 'release' } : { kind: 'release', heir });
   }
 
-  /** Planned: all that is appended commits first (R13). False when it does not lead any more. */
-  async handOver(heir: ReplicaId): Promise<boolean> {
-    const role = this.#role;
-    if (role.kind !== 'primary' || !(await role.leadership.settle(heir))) return false;
-    if (this.#role !== role) return false;
-    this.#stepDown('handed over', heir);
-    return true;
+  /** Planned (R13), if the registry is there: else it leads on. */
+  async #handOver(heir: ReplicaId): Promise<void> {
+    const [role, registered] = [this.#role, this.#registered];
+    if (role.kind !== 'primary' || registered === undefined) return;
+    await this.#step(role, registered, handOverTo(registered.record, heir));
   }
 
   async stop(): Promise<void> {

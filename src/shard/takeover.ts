@@ -106,6 +106,7 @@ export class Takeover {
     const problem = this.#whyNot(registered, before);
     if (problem !== undefined) return givenUp(problem);
     const { record } = registered;
+    if (isGiven(record, self, before)) return this.finish(registered, self);
     if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
     const taken = await this.#take(registered);
     if (taken === undefined) {
@@ -262,6 +263,14 @@ export async function swapRecord(
     const present = await registry.read(shard).catch(() => undefined);
     return present?.record.nonce === record.nonce ? present : undefined;
   }
+}
+
+/**
+ * An epoch that a primary has handed over, or that this took and heard no more of. Nothing was ever done in it: whatever
+ * is done in an epoch comes behind its promise, and so a restarted process resumes none (R13).
+ */
+function isGiven({ epoch, primary }: ShardRecord, self: ReplicaRef, before: ReplicaRecord): boolean {
+  return primary?.replicaId === self.replicaId && epoch > before.promised;
 }
 
 function givenUp(why: string): TakeoverEnd {
