@@ -55,7 +55,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const { metadata } = identityFeed;
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
-  const { chunks } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
+  const { chunks, placement } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);
@@ -78,8 +78,9 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
-    // One that is cut off from the shards would keep its clients waiting; those of another are served.
-    isReady: () => state.isReady && identityFeed.isCurrent(),
+    // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
+    // placed yet, a body in chunks has nowhere to go.
+    isReady: () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator(
