@@ -33,7 +33,9 @@ function keepNothing(): ChunkPort {
   // A part of a larger buffer: what is sent is given back, and this is sent again.
   const bytes = Buffer.allocUnsafeSlow(MiB + 1).subarray(1);
   return {
-    put: async (_id, given) => give(given.buffer as ArrayBuffer),
+    async put(_id, given): Promise<undefined> {
+      give(given.buffer as ArrayBuffer);
+    },
     get: async () => ({ kind: 'found', bytes, checksum: 0 }),
     ...{ have: unused, drop: unused, list: unused, usage: unused, recount: unused },
   };

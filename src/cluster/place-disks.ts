@@ -73,7 +73,7 @@ async function placeFirst(deps: DiskPlacerDeps, disks: readonly PlacedDisk[]): P
 function disksOf(members: readonly Member[]): PlacedDisk[] {
   return members.flatMap(({ role, nodeId, zone, address, disks }) =>
     role === 'storage'
-      ? disks.map(({ diskId, capacityBytes }) => ({ id: diskId, nodeId, zone, address, capacityBytes }))
+      ? disks.map(({ diskId: id, capacityBytes }) => ({ id, nodeId, zone, address, capacityBytes }))
       : [],
   );
 }

@@ -2,39 +2,66 @@
 import { assert, must } from '../lib/assert.ts';
 import { defineRecord } from '../lib/record-codec.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 
 interface PlacementRecord {
   version: number;
   copies: number;
   disks: readonly PlacedDisk[];
-  /** Of each partition the count of its owners, one byte; then, two bytes each, where in `disks` they are. */
+  /** Of each partition the count of its disks, one byte; then, two bytes each, where in `disks` they are. */
   owners: Uint8Array;
+  previous: Uint8Array;
+  auditFrom: number;
+  retired: readonly DiskId[];
 }
 
-const codec = defineRecord<PlacementRecord>({ name: 'placement', version: 1 });
+type First = Omit<PlacementRecord, 'previous' | 'auditFrom' | 'retired'>;
 
-export function encodePlacement({ version, copies, disks, owners }: PlacementMap): Uint8Array {
-  const numbers = new Map(disks.map(({ id }, at) => [id, at]));
-  const ownerCount = owners.reduce((count, { length }) => count + length, 0);
-  const bytes = Buffer.alloc(owners.length + 2 * ownerCount);
+const codec = defineRecord<PlacementRecord>({
+  name: 'placement',
+  version: 2,
+  migrations: {
+    1: (old: First): PlacementRecord => ({
+      ...old,
+      previous: new Uint8Array(LIMITS.partitionCount),
+      auditFrom: old.version,
+      retired: [],
+    }),
+  },
+});
+
+export function encodePlacement(map: PlacementMap): Uint8Array {
+  const numbers = new Map(map.disks.map(({ id }, at) => [id, at]));
+  const owners = packDisks(map.owners, numbers);
+  return codec.encode({ ...map, owners, previous: packDisks(map.previous, numbers) });
+}
+
+function packDisks(partitions: PlacementMap['owners'], numbers: ReadonlyMap<DiskId, number>): Uint8Array {
+  const diskCount = partitions.reduce((count, { length }) => count + length, 0);
+  const bytes = Buffer.alloc(partitions.length + 2 * diskCount);
   let at = 0;
-  for (const ids of owners) {
+  for (const ids of partitions) {
     at = bytes.writeUInt8(ids.length, at);
     for (const id of ids) at = bytes.writeUInt16BE(must(numbers.get(id), 'an owner is a disk'), at);
   }
-  return codec.encode({ version, copies, disks, owners: bytes });
+  return bytes;
 }
 
 /** Throws BrokenInvariant for what is no map. */
 export function decodePlacement(stored: Uint8Array): PlacementMap {
-  const { version, copies, disks, owners: packed } = codec.decode(stored);
+  const record = codec.decode(stored);
+  const { disks } = record;
+  const owners = unpackDisks(record.owners, disks);
+  return { ...record, owners, previous: unpackDisks(record.previous, disks) };
+}
+
+function unpackDisks(packed: Uint8Array, disks: readonly PlacedDisk[]): DiskId[][] {
   const bytes = Buffer.from(packed);
   let at = 0;
-  const owners = Array.from({ length: LIMITS.partitionCount }, () => {
+  const partitions = Array.from({ length: LIMITS.partitionCount }, () => {
     assert(at < bytes.length, 'a map has all partitions');
     const count = bytes.readUInt8(at++);
-    assert(at + 2 * count <= bytes.length, 'a map ends with its owners');
+    assert(at + 2 * count <= bytes.length, 'a map ends with its disks');
     return Array.from({ length: count }, () => {
       const { id } = must(disks[bytes.readUInt16BE(at)], 'an owner is a disk');
       at += 2;
@@ -42,5 +69,5 @@ export function decodePlacement(stored: Uint8Array): PlacementMap {
     });
   });
   assert(at === bytes.length, 'a map has no more than all partitions');
-  return { version, copies, disks, owners };
+  return partitions;
 }

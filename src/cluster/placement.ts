@@ -45,6 +45,9 @@ export const NO_PLACEMENT: PlacementMap = {
   copies: 0,
   disks: [],
   owners: Array.from({ length: LIMITS.partitionCount }, () => []),
+  previous: Array.from({ length: LIMITS.partitionCount }, () => []),
+  auditFrom: 0,
+  retired: [],
 };
 
 /** The first map of a cluster. */
@@ -90,5 +93,6 @@ function layOut(options: {
   assert(Number.isInteger(copies) && copies >= 1, 'there is a copy at least');
   const spread = bestSpread(disks, copies);
   const owners = spreadCopies({ disks, spread, shares: shareOut(disks, spread), before });
-  return { version, copies, disks, owners };
+  const previous = owners.map(() => []);
+  return { version, copies, disks, owners, previous, auditFrom: version, retired: [] };
 }

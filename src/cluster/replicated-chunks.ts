@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { OldFence, OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
+import type { ChunkHolders, ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskChunks, DiskDirectory } from '../ports/disk-chunks.ts';
 import type { DiskId, PlacedDisk, PlacementMap, PlacementPort } from '../ports/placement.ts';
@@ -13,6 +13,7 @@ import type { Whereabouts } from './candidates.ts';
 import { createDiskHealth } from './disk-health.ts';
 import { createLateCopies } from './late-copies.ts';
 import { mergeChunkPages, sumRecounts, sumUsages } from './merge-disks.ts';
+import { ownersOf } from './placement.ts';
 import { type ReadParts, readCopies } from './read-copies.ts';
 import { CopyWrite, type WriteParts } from './write-copies.ts';
 
@@ -42,7 +43,7 @@ export function createReplicatedChunks(deps: ReplicatedChunksDeps): ReplicatedCh
 interface PutUnderWay {
   sizeBytes: number;
   checksum: number;
-  done: Promise<void>;
+  done: Promise<ChunkHolders | undefined>;
 }
 
 class ChunksOverDisks implements ReplicatedChunks {
@@ -61,7 +62,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     };
   }
 
-  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<void> {
+  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<ChunkHolders | undefined> {
     const name = `${id.blobId}.${id.index}`;
     const sizeBytes = bytes.length;
     const underWay = this.#puts.get(name);
@@ -74,11 +75,11 @@ class ChunksOverDisks implements ReplicatedChunks {
     return done;
   }
 
-  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<void> {
+  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<ChunkHolders | undefined> {
     const writes: CopyWrite[] = [];
     const synced = new Set<DiskId>();
     try {
-      await this.#withNewestMap(async (map) => {
+      return await this.#withNewestMap(async (map) => {
         const write = new CopyWrite(this.#parts, { id, bytes, checksum, map, synced });
         writes.push(write);
         try {
@@ -86,6 +87,7 @@ class ChunksOverDisks implements ReplicatedChunks {
         } finally {
           for (const disk of write.syncedDisks()) synced.add(disk);
         }
+        return holdersBeside(map, id, synced);
       });
     } finally {
       void this.#release(bytes, writes);
@@ -193,6 +195,17 @@ class ChunksOverDisks implements ReplicatedChunks {
       failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),
     };
   }
+}
+
+/** R36: those that have it, unless they are just its owners. */
+function holdersBeside(
+  map: PlacementMap,
+  id: ChunkId,
+  synced: ReadonlySet<DiskId>,
+): ChunkHolders | undefined {
+  const owners = ownersOf(map, id);
+  const isWhole = synced.size === owners.length && owners.every((owner) => synced.has(owner));
+  return isWhole ? undefined : { mapVersion: map.version, holders: [...synced] };
 }
 
 function silence(failures: readonly unknown[]): AppError {

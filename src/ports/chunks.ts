@@ -2,6 +2,7 @@
 // Contract (tests/contract/chunks.test.ts): plain data in and out; `put` is durable when it resolves (R35); the same
 // id with other bytes is refused (R24); reads verify the stored checksum, or leave that to tags of the reader's.
 import type { BlobId } from '../model/names.ts';
+import type { DiskId } from './placement.ts';
 
 export interface ChunkId {
   blobId: BlobId;
@@ -34,13 +35,22 @@ export interface ChunkTotals {
   liveBytes: number;
 }
 
+/** Where a chunk was put, when that is not (yet) all of its owners, and only them (R36). */
+export interface ChunkHolders {
+  /** Of the placement map by which it was written. */
+  mapVersion: number;
+  /** Disks that have synced it. */
+  holders: DiskId[];
+}
+
 export interface ChunkPort {
   /**
    * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, when it
    * has been taken already.
+   * Gives the holders where they differ from the owners: whoever commits the chunk commits them with it, as a debt.
    * Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
    */
-  put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<void>;
+  put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<ChunkHolders | undefined>;
   /** `isProven`: the caller proves what it uses of the bytes by their tags, so the checksum is not looked at. */
   get(id: ChunkId, options?: { isProven: boolean }): Promise<ChunkRead>;
   /** What is stored of each, in the order of `ids`; null: not here. */

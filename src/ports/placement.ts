@@ -5,6 +5,11 @@ import type { NodeId } from './replication.ts';
 /** Random, made with the disk's database, 32 hex digits: an emptied disk is a new one (R40). */
 export type DiskId = string;
 
+/**
+ * Why a disk owns no more than what cannot lie elsewhere: the operator wants it out, or nobody has served it for long.
+ */
+export type DiskLeave = 'draining' | 'absent';
+
 export interface PlacedDisk {
   id: DiskId;
   nodeId: NodeId;
@@ -13,6 +18,8 @@ export interface PlacedDisk {
   capacityBytes: number;
   /** Where its node serves chunks: `host:port`. */
   address: string;
+  /** Absent: it serves, and owns its share. */
+  leave?: DiskLeave;
 }
 
 export interface PlacementMap {
@@ -23,6 +30,15 @@ export interface PlacementMap {
   disks: readonly PlacedDisk[];
   /** By partition, LIMITS.partitionCount of them; no disk twice in one. */
   owners: readonly (readonly DiskId[])[];
+  /**
+   * By partition: who owned it before a change that is not done, and does not now (R34, R39). Chunks may lie there alone.
+   * Empty for nearly all partitions.
+   */
+  previous: readonly (readonly DiskId[])[];
+  /** The version of the last change of owners: when all shards have audited at it or a later one, `previous` is cleared. */
+  auditFrom: number;
+  /** Disks that the operator has removed: they are not taken in again, though they may still announce themselves. */
+  retired: readonly DiskId[];
 }
 
 export interface PlacementPort {

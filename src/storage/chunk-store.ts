@@ -58,7 +58,7 @@ class ChunkStore implements ChunkPort {
   /** Chunks wait here, rather than being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
-  readonly #puts = new Map<string, Checksum & { done: Promise<void> }>();
+  readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
   /** One after the other, so that a chunk is counted out once. */
   #lastDrop: Promise<unknown> = Promise.resolve();
 
@@ -70,7 +70,7 @@ class ChunkStore implements ChunkPort {
     this.#totals = totals;
   }
 
-  async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<void> {
+  async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
     const checksum = { sizeBytes: bytes.length, crc32: taken ?? crc32(bytes) };
     const name = nameOf(id);
     const underWay = this.#puts.get(name);
@@ -83,9 +83,12 @@ class ChunkStore implements ChunkPort {
     return done;
   }
 
-  async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<void> {
+  async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
     const [known] = await this.#kv.getMany('index', [indexKey(id)]);
-    if (known !== undefined) return assertSame(id, decodeIndexRow(known), checksum);
+    if (known !== undefined) {
+      assertSame(id, decodeIndexRow(known), checksum);
+      return;
+    }
     const { sizeBytes } = checksum;
     const hold = await this.#reserve.hold(sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');

@@ -63,7 +63,9 @@ export function connectTo(
 export function asChunkPort(disk: DiskChunks, mapVersion = 1): ChunkPort {
   const { signal } = new AbortController();
   return {
-    put: (id, bytes, checksum = crc32(bytes)) => disk.put(id, bytes, { checksum, mapVersion, signal }),
+    async put(id, bytes, checksum = crc32(bytes)): Promise<undefined> {
+      await disk.put(id, bytes, { checksum, mapVersion, signal });
+    },
     get: (id, { isProven } = { isProven: false }) => disk.get(id, { isProven, signal }),
     have: (ids) => disk.have(ids),
     drop: (ids, fence) => disk.drop(ids, fence),

@@ -255,7 +255,7 @@ test('a port that is taken is said', async () => {
 test('what is under way when the server stops is answered, and new connections are not taken', async () => {
   const hasBegun = Promise.withResolvers<void>();
   const mayEnd = Promise.withResolvers<void>();
-  const slowly = async () => {
+  const slowly = async (): Promise<undefined> => {
     hasBegun.resolve();
     await mayEnd.promise;
   };
