@@ -250,6 +250,11 @@ export const LIMITS = {
   /** Below etcd's own bound of a request, 1.5 MiB. */
   coordinatorValueBytesMax: 1 * MiB,
 
+  // Health and metrics of nodes, for whoever reaches their address.
+  healthConnectionsMax: 64,
+  /** Until a question has come, and again until its answer is taken. */
+  healthRequestMaxMs: 10 * SECOND,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 
@@ -312,6 +317,7 @@ assert(
 );
 assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
 assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
+assert(
   // Numbers of disks have two bytes; the rest of the value is for the disks. In base64.
   (LIMITS.partitionCount * (3 + 2 * 2 * LIMITS.previousOwnersMax + 2 * 5) + 34 * LIMITS.retiredDisksMax) *
     (4 / 3) <
