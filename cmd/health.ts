@@ -18,8 +18,8 @@ export interface HealthOptions {
 }
 
 /** Resolves when the answer is good. Throws {@link Refusal} with what was answered, or why nothing was. */
-export async function askHealth(config: Config, { url, live: isLive = false }: HealthOptions): Promise<void> {
-  const path = isLive ? '/health/live' : '/health/ready';
+export async function askHealth(config: Config, { url, live }: HealthOptions): Promise<void> {
+  const path = live ? '/health/live' : '/health/ready';
   const asked = addressOf(path, url ?? healthEndpointOf(config));
   const status = await statusOf(asked).catch((error: Error) => {
     throw new Refusal(`${asked} does not answer: ${error.message}`);

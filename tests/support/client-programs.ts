@@ -39,7 +39,9 @@ export type ClientProgram = keyof typeof DEBIAN_PACKAGES;
 const SEARCH_FOLDERS = ['/usr/bin', '/usr/sbin', ...(process.env.PATH ?? '').split(delimiter)];
 
 /** Where a program is, or undefined. */
-export function programPath(name: ClientProgram | 'apt-get' | 'python3'): string | undefined {
+export function programPath(
+  name: ClientProgram | 'apt-get' | 'python3' | 'systemd-sysusers',
+): string | undefined {
   return SEARCH_FOLDERS.map((folder) => join(folder, name)).find(isExecutable);
 }
 
