@@ -32,6 +32,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
+import { isMetadataReady, measureReplicas } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -55,6 +56,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   });
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
+  measureReplicas(telemetry, () => metadataNode.status());
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
@@ -81,7 +83,10 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId });
-  return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
+  return {
+    ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
+    isReady: () => isMetadataReady(metadataNode.status()),
+  };
 }
 
 /** R17, R20: the error that the process is to end by. Opened again, a database with lost bytes would be no better. */
@@ -141,6 +146,7 @@ async function openNode(
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
     onUnreadable: parts.onFatal,
+    onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,
     logger: log,
     peers: {

@@ -13,6 +13,7 @@ import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
+import { measureDisks } from './node-metrics.ts';
 import { chunkCredentials } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 
@@ -46,11 +47,12 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     reclaim: { afterBytes: config.storage.reclaimAfterBytes, delayMs: config.storage.reclaimDelayMs },
   });
   closing.defer(() => node.stop());
+  measureDisks(telemetry, node);
   await node.start();
   const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
   runner.start();
   closing.defer(() => runner.stop());
-  return { address: node.address, nodeId, clusterId, failed: node.failed };
+  return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
 }
 
 async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {

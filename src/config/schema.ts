@@ -303,7 +303,7 @@ export const SETTINGS = [
   {
     key: 'health.listen',
     kind: 'hostPort',
-    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP to anybody: for the roles metadata, storage and gateway. Gateways have them at their own address, too.',
+    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP, to anybody. Metadata and storage nodes have them nowhere else; S3 addresses have them, too.',
   },
   {
     key: 'metadata.forceLoopback',
