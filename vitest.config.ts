@@ -10,7 +10,7 @@ const PARALLEL = [
   'src/**/*.test.ts',
   'cmd/**/*.test.ts',
   'tests/*.test.ts',
-  'tests/{contract,scenarios,api}/**/*.test.ts',
+  'tests/{contract,scenarios,api,deploy}/**/*.test.ts',
 ];
 
 const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{grow,recover,run}.test.ts'];
