@@ -23,7 +23,7 @@ const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const ETCD_AWAY_MS = isLong ? 600_000 : 5000;
 const CUT_MS = isLong ? 30_000 : 4000;
 /** As long as a promise of silence and more: others have taken over. */
-const STOPPED_MS = isLong ? 8000 : 5000;
+const STOPPED_MS = 8000;
 /** In the long forms there are tens of thousands of objects to compare. */
 const COMPARE_MS = 180_000 + RANDOM_MS / 2;
 const SHARDS = 4;
