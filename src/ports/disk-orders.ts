@@ -2,7 +2,7 @@
 // this on its own, and takes no order that an older epoch or an older map has given.
 // Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
 import type { ChunkId, Fence } from './chunks.ts';
-import type { DiskId } from './placement.ts';
+import type { DiskId, PlacedDisk } from './placement.ts';
 
 export interface Order {
   /** Of the home shard; kept durably, lower ones are refused (R21). */
@@ -51,4 +51,9 @@ export interface DiskOrders {
     chunks: { id: ChunkId; sizeBytes: number; receivedAtMs: number }[];
     next?: ChunkId;
   }>;
+}
+
+/** Reaches the disks of a map with orders. */
+export interface OrdersDirectory {
+  ordersOf(disk: PlacedDisk): DiskOrders;
 }
