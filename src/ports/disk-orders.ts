@@ -3,7 +3,7 @@
 // whose home is the fence's shard; other ones are a mistake of the sender's, and refused.
 // Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
 import type { ChunkId, ChunkRead, Fence } from './chunks.ts';
-import type { DiskId, PlacedDisk } from './placement.ts';
+import type { DiskId } from './placement.ts';
 
 export interface Order {
   /** Of the home shard; kept durably, lower ones are refused (R21). */
@@ -68,9 +68,4 @@ export interface DiskOrders {
     chunks: { id: ChunkId; sizeBytes: number; receivedAtMs: number }[];
     next?: ChunkId;
   }>;
-}
-
-/** Reaches the disks of a map with orders. */
-export interface OrdersDirectory {
-  ordersOf(disk: PlacedDisk): DiskOrders;
 }

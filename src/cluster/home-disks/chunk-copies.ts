@@ -1,16 +1,17 @@
 // What the disks have said of some chunks, by one map and in one epoch: the only ground on which copies are made or
 // dropped. Answers are not kept beyond that (R38).
 import { must } from '../../lib/assert.ts';
-import { OldFence, StaleMap } from '../../model/chunk-refusals.ts';
+import { OldFence, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
-import type { InspectedChunk, Order, OrdersDirectory } from '../../ports/disk-orders.ts';
+import type { DiskDirectory } from '../../ports/disk-chunks.ts';
+import type { InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import type { DiskId, PlacementMap } from '../../ports/placement.ts';
 import { disksById, ownersOf, partitionOf } from '../placement.ts';
 import type { DiskRests } from './disk-rests.ts';
 
 export interface AskParts {
-  orders: OrdersDirectory;
+  directory: DiskDirectory;
   rests: DiskRests;
 }
 
@@ -72,7 +73,7 @@ const READ_BATCH = 16;
 
 /** Asks each disk once for all of its chunks. Rejects with StaleMap and OldFence alone. */
 export async function askDisks(
-  { orders, rests }: AskParts,
+  { directory, rests }: AskParts,
   { map, order, signal }: Inquiry,
   wanted: { chunks: readonly ChunkCopies[]; of(chunk: ChunkCopies): readonly DiskId[]; readBytes: boolean },
 ): Promise<void> {
@@ -89,7 +90,7 @@ export async function askDisks(
   const batchSize = readBytes ? READ_BATCH : LIMITS.chunkBatchIdsMax;
   const askOne = async (disk: DiskId, its: readonly ChunkCopies[]) => {
     for (const chunk of its) chunk.hear(disk, { kind: 'silent' });
-    const port = orders.ordersOf(must(disks.get(disk), 'only disks of the map are asked'));
+    const port = directory.chunksOf(must(disks.get(disk), 'only disks of the map are asked'));
     for (let from = 0; from < its.length; from += batchSize) {
       signal.throwIfAborted();
       if (rests.isResting(disk, 'ask')) return;
@@ -103,7 +104,7 @@ export async function askDisks(
   await allOf([...byDisk].map(([disk, its]) => askOne(disk, its)));
 }
 
-/** undefined: the disk did not answer, and rests. Rejects where the order is out of date. */
+/** undefined: the disk did not answer, and rests. Rejects where it refuses. */
 export async function attempt<T>(
   rests: DiskRests,
   disk: DiskId,
@@ -114,7 +115,7 @@ export async function attempt<T>(
     rests.worked(disk, 'ask');
     return answer;
   } catch (error) {
-    if (isOutOfDate(error)) throw error;
+    if (isRefusal(error)) throw error;
     rests.failed(disk, 'ask');
     return undefined;
   }
@@ -126,6 +127,6 @@ export async function allOf(actions: readonly Promise<void>[]): Promise<void> {
   for (const one of settled) if (one.status === 'rejected') throw one.reason;
 }
 
-export function isOutOfDate(error: unknown): error is StaleMap | OldFence {
-  return error instanceof StaleMap || error instanceof OldFence;
+export function isRefusal(error: unknown): boolean {
+  return error instanceof StaleMap || error instanceof OldFence || error instanceof OwnedHere;
 }

@@ -1,16 +1,16 @@
 // The disks of the cluster as home shards order them about: by the newest placement map, with disks that do not answer
 // left alone for a while. How chunks are mended and looked at is in the files beside this one.
-import { OldFence, StaleMap } from '../../model/chunk-refusals.ts';
+import { StaleMap } from '../../model/chunk-refusals.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { Fence } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskDirectory } from '../../ports/disk-chunks.ts';
-import type { DiskOrders, OrdersDirectory } from '../../ports/disk-orders.ts';
+import type { DiskOrders } from '../../ports/disk-orders.ts';
 import type { ChunkState, ChunkStates, HomeDisks } from '../../ports/home-disks.ts';
 import type { DiskId, PlacementPort } from '../../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { disksById, ownersOf } from '../placement.ts';
-import { attempt, type Inquiry } from './chunk-copies.ts';
+import { attempt, type Inquiry, isRefusal } from './chunk-copies.ts';
 import { createDiskRests } from './disk-rests.ts';
 import { lookAtChunks } from './look-at-chunks.ts';
 import { mendChunks } from './mend-chunks.ts';
@@ -18,7 +18,7 @@ import { createPullGate } from './pull-gate.ts';
 
 export interface HomeDisksDeps {
   placement: PlacementPort;
-  directory: DiskDirectory & OrdersDirectory;
+  directory: DiskDirectory;
   clock: ClockPort;
   log: Logger;
   telemetry: TelemetryPort;
@@ -32,7 +32,7 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
   const gate = createPullGate({
     ...{ clock, inFlightMax: LIMITS.repairPullsMax, bytesPerSecond: deps.repairBytesPerSecond },
   });
-  const parts = { orders: directory, rests, gate, log, telemetry };
+  const parts = { directory, rests, gate, log, telemetry };
 
   async function byOneMap(
     { fence, signal }: { fence: Fence; signal: AbortSignal },
@@ -50,7 +50,7 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
       return await act();
     } catch (error) {
       if (error instanceof StaleMap) placement.hear(error.version);
-      else if (!(error instanceof OldFence)) throw error;
+      else if (!isRefusal(error)) throw error;
       return undefined;
     }
   }
@@ -59,7 +59,7 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
   async function atDisk<T>(diskId: DiskId, act: (orders: DiskOrders) => Promise<T>): Promise<T | undefined> {
     const disk = disksById(placement.current()).get(diskId);
     if (disk === undefined || rests.isResting(diskId, 'ask')) return undefined;
-    return ifCurrent(() => attempt(rests, diskId, () => act(directory.ordersOf(disk))));
+    return ifCurrent(() => attempt(rests, diskId, () => act(directory.chunksOf(disk))));
   }
 
   return {

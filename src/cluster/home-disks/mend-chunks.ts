@@ -2,7 +2,7 @@
 // they have them, copies elsewhere are dropped. Everything is asked and ordered by one map, in one epoch; when a node knows
 // of a newer one, nothing of this counts any more, and it begins anew.
 import { must } from '../../lib/assert.ts';
-import { OtherBytes } from '../../model/chunk-refusals.ts';
+import { OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { AppError } from '../../model/errors.ts';
 import type { InspectedChunk } from '../../ports/disk-orders.ts';
@@ -17,7 +17,7 @@ import {
   attempt,
   ChunkCopies,
   type Inquiry,
-  isOutOfDate,
+  isRefusal,
 } from './chunk-copies.ts';
 import type { PullGate } from './pull-gate.ts';
 
@@ -43,6 +43,8 @@ class Mend {
   readonly #parts: MendParts;
   readonly #inquiry: Inquiry;
   readonly #diskIds: DiskId[];
+  /** Of which a disk would not drop its copy yet. */
+  readonly #kept = new Set<ChunkCopies>();
 
   constructor(parts: MendParts, inquiry: Inquiry) {
     this.#parts = parts;
@@ -106,7 +108,7 @@ class Mend {
     { id }: ChunkCopies,
     { to, from, copy }: { to: DiskId; from: DiskId; copy: WholeCopy },
   ): Promise<'stored' | 'absent' | 'failed'> {
-    const { gate, orders, rests, telemetry } = this.#parts;
+    const { gate, directory, rests, telemetry } = this.#parts;
     const { map, order, signal } = this.#inquiry;
     const disks = disksById(map);
     const [taker, source] = [must(disks.get(to), 'a disk'), must(disks.get(from), 'a disk')];
@@ -114,7 +116,7 @@ class Mend {
     const chunk = { id, sizeBytes, checksum, from: { diskId: from, address: source.address } };
     try {
       const outcome = await gate.run(sizeBytes, signal, () =>
-        orders.ordersOf(taker).pull(chunk, order, signal),
+        directory.chunksOf(taker).pull(chunk, order, signal),
       );
       rests.worked(to, 'take');
       if (outcome === 'stored') {
@@ -123,7 +125,7 @@ class Mend {
       }
       return outcome;
     } catch (error) {
-      if (isOutOfDate(error) || signal.aborted) throw error;
+      if (isRefusal(error) || signal.aborted) throw error;
       this.#noteFailure(to, id, error);
       return 'failed';
     }
@@ -154,25 +156,34 @@ class Mend {
     at: (chunk: ChunkCopies) => readonly DiskId[],
     how: 'dropMisplaced' | 'dropAside',
   ): Promise<void> {
-    const { orders, rests, telemetry } = this.#parts;
+    const { directory, rests, telemetry } = this.#parts;
     const { map, order, signal } = this.#inquiry;
     const disks = disksById(map);
     const dropAt = async (disk: DiskId) => {
       signal.throwIfAborted();
-      const ids = chunks.filter((chunk) => at(chunk).includes(disk)).map(({ id }) => id);
-      const port = orders.ordersOf(must(disks.get(disk), 'a disk'));
-      const isDone = await attempt(rests, disk, async () => {
-        await port[how](ids, order);
-        return true;
-      });
-      // What is left there is found again: by the sweep, or by the next look at what is kept aside.
-      if (isDone) telemetry.count(DROP_METRICS[how], {}, ids.length);
+      const its = chunks.filter((chunk) => at(chunk).includes(disk));
+      const ids = its.map(({ id }) => id);
+      const port = directory.chunksOf(must(disks.get(disk), 'a disk'));
+      try {
+        // What is left by one that does not answer is found again: by the sweep, or by the next look at what is aside.
+        const isDone = await attempt(rests, disk, () => port[how](ids, order).then(() => true));
+        if (isDone) telemetry.count(DROP_METRICS[how], {}, ids.length);
+      } catch (error) {
+        if (!this.#isForLater(error)) throw error;
+        for (const chunk of its) this.#kept.add(chunk);
+      }
     };
     await allOf([...new Set(chunks.flatMap(at))].map(dropAt));
   }
 
+  /** The disk does not know this map yet, or knows a newer one than its node says. */
+  #isForLater(error: unknown): boolean {
+    if (error instanceof StaleMap) return error.version <= this.#inquiry.map.version;
+    return error instanceof OwnedHere;
+  }
+
   #stateOf(chunk: ChunkCopies): ChunkState {
-    if (chunk.isWholeAtOwners()) return { kind: 'whole' };
+    if (chunk.isWholeAtOwners() && !this.#kept.has(chunk)) return { kind: 'whole' };
     const holders = chunk.whole();
     const isLost = holders.length === 0 && this.#diskIds.every((disk) => chunk.is(disk, 'missing'));
     return isLost ? { kind: 'lost' } : owedBy(holders);
