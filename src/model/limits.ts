@@ -142,6 +142,13 @@ export const LIMITS = {
   diskSlowAnswersMax: 3,
   placementWaitMaxMs: 5 * SECOND,
 
+  // Debts, repair and audit: R36, R39.
+  /** Of one debt, whose record is bounded so; more become one. */
+  debtRangesMax: 32,
+  debtHoldersMax: 16,
+  /** Debts, or blobs, of one page of repair or audit. */
+  debtPageMax: 200,
+
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,
   /** Of a whole disk. */
