@@ -11,7 +11,7 @@ import {
 } from '../../src/adapters/data-dir-lock.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { documentOf, placementOf } from '../../src/cluster/place-disks.ts';
+import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
 import { makePlacement } from '../../src/cluster/placement.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
