@@ -11,8 +11,8 @@ import {
 } from '../../src/adapters/data-dir-lock.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
 import { makePlacement } from '../../src/cluster/placement.ts';
+import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
