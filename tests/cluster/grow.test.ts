@@ -1,7 +1,7 @@
 // A single node becomes the first members of a cluster (docs/operations.md), with real processes: what it held is there,
 // wherever the command was cut short, and further nodes join one by one.
 import { randomBytes } from 'node:crypto';
-import { access as accessFile, readdir, rm } from 'node:fs/promises';
+import { access as accessFile, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { growCluster } from '../../cmd/cluster/grow.ts';
@@ -175,14 +175,30 @@ test('what must not grow is refused, and stays as it was', async () => {
 
   await expect(grow(cluster.folderOf('nowhere'))).rejects.toThrow('there is no folder');
   await expect(accessFile(cluster.folderOf('nowhere'))).rejects.toThrow('ENOENT');
+  const chunks = join(single, 'chunks');
+  await rename(chunks, `${chunks}.aside`);
+  await expect(grow(single)).rejects.toThrow('is not whole: its database chunks is not there');
+  await symlink(`${chunks}.aside`, chunks);
+  await expect(grow(single)).rejects.toThrow('is a link or a file system of its own');
+  await rm(chunks);
+  await rename(`${chunks}.aside`, chunks);
+  const keys = join(single, 'master-keys.json');
+  await rename(keys, `${keys}.aside`);
+  await expect(grow(single)).rejects.toThrow('master-keys.json is missing');
+  await rename(`${keys}.aside`, keys);
+  const format = join(single, 'format.json');
+  const text = await readFile(format, 'utf8');
+  await writeFile(format, text.replace('"format": 1', '"format": 9'));
+  await expect(grow(single)).rejects.toThrow('is of format 9, newer than this program reads');
+  await writeFile(format, text);
+
   const made = await cluster.run('cluster', 'init', '--out', cluster.folderOf('other-keys'));
   expect(made.code).toBe(0);
   await expect(grow(single)).rejects.toThrow('etcd has a cluster already');
+  await cluster.etcd.process().stop();
+  await expect(grow(single)).rejects.toThrow('etcd does not answer');
+  await expect(accessFile(join(single, 'grow.json'))).rejects.toThrow('ENOENT');
 
   await startSingle();
   expect((await get('small')).equals(SMALL)).toBe(true);
-  await cluster.end('server-1');
-  await rm(join(single, 'chunks'), { recursive: true });
-  await cluster.etcd.process().stop();
-  await expect(grow(single)).rejects.toThrow('etcd does not answer');
 });
