@@ -95,7 +95,8 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
-    const { readClusterStatus, printClusterStatus } = await import('./status.ts');
+    const { readClusterStatus } = await import('./status.ts');
+    const { printClusterStatus } = await import('./print-status.ts');
     const { lastKnownPath } = await import('./last-known.ts');
     const config = context.readSettings(status);
     const lastKnown = lastKnownPath(process.env, config.join);

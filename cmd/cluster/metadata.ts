@@ -27,6 +27,7 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
+import { measureAudits, measurePlacement } from './chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
@@ -61,6 +62,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
   measureReplicas(telemetry, () => metadataNode.status());
+  measureAudits(telemetry, metadataNode);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
@@ -187,6 +189,7 @@ async function startWork(
   );
   const { chunks, placement } = await openChunks(surroundings, joined);
   if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
+  measurePlacement(surroundings.telemetry, () => placement.current());
   startShardWork(surroundings, { metadata, chunks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },

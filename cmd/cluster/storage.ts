@@ -17,7 +17,6 @@ import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
-import { measureDisks } from './node-metrics.ts';
 import { chunkCredentials, watchPlacement } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 
@@ -69,7 +68,6 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     },
   });
   closing.defer(() => node.stop());
-  measureDisks(telemetry, node);
   await node.start();
   const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
   runner.start();

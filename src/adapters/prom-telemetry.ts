@@ -116,6 +116,25 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Shards whose clock differs from that of a majority, as their primary here finds.',
   },
+  holdfast_audited_placement_version: {
+    kind: 'gauge',
+    help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet.',
+  },
+  holdfast_audits_under_way: { kind: 'gauge', help: 'Shards led here that look at where their chunks lie.' },
+  holdfast_placement_version: { kind: 'gauge', help: 'The newest placement map that this node knows.' },
+  holdfast_placement_audit_from: {
+    kind: 'gauge',
+    help: 'The version of the last change of owners: audits of older ones do not count.',
+  },
+  holdfast_placement_pending_partitions: {
+    kind: 'gauge',
+    help: 'Partitions with former owners that may have chunks alone, because a change is not done.',
+  },
+  holdfast_placement_disks: {
+    kind: 'gauge',
+    help: 'Disks of the placement map: staying, draining (on request), absent (given up until they return).',
+    labels: ['leave'],
+  },
   holdfast_replica_events_total: {
     kind: 'counter',
     help: 'What has happened to replicas of this node: takeover, opened, stepped-down, log-cut, snapshot-sent, snapshot-taken, quarantined, swap-lost, voters-changed, request-found, removed, verified, state-differs.',
@@ -124,7 +143,6 @@ export const METRICS = {
   holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
   holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
-  holdfast_disks_served: { kind: 'gauge', help: 'Disks that a storage node serves.' },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
   holdfast_pending_reclaim_bytes: {
