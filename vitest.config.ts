@@ -13,7 +13,7 @@ const PARALLEL = [
   'tests/{contract,scenarios,api,deploy}/**/*.test.ts',
 ];
 
-const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{damage,grow,recover,run}.test.ts'];
+const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{compose,damage,grow,recover,run}.test.ts'];
 
 const LAST = ['tests/last/**/*.test.ts'];
 
