@@ -146,6 +146,13 @@ export const LIMITS = {
   /** Removed disks that are remembered, so that they are not taken in again. */
   retiredDisksMax: 1000,
 
+  // Debts, repair and audit: R36, R39.
+  /** Of one debt, whose record is bounded so; more become one. */
+  debtRangesMax: 32,
+  debtHoldersMax: 16,
+  /** Debts, or blobs, of one page of repair or audit. */
+  debtPageMax: 200,
+
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,
   /** Of a whole disk. */
