@@ -25,7 +25,7 @@ export async function openDiskIdentity(
   const { name, clusterId, random } = options;
   const [row] = await kv.getMany('index', [DISK_KEY]);
   if (row !== undefined) {
-    const identity = codec.decode(row);
+    const identity = decodeDiskIdentity(row);
     if (identity.clusterId === clusterId) return identity;
     throw new Refusal(
       `The disk ${name} is of cluster ${identity.clusterId}, not of ${clusterId}: give it back, or empty its folder.`,
@@ -39,6 +39,11 @@ export async function openDiskIdentity(
   const identity = { clusterId, diskId: toHex(random.bytes(DISK_ID_BYTES)), mapVersion: 0 };
   await keepDiskIdentity(kv, identity);
   return identity;
+}
+
+/** Of the row under DISK_KEY. */
+export function decodeDiskIdentity(row: Uint8Array): DiskIdentity {
+  return codec.decode(row);
 }
 
 export function keepDiskIdentity(kv: KvPort, identity: DiskIdentity): Promise<void> {

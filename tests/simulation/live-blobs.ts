@@ -17,17 +17,17 @@ const ID_AHEAD_MAX_MS = 60 * 60_000;
 
 export class LiveBlobs {
   readonly #copiesOf: (id: ChunkId) => number;
-  /** Losses of synced bytes so far, each of which may have taken one copy. */
-  readonly #lossCount: () => number;
+  /** Copies that faults have taken from it, and nobody has replaced yet. */
+  readonly #lostOf: (id: ChunkId) => number;
   readonly #seenSeq = new Map<number, number>();
   readonly #live = new Map<BlobId, BlobRecord>();
   readonly #gone = new Set<BlobId>();
   /** Condemned blobs whose rows went. */
   erasedCount = 0;
 
-  constructor(options: { copiesOf(id: ChunkId): number; lossCount(): number }) {
+  constructor(options: { copiesOf(id: ChunkId): number; lostOf(id: ChunkId): number }) {
     this.#copiesOf = options.copiesOf;
-    this.#lossCount = options.lossCount;
+    this.#lostOf = options.lostOf;
   }
 
   /** Takes in what a shard has committed since the last time. */
@@ -69,18 +69,25 @@ export class LiveBlobs {
       const ageMs = timeMs - idTimeMs(blobId);
       if (ageMs > ID_AGE_MAX_MS || ageMs < -ID_AHEAD_MAX_MS)
         throw new SimulationFailure(`I9: blob ${blobId} is born ${ageMs} ms after its id was made (R25)`);
+      this.#live.set(blobId, blob);
       this.#checkCopies(blobId, blob);
     }
     this.#live.set(blobId, blob);
   }
 
+  /** One of its copies has gone. */
+  checkChunk(id: ChunkId): void {
+    if (!this.#live.has(id.blobId)) return;
+    const copies = this.#copiesOf(id);
+    const wanted = COPIES_MIN - this.#lostOf(id);
+    if (copies < wanted)
+      throw new SimulationFailure(
+        `I11: ${copies} copies of chunk ${id.index} of ${id.blobId}, ${wanted} wanted`,
+      );
+  }
+
   #checkCopies(blobId: BlobId, blob: BlobRecord): void {
     if (blob.kind !== 'data' || blob.storage !== 'chunks') return;
-    const wanted = COPIES_MIN - this.#lossCount();
-    for (let index = 0; index < chunkCount(blob); index++) {
-      const copies = this.#copiesOf({ blobId, index });
-      if (copies < wanted)
-        throw new SimulationFailure(`I11: ${copies} copies of chunk ${index} of ${blobId}, ${wanted} wanted`);
-    }
+    for (let index = 0; index < chunkCount(blob); index++) this.checkChunk({ blobId, index });
   }
 }

@@ -70,7 +70,8 @@ export class Parts {
       hasNames: this.#names.includes('names'),
       hasRevocations: this.#names.includes('revocation'),
       links: this.#links,
-      openChunks: chunks && (() => chunks.open(process).chunks),
+      board: chunks?.board,
+      openChunks: chunks && (() => chunks.open(process)),
     };
   }
 

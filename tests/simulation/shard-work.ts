@@ -3,6 +3,7 @@
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { type DiskPlacerDeps, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
@@ -10,21 +11,25 @@ import { createUploadExpiry } from '../../src/metadata/background/expire-uploads
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
-import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { Fence } from '../../src/ports/chunks.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { SimulatedProcess } from './clock.ts';
-import { NO_CHUNKS, openRouter } from './product-gateway.ts';
+import { hurried } from './hurried.ts';
+import type { PlacementBoard } from './placement-board.ts';
+import { NO_CHUNKS, type OpenChunks, openRouter } from './product-gateway.ts';
 import { type Ground, loggerOf } from './sites.ts';
 
 /** Shorter than any body is read, so that a reader meets it now and then. */
 const READING_GRACE_MS = 4000;
 
+const COPIES = 3;
+/** Until a disk that nobody serves is given up. */
+const AWAY_AFTER_MS = 9000;
 /** Uploads that are left. */
 const UPLOAD_KEPT_MS = 12 * 60 * 60_000;
-const IDLE_MAX_MS = 4000;
 /** Shard time follows a majority of clocks (R19). */
 const NO_TIME_JUMPS = { mayRemoveByAge: () => true };
 
@@ -37,7 +42,9 @@ export interface ShardWorkOptions {
   /** Names are finished by the outbox. */
   hasNames: boolean;
   /** Data is condemned and erased. */
-  openChunks: (() => ChunkPort) | undefined;
+  openChunks: (() => OpenChunks) | undefined;
+  /** Where disks are placed. */
+  board: PlacementBoard | undefined;
   hasRevocations: boolean;
   /** Links end, and claims are resolved; what its workers ask goes through this. */
   links: { ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort } | undefined;
@@ -59,6 +66,7 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
   const router = openRouter(process, { shardCount: options.shardCount, registry, calls });
   const metadata = options.links?.ofWorkers(router, process) ?? router;
   const log = loggerOf(process, ground.scheduler);
+  placeDisks(options, log);
   const workers = workersOf(options, { metadata, shards, fenceOf, log });
   if (workers.length > 0) createWorkerRunner({ workers, clock, log, telemetry: SILENT }).start();
   if (!options.hasRevocations) return node;
@@ -67,6 +75,24 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
     return status?.role === 'primary' ? status.epoch : undefined;
   };
   return delayRevocations(node, createRevocationWait({ clock, epoch: openEpoch }));
+}
+
+function placeDisks(
+  { board, openChunks, process }: ShardWorkOptions,
+  log: ReturnType<typeof loggerOf>,
+): void {
+  if (board === undefined || openChunks === undefined) return;
+  const { placement } = openChunks();
+  const deps: DiskPlacerDeps = {
+    ...{ clock: process.clock, log, chunkCopies: COPIES, awayAfterMs: AWAY_AFTER_MS },
+    placementMap: board.port(process),
+    jobLocks: board.locks(process),
+    members: () => board.members(),
+    newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
+    auditedAt: async () => undefined,
+    pause: async () => undefined,
+  };
+  void runDiskPlacer(deps, new AbortController().signal);
 }
 
 function workersOf(
@@ -79,7 +105,7 @@ function workersOf(
   },
 ): Worker[] {
   const hasLinks = links !== undefined;
-  const chunks = openChunks?.() ?? NO_CHUNKS;
+  const chunks = openChunks?.().chunks ?? NO_CHUNKS;
   const workers = [
     ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
     ...(openChunks !== undefined || hasLinks
@@ -94,15 +120,4 @@ function workersOf(
       : []),
   ];
   return workers.map(hurried);
-}
-
-/** So that what a worker looks for once in a minute is met in a seed. */
-function hurried(worker: Worker): Worker {
-  return {
-    name: worker.name,
-    async work(signal) {
-      const next = await worker.work(signal);
-      return next.state === 'busy' ? next : { state: 'idle', idleMs: Math.min(next.idleMs, IDLE_MAX_MS) };
-    },
-  };
 }
