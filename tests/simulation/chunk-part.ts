@@ -6,11 +6,13 @@
 import { readingOrder } from '../../src/cluster/candidates.ts';
 import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { ownersOf } from '../../src/cluster/placement.ts';
+import { isPending } from '../../src/cluster/placement-changes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
+import type { SimulatedDisk } from './disk.ts';
 import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
 import { byKey, linearize } from './linearizability.ts';
 import { LiveBlobs } from './live-blobs.ts';
@@ -28,7 +30,7 @@ import {
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
-import { StoredCopies } from './stored-copies.ts';
+import { nameOf, StoredCopies } from './stored-copies.ts';
 
 /** Where storage nodes stand, and how many disks each has; the last one joins later. */
 const STORAGE = [
@@ -46,6 +48,7 @@ const SWEEP_EVERY_MS = 7000;
 const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
+const SETTLED_AFTER_MS = 100_000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
 
@@ -55,6 +58,7 @@ const BRANCHES = {
   ...CHUNK_DEEDS,
   erased: 'chunks: blob erased',
   damaged: 'chunks: damaged copy met',
+  owed: 'chunks: copies owed',
   mapChanged: 'chunks: map changed',
 };
 
@@ -168,11 +172,50 @@ export class ChunkPart implements Part {
   async rest(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     while (!this.#areAllUp()) await scheduler.sleep(50, 'disks come back');
+    await this.#settle();
     this.#blobs.check();
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
     if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
     for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
+  }
+
+  /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
+  async #settle(): Promise<void> {
+    const { counts, scheduler } = this.#world.ground;
+    if (this.#blobs.debtsEver > 0) counts.add(BRANCHES.owed);
+    const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
+    for (let unrest = this.#unrest(); unrest.length > 0; unrest = this.#unrest()) {
+      if (scheduler.nowMs > endMs)
+        throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
+      await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
+    }
+  }
+
+  /** What is not as it must be when nothing is under way; empty when all is well. */
+  #unrest(): string[] {
+    const { map } = this.#board;
+    if (map === undefined) return ['no map'];
+    const unrest = [
+      ...(isPending(map) ? [`map ${map.version} is pending`] : []),
+      ...(this.#operators.isDone ? [] : ['a node is drained']),
+      ...(this.#blobs.debtCount > 0 ? [`${this.#blobs.debtCount} debts`] : []),
+      ...(this.#areAllUp() ? [] : ['not all disks work']),
+    ];
+    if (unrest.length > 0) return unrest;
+    const diskOf = this.#diskOf();
+    for (const id of this.#blobs.chunks()) {
+      const stored = this.#copies.disksOf(id);
+      const lacking = ownersOf(map, id).filter((owner) => !stored.has(diskOf.get(owner) as SimulatedDisk));
+      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
+    }
+    return unrest;
+  }
+
+  #diskOf(): Map<string | undefined, SimulatedDisk> {
+    return new Map(
+      this.#operators.staying.flatMap(({ disks }) => disks.map((disk) => [StorageSite.idOf(disk), disk])),
+    );
   }
 
   #areAllUp(): boolean {
@@ -184,14 +227,12 @@ export class ChunkPart implements Part {
     const { map } = this.#board;
     // What went is seen when the store is opened again.
     if (map === undefined || this.#lossesUnderWay > 0 || !this.#areAllUp()) return false;
-    const idOf = new Map(
-      this.#operators.staying.flatMap(({ disks }) => disks.map((disk) => [StorageSite.idOf(disk), disk])),
-    );
+    const diskOf = this.#diskOf();
     let isLevel = true;
     for (const id of this.#blobs.chunks()) {
       const disks = this.#copies.disksOf(id);
       const isWhole = ownersOf(map, id).every((owner) => {
-        const disk = idOf.get(owner);
+        const disk = diskOf.get(owner);
         return disk !== undefined && disks.has(disk);
       });
       if (isWhole) this.#copies.noteWhole(id);

@@ -22,6 +22,9 @@ export class LiveBlobs {
   readonly #seenSeq = new Map<number, number>();
   readonly #live = new Map<BlobId, BlobRecord>();
   readonly #gone = new Set<BlobId>();
+  readonly #debts = new Set<string>();
+  /** How often something was owed. */
+  debtsEver = 0;
   /** Condemned blobs whose rows went. */
   erasedCount = 0;
 
@@ -35,11 +38,25 @@ export class LiveBlobs {
     const { shard, lastSeq } = history;
     for (let seq = (this.#seenSeq.get(shard) ?? 0) + 1; seq <= lastSeq; seq++) {
       const entry = history.entry(seq);
-      for (const { column, key, value } of entry?.rows ?? [])
-        if (column === TABLES.blobs.column && key[2] === TABLES.blobs.id)
+      for (const { column, key, value } of entry?.rows ?? []) {
+        if (column !== 'rows') continue;
+        if (key[2] === TABLES.debts.id) this.#noteDebt(toHex(key), value !== null);
+        if (key[2] === TABLES.blobs.id)
           this.#note(toHex(keyOfRow(key)) as BlobId, value && blobCodec.decode(value), entry?.timeMs ?? 0);
+      }
     }
     this.#seenSeq.set(shard, lastSeq);
+  }
+
+  /** Blobs of which not all copies are where they should be (R36). */
+  get debtCount(): number {
+    return this.#debts.size;
+  }
+
+  #noteDebt(row: string, isOwed: boolean): void {
+    if (isOwed) this.debtsEver++;
+    if (isOwed) this.#debts.add(row);
+    else this.#debts.delete(row);
   }
 
   /** Chunks of all that lives. */

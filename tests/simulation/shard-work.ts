@@ -3,13 +3,16 @@
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
 import { type DiskPlacerDeps, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
+import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
@@ -26,6 +29,7 @@ import { type Ground, loggerOf } from './sites.ts';
 const READING_GRACE_MS = 4000;
 
 const COPIES = 3;
+const AUDIT_EVERY_MS = 15_000;
 /** Until a disk that nobody serves is given up. */
 const AWAY_AFTER_MS = 9000;
 /** Uploads that are left. */
@@ -66,7 +70,7 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
   const router = openRouter(process, { shardCount: options.shardCount, registry, calls });
   const metadata = options.links?.ofWorkers(router, process) ?? router;
   const log = loggerOf(process, ground.scheduler);
-  placeDisks(options, log);
+  placeDisks(options, { log, metadata });
   const workers = workersOf(options, { metadata, shards, fenceOf, log });
   if (workers.length > 0) createWorkerRunner({ workers, clock, log, telemetry: SILENT }).start();
   if (!options.hasRevocations) return node;
@@ -79,7 +83,7 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
 
 function placeDisks(
   { board, openChunks, process }: ShardWorkOptions,
-  log: ReturnType<typeof loggerOf>,
+  { log, metadata }: { log: ReturnType<typeof loggerOf>; metadata: MetadataPort },
 ): void {
   if (board === undefined || openChunks === undefined) return;
   const { placement } = openChunks();
@@ -89,14 +93,26 @@ function placeDisks(
     jobLocks: board.locks(process),
     members: () => board.members(),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
-    auditedAt: async () => undefined,
+    auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
   };
   void runDiskPlacer(deps, new AbortController().signal);
 }
 
+/** The least map version at which all shards have finished an audit. */
+async function auditedAt(metadata: MetadataPort): Promise<number | undefined> {
+  const versions: number[] = [];
+  for (let shard = 0; shard < metadata.shardCount; shard++) {
+    const reply = await metadata.query({ shard }, 'get-audit', {});
+    const ended = reply.kind === 'done' ? reply.value.audit?.ended : undefined;
+    if (ended === undefined) return undefined;
+    versions.push(ended.mapVersion);
+  }
+  return Math.min(...versions);
+}
+
 function workersOf(
-  { hasNames, openChunks, links }: ShardWorkOptions,
+  { hasNames, openChunks, links, process }: ShardWorkOptions,
   deps: {
     metadata: MetadataPort;
     shards(): number[];
@@ -106,7 +122,17 @@ function workersOf(
 ): Worker[] {
   const hasLinks = links !== undefined;
   const chunks = openChunks?.().chunks ?? NO_CHUNKS;
+  const { clock } = process;
+  const disks =
+    openChunks &&
+    createHomeDisks({ ...openChunks(), ...deps, clock, telemetry: SILENT, repairBytesPerSecond: 0 });
   const workers = [
+    ...(disks === undefined
+      ? []
+      : [
+          createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
+          createBlobAudit({ ...deps, disks, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
+        ]),
     ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
     ...(openChunks !== undefined || hasLinks
       ? [createBlobCondemner(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
