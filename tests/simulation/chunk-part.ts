@@ -30,7 +30,7 @@ import {
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
-import { nameOf, StoredCopies } from './stored-copies.ts';
+import { chunkOf, nameOf, StoredCopies } from './stored-copies.ts';
 
 /** Where storage nodes stand, and how many disks each has; the last one joins later. */
 const STORAGE = [
@@ -204,11 +204,18 @@ export class ChunkPart implements Part {
     ];
     if (unrest.length > 0) return unrest;
     const diskOf = this.#diskOf();
+    const live = new Set<string>();
     for (const id of this.#blobs.chunks()) {
+      live.add(nameOf(id));
       const stored = this.#copies.disksOf(id);
       const lacking = ownersOf(map, id).filter((owner) => !stored.has(diskOf.get(owner) as SimulatedDisk));
       if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
     }
+    for (const [id, disk] of diskOf)
+      for (const name of this.#copies.on(disk))
+        if (!live.has(name)) unrest.push(`stray ${name} on ${id}`);
+        else if (id === undefined || !ownersOf(map, chunkOf(name)).includes(id))
+          unrest.push(`${name} on ${id}, which does not own it`);
     return unrest;
   }
 

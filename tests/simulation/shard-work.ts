@@ -10,10 +10,12 @@ import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
@@ -30,6 +32,7 @@ const READING_GRACE_MS = 4000;
 
 const COPIES = 3;
 const AUDIT_EVERY_MS = 15_000;
+const SWEEP_EVERY_MS = 5000;
 /** Until a disk that nobody serves is given up. */
 const AWAY_AFTER_MS = 9000;
 /** Uploads that are left. */
@@ -132,6 +135,8 @@ function workersOf(
       : [
           createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
           createBlobAudit({ ...deps, disks, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
+          createDamageHearing({ ...deps, disks, clock, telemetry: SILENT }),
+          createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),
     ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
     ...(openChunks !== undefined || hasLinks

@@ -47,9 +47,9 @@ export class StoredCopies {
     return this.#copies.get(nameOf(id)) ?? new Set();
   }
 
-  /** All that any disk has. */
-  *stored(): Generator<[name: string, disks: ReadonlySet<SimulatedDisk>]> {
-    for (const [name, disks] of this.#copies) if (disks.size > 0) yield [name, disks];
+  /** Chunks that a disk has. */
+  *on(disk: SimulatedDisk): Generator<string> {
+    for (const [name, disks] of this.#copies) if (disks.has(disk)) yield name;
   }
 
   /** A fault has spoilt this copy. */
