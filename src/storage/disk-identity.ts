@@ -46,6 +46,11 @@ export async function openDiskIdentity(
   return identity;
 }
 
+/** Of the row under DISK_KEY. */
+export function decodeDiskIdentity(row: Uint8Array): DiskIdentity {
+  return codec.decode(row);
+}
+
 export function keepDiskIdentity(kv: KvPort, identity: DiskIdentity): Promise<void> {
   return kv.commit([{ column: 'index', key: DISK_KEY, value: codec.encode(identity) }]);
 }
