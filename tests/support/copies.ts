@@ -9,13 +9,14 @@ import { ownersOf } from '../../src/cluster/placement.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
-import { type BlobId, homeShardOf } from '../../src/model/names.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../../src/model/names.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 
 const PAGE_CHUNKS = 1000;
 const BLOBS_AT_ONCE = 200;
+const YOUNG_MS = 2000;
 
 export interface Copies {
   map: PlacementMap;
@@ -30,7 +31,16 @@ export interface Copies {
   byDisk: Map<string, number>;
 }
 
-/** Rejects when a disk that is not known to be away, or a shard, does not answer. */
+export async function readPlacementMap(config: Config): Promise<PlacementMap> {
+  return withOperatorTools({ config, clusterId: undefined }, async ({ coordination }) =>
+    placementOf(must(await coordination.placementMap.read(), 'a placement map').document),
+  );
+}
+
+/**
+ * Of data that is older than two seconds: what is being written is not looked at. Disks that are away have nothing.
+ * Rejects when one that is there, or a shard, does not answer.
+ */
 export async function findCopies(config: Config): Promise<Copies> {
   return withOperatorTools(
     { config, clusterId: undefined },
@@ -48,6 +58,7 @@ export async function findCopies(config: Config): Promise<Copies> {
         (shard, registered) => metadata.onRegistered(shard, registered),
         stopping.signal,
       );
+      const youngMs = Date.now() - YOUNG_MS;
       try {
         const present = new Map(
           members.flatMap(({ disks, address }) => disks.map((disk) => [disk.diskId, address])),
@@ -57,6 +68,7 @@ export async function findCopies(config: Config): Promise<Copies> {
           const address = present.get(disk.id);
           if (address === undefined) continue;
           for await (const id of chunksOn(client.chunksOf({ ...disk, address }))) {
+            if (idTimeMs(id.blobId) > youngMs) continue;
             const key = `${id.blobId}/${id.index}`;
             const held = holders.get(key) ?? { id, disks: [] };
             held.disks.push(disk.id);

@@ -1,0 +1,165 @@
+// Disks that are lost for good, away for a while, or full of flipped bits, under a continuous checked load: full replication
+// returns without help, and little is moved for who comes back. Where every copy lies is asked of every disk
+// (tests/support/copies.ts), not of those who repair.
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
+import { type Copies, findCopies, readPlacementMap } from '../support/copies.ts';
+import { type Endurance, openEndurance } from '../support/endure.ts';
+import { flipBits } from '../support/flip-bits.ts';
+import { digestOf } from '../support/ledger.ts';
+import { send } from '../support/raw-s3.ts';
+import type { TestCluster } from '../support/start-cluster.ts';
+import { seededBytes } from '../support/tree.ts';
+
+const MiB = 1024 * 1024;
+const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
+const COPIES = 3;
+const AWAY_AFTER_MS = 10_000;
+const BULK_COUNT = 100;
+const WITHIN = { timeout: 120_000, interval: 500 };
+
+let endurance: Endurance;
+let cluster: TestCluster;
+
+beforeAll(async () => {
+  endurance = await openEndurance({
+    ...{ seed: SEED, workersPerShard: 1, compare: 'touched', betweenMs: 500 },
+    cluster: {
+      storage: 4,
+      settings: {
+        'storage.awayAfter': `${AWAY_AFTER_MS / 1000}s`,
+        'storage.readingGrace': '1s',
+        'storage.scrubPeriod': '1min',
+      },
+    },
+  });
+  cluster = endurance.cluster;
+  const [gateway] = cluster.gateways;
+  const put = async (path: string, body?: Buffer) => {
+    const wanted = { method: 'PUT', path, ...(body && { body }) } as const;
+    expect((await send(must(gateway, 'a gateway'), wanted)).status).toBe(200);
+  };
+  await put('/bulk');
+  for (let index = 0; index < BULK_COUNT; index++) {
+    const body = seededBytes(`bulk ${index}`, MiB);
+    await put(`/bulk/${index}`, body);
+    endurance.load.ledger.acknowledge(`/bulk/${index}`, digestOf(body));
+  }
+}, 180_000);
+afterAll(() => endurance?.stop());
+
+/** Resolves with ms until `look` says so. */
+async function until(look: () => Promise<boolean>): Promise<number> {
+  const sinceMs = performance.now();
+  await expect.poll(() => look().catch(() => false), WITHIN).toBe(true);
+  return Math.round(performance.now() - sinceMs);
+}
+
+const isWhole = ({ byOwners, misplacedCount }: Copies) =>
+  Object.keys(byOwners).join() === String(COPIES) && misplacedCount === 0;
+
+/** Resolves with ms until every chunk lies on its owners, and nowhere else. */
+async function untilWhole(): Promise<number> {
+  let last: Copies | undefined;
+  try {
+    return await until(async () => {
+      last = await findCopies(cluster.config);
+      return isWhole(last);
+    });
+  } catch (error) {
+    const { byOwners = {}, misplacedCount } = last ?? {};
+    throw new Error(`not whole: by owners ${JSON.stringify(byOwners)}, misplaced ${misplacedCount}`, {
+      cause: error,
+    });
+  }
+}
+
+async function diskOf(name: string): Promise<string> {
+  const { members } = await cluster.status();
+  for (const { nodeId, role, disks } of members)
+    if (role === 'storage' && (await cluster.nameOf(nodeId)) === name) return must(disks[0], 'a disk').diskId;
+  throw new Error(`${name} is no member`);
+}
+
+/** Resolves with ms until the disk owns nothing. */
+const untilWithout = (disk: string) =>
+  until(async () => (await readPlacementMap(cluster.config)).owners.every((ids) => !ids.includes(disk)));
+
+test('a storage node is lost for good and replaced, then another one', { timeout: 400_000 }, () =>
+  endurance.endure('storage nodes lost for good', async ({ back, note }) => {
+    for (const name of ['storage-2', 'storage-4']) {
+      const disk = await diskOf(name);
+      await cluster.kill(name);
+      await rm(join(cluster.folder, name), { recursive: true });
+      await back(`${name} lost`);
+      note(`done without after ${await untilWithout(disk)} ms`);
+      note(`all copies there again ${await untilWhole()} ms later`);
+      await cluster.run(name);
+      const joinedMs = await until(async () => {
+        const next = await diskOf(name);
+        const map = await readPlacementMap(cluster.config);
+        return next !== disk && map.owners.some((ids) => ids.includes(next));
+      });
+      note(
+        `an empty one takes its place after ${joinedMs} ms, and has its share ${await untilWhole()} ms later`,
+      );
+      await back('replaced');
+    }
+  }),
+);
+
+test('a storage node is away, for less and for more than it is waited for', { timeout: 300_000 }, () =>
+  endurance.endure('a storage node away and back', async ({ back, note }) => {
+    const name = 'storage-1';
+    const disk = await diskOf(name);
+    const before = await readPlacementMap(cluster.config);
+    const ownedCount = ({ owners }: typeof before) => owners.filter((ids) => ids.includes(disk)).length;
+
+    await cluster.kill(name);
+    await back('away for a moment');
+    await cluster.run(name);
+    note(`back at once, whole after ${await untilWhole()} ms`);
+    expect((await readPlacementMap(cluster.config)).owners).toEqual(before.owners);
+
+    await cluster.kill(name);
+    await back('away');
+    note(`done without after ${await untilWithout(disk)} ms, whole ${await untilWhole()} ms later`);
+    await cluster.run(name);
+    const returnMs = await until(async () => ownedCount(await readPlacementMap(cluster.config)) > 0);
+    note(`back in the map after ${returnMs} ms, whole ${await untilWhole()} ms later`);
+    const after = await readPlacementMap(cluster.config);
+    const same = after.owners.filter((ids, at) => ids.includes(disk) && before.owners[at]?.includes(disk));
+    note(
+      `it has ${same.length} of its ${ownedCount(before)} partitions again, and ${ownedCount(after)} in all`,
+    );
+    expect(same.length).toBeGreaterThan(0.8 * ownedCount(before));
+  }),
+);
+
+test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
+  endurance.endure('bits flipped in chunks', async ({ back, note }) => {
+    const name = 'storage-3';
+    // What is in a log goes into tables at a start.
+    await cluster.kill(name);
+    await cluster.run(name);
+    await untilWhole();
+    await cluster.kill(name);
+    const shares = Array.from({ length: 20 }, (_, index) => 0.02 + index * 0.04);
+    const flippedCount = await flipBits(join(cluster.folder, name, 'chunks'), shares);
+    expect(flippedCount).toBeGreaterThan(0);
+    await cluster.run(name);
+    await back(`${flippedCount} bits flipped`);
+    const { clients, ledger } = endurance.load;
+    for (let index = 0; index < BULK_COUNT; index++) {
+      const path = `/bulk/${index}`;
+      const answer = await clients.send(index % 2, { method: 'GET', path });
+      expect(answer?.status, path).toBe(200);
+      expect(ledger.check(path, digestOf(must(answer, 'an answer').body))).toBe(undefined);
+    }
+    note(`whole after ${await untilWhole()} ms`);
+  }),
+);
+
+test('all that is left is sound', { timeout: 180_000 }, () => endurance.expectSound({ readsData: true }));
