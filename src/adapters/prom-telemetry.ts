@@ -91,8 +91,48 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Bytes of deleted data that the file system has not got back yet.',
   },
-  holdfast_disk_free_bytes: { kind: 'gauge', help: 'Room left on the file system of the data folder.' },
-  holdfast_disk_bytes: { kind: 'gauge', help: 'Size of the file system of the data folder.' },
+  holdfast_disk_free_bytes: {
+    kind: 'gauge',
+    help: 'Room left on the file system of the data folder, or of a disk of a storage node.',
+    labels: ['disk'],
+  },
+  holdfast_disk_bytes: {
+    kind: 'gauge',
+    help: 'Size of the file system of the data folder, or of a disk of a storage node.',
+    labels: ['disk'],
+  },
+  holdfast_disk_chunks: { kind: 'gauge', help: 'Chunks on a disk of a storage node.', labels: ['disk'] },
+  holdfast_disk_chunk_bytes: { kind: 'gauge', help: 'Bytes of these chunks.', labels: ['disk'] },
+  holdfast_disk_pending_reclaim_bytes: {
+    kind: 'gauge',
+    help: 'Bytes of dropped chunks that the file system of a disk has not got back yet.',
+    labels: ['disk'],
+  },
+  holdfast_disk_aside_chunks: {
+    kind: 'gauge',
+    help: 'Damaged copies that are kept aside on a disk until there are enough good ones.',
+    labels: ['disk'],
+  },
+  holdfast_disk_damaged_chunks_total: {
+    kind: 'counter',
+    help: 'Copies on a disk that were found damaged, whoever read them.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_progress_ratio: {
+    kind: 'gauge',
+    help: 'How much of a disk the pass of its scrub has read; 1 between passes.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_found_chunks: {
+    kind: 'gauge',
+    help: 'Damaged copies that this pass, or the last one, has found.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_ended_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'When the last pass of the scrub of a disk ended, in seconds since 1970.',
+    labels: ['disk'],
+  },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
 export interface PromTelemetry extends TelemetryPort {

@@ -16,7 +16,7 @@ export type SettingKind =
   | 'secret';
 
 /** What the items of a list must look like (values.ts). */
-export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange';
+export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange' | 'path';
 
 export interface SettingRow {
   /** Dotted camelCase, at most one dot: `storage.readingGrace` is --storage-reading-grace. */
@@ -217,6 +217,29 @@ export const SETTINGS = [
     max: DAY,
     hidden: true,
     help: 'How long half as much deleted data may wait.',
+  },
+  {
+    key: 'storage.disks',
+    kind: 'list',
+    items: 'path',
+    default: '',
+    help: 'Folders of the disks of a storage node, one on each disk, which must exist. Default: one disk, in the data folder.',
+  },
+  {
+    key: 'storage.scrubRate',
+    kind: 'bytes',
+    default: '8MiB',
+    min: 64 * KiB,
+    max: 64 * GiB,
+    help: 'Bytes per second that a storage node reads of each disk, to find what the disk has lost. More where a pass would not end within storage.scrubPeriod.',
+  },
+  {
+    key: 'storage.scrubPeriod',
+    kind: 'duration',
+    default: '14d',
+    min: MINUTE,
+    max: 365 * DAY,
+    help: 'How often everything on a disk is read: from the beginning of one pass to that of the next.',
   },
   {
     key: 'shards',

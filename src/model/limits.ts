@@ -146,6 +146,8 @@ export const LIMITS = {
   chunkRequestMaxMs: 10 * SECOND,
   /** Of a whole disk. */
   chunkRecountMaxMs: 10 * MINUTE,
+  /** Of a chunk that one disk fetches from another: its request, and what goes around it. */
+  chunkPullMaxMs: 20 * SECOND,
   chunkConnectMaxMs: 2 * SECOND,
   chunkIdleMaxMs: 30 * SECOND,
   /** Of one client to one node; what is more waits. */
@@ -154,6 +156,16 @@ export const LIMITS = {
   chunkServerConnectionsMax: 1024,
   chunkReadsInFlightMax: 64,
   chunkBatchIdsMax: 1000,
+  /** What one request of verified chunks reads before it answers for those that it has; at least one. */
+  chunkInspectIdsMax: 64,
+  chunkInspectBytesMax: 16 * MiB,
+  chunkInspectMaxMs: 3 * SECOND,
+  /** Of one disk: chunks that are read at once to be verified. */
+  chunkVerifyBytesMax: 16 * MiB,
+  /** Of one disk: chunks that it fetches from others at once. */
+  chunkPullsMax: 8,
+  /** Rows that a disk walks in one call. */
+  chunkScanRowsMax: 10_000,
   chunkBatchBytesMax: 256 * KiB,
   peerHeaderBytesMax: 4 * KiB,
   /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
@@ -283,6 +295,12 @@ assert(
   LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
   'an attempt outlives the requests it began with',
 );
+assert(
+  LIMITS.chunkInspectMaxMs < LIMITS.chunkRequestMaxMs && LIMITS.chunkRequestMaxMs < LIMITS.chunkPullMaxMs,
+  'a disk answers before it is waited for no more',
+);
+assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
+assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
 assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
 assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,

@@ -4,10 +4,11 @@
 import { must } from '../lib/assert.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../ports/chunk-server.ts';
 import type { StorageMembersPort } from '../ports/storage-members.ts';
-import type { Logger } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
-import { type NodeDisks, type NodeDisksDeps, openNodeDisks } from './node-disks.ts';
+import { type NodeDisks, type NodeDisksDeps, type OpenDisk, openNodeDisks, withDisk } from './node-disks.ts';
 import { createReclaim } from './reclaim.ts';
+import { createDiskReport } from './report-disks.ts';
+import { createScrub, type Scrub } from './scrub.ts';
 
 export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
   nodeId: string;
@@ -17,6 +18,8 @@ export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
   members: StorageMembersPort;
   /** When room of dropped chunks is given back (reclaim.ts). */
   reclaim: { afterBytes: number; delayMs: number };
+  /** How fast and how often all is read (scrub.ts). */
+  scrub: { bytesPerSecond: number; periodMs: number };
 }
 
 export interface StorageNode {
@@ -80,15 +83,30 @@ class DisksOfNode implements StorageNode {
       await disks.close();
       throw error;
     }
-    const { reclaim, clock, log } = this.#deps;
-    this.#workers = disks.served().map(({ name, kv, chunks, reserve }) =>
-      createReclaim({
-        ...{ ...reclaim, kv, reserve, clock, name: 'reclaim-chunks' },
-        log: withDisk(log, name),
-        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
-      }),
-    );
+    this.#workers = this.#createWorkers(disks);
     this.#tellDisks();
+  }
+
+  #createWorkers(disks: NodeDisks): Worker[] {
+    const { reclaim, scrub, clock, log, telemetry } = this.#deps;
+    const scrubs = new Map<OpenDisk, Scrub>();
+    const workers = disks.served().map((disk): Worker => {
+      const { name, kv, chunks, reserve } = disk;
+      const common = { kv, clock, log: withDisk(log, name) };
+      const isServed = () => disks.served().includes(disk);
+      scrubs.set(disk, createScrub({ ...common, ...scrub, store: chunks, isServed }));
+      return createReclaim({
+        ...{ ...common, ...reclaim, reserve, name: 'reclaim-chunks' },
+        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
+      });
+    });
+    const report = createDiskReport({
+      served: () => disks.served(),
+      scrubOf: (disk) => must(scrubs.get(disk), 'each disk has its scrub').progress(),
+      telemetry,
+      onCapacity: () => this.#announce(),
+    });
+    return [...workers, ...scrubs.values(), report];
   }
 
   #tellDisks(): void {
@@ -137,14 +155,4 @@ class DisksOfNode implements StorageNode {
     await this.#announcing;
     await members.leave().catch((error: unknown) => log.warn({ err: error }, 'storage-node-still-announced'));
   }
-}
-
-/** Events have fixed names, so whose they are is a field. */
-function withDisk(log: Logger, disk: string): Logger {
-  return {
-    debug: (fields, event) => log.debug({ disk, ...fields }, event),
-    info: (fields, event) => log.info({ disk, ...fields }, event),
-    warn: (fields, event) => log.warn({ disk, ...fields }, event),
-    error: (fields, event) => log.error({ disk, ...fields }, event),
-  };
 }
