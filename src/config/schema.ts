@@ -210,6 +210,14 @@ export const SETTINGS = [
     help: 'Bytes of deleted data from which the disk is made to give them back at once.',
   },
   {
+    key: 'storage.awayAfter',
+    kind: 'duration',
+    default: '15min',
+    min: 10 * SECOND,
+    max: 7 * DAY,
+    help: 'In a cluster, on metadata nodes: how long nobody may serve a disk before its data is copied to others.',
+  },
+  {
     key: 'storage.reclaimDelay',
     kind: 'duration',
     default: '5min',

@@ -141,6 +141,10 @@ export const LIMITS = {
   /** Slow answers of a disk, one after the other, before it is left alone. */
   diskSlowAnswersMax: 3,
   placementWaitMaxMs: 5 * SECOND,
+  /** Of one partition, by changes that no audit has been through: then its owners stay until one has. */
+  previousOwnersMax: 16,
+  /** Removed disks that are remembered, so that they are not taken in again. */
+  retiredDisksMax: 1000,
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,
@@ -301,6 +305,13 @@ assert(
 );
 assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
 assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
+assert(
+  // Numbers of disks have two bytes; the rest of the value is for the disks. In base64.
+  (LIMITS.partitionCount * (3 + 2 * 2 * LIMITS.previousOwnersMax + 2 * 5) + 34 * LIMITS.retiredDisksMax) *
+    (4 / 3) <
+    LIMITS.coordinatorValueBytesMax / 2,
+  'half of the placement map is left for its disks, whatever has changed (R34)',
+);
 assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
 assert(
   LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,

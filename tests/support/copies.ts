@@ -4,7 +4,7 @@ import { securityOf } from '../../cmd/cluster/join.ts';
 import { withOperatorTools } from '../../cmd/cluster/operator-tools.ts';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
-import { placementOf } from '../../src/cluster/place-disks.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
 import { ownersOf } from '../../src/cluster/placement.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import type { Config } from '../../src/config/schema.ts';
