@@ -13,7 +13,7 @@ const PARALLEL = [
   'tests/{contract,scenarios,api}/**/*.test.ts',
 ];
 
-const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{damage,recover,run}.test.ts'];
+const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{damage,grow,recover,restic,run}.test.ts'];
 
 const LAST = ['tests/last/**/*.test.ts'];
 

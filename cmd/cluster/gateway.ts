@@ -75,12 +75,13 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
   const reports = createReports(surroundings, parts);
   let endpoint = '';
+  // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
+  // placed yet, a body in chunks has nowhere to go.
+  const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
-    // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
-    // placed yet, a body in chunks has nowhere to go.
-    isReady: () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0,
+    isReady,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator(
@@ -103,6 +104,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   return {
     ...{ address, nodeId, clusterId: joined.identity.clusterId },
     failed: new Promise(() => {}),
+    isReady,
     reload: () => exchangeCertificate(gateway, tls),
   };
 }

@@ -36,7 +36,15 @@ export function openMetadataKv(
   folder: string,
   options: Pick<RocksdbKvOptions, 'onGroup'> = {},
 ): ReturnType<typeof openRocksdbKv> {
-  return openRocksdbKv({ folder: join(folder, DATABASE), columns: COLUMNS, ...options });
+  return openMetadataDatabase(join(folder, DATABASE), options);
+}
+
+/** `path`: of the database itself. */
+export function openMetadataDatabase(
+  path: string,
+  options: Pick<RocksdbKvOptions, 'onGroup'> = {},
+): ReturnType<typeof openRocksdbKv> {
+  return openRocksdbKv({ folder: path, columns: COLUMNS, ...options });
 }
 
 const WITNESS = 'witness';

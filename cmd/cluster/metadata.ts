@@ -27,6 +27,7 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
+import { measureDebts, measurePlacement } from './chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
@@ -36,6 +37,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
+import { isMetadataReady, measureReplicas } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -59,6 +61,8 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   });
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
+  measureReplicas(telemetry, () => metadataNode.status());
+  measureDebts(telemetry, metadataNode);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
@@ -85,7 +89,10 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
   await startWork(surroundings, { joined, metadataNode, nodeId, kept });
-  return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
+  return {
+    ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
+    isReady: () => isMetadataReady(metadataNode.status()),
+  };
 }
 
 /** R17, R20: the error that the process is to end by. Opened again, a database with lost bytes would be no better. */
@@ -145,6 +152,7 @@ async function openNode(
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
     onUnreadable: parts.onFatal,
+    onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,
     logger: log,
     peers: {
@@ -181,6 +189,7 @@ async function startWork(
   );
   const { chunks, placement } = await openChunks(surroundings, joined);
   if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
+  measurePlacement(surroundings.telemetry, () => placement.current());
   startShardWork(surroundings, { metadata, chunks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },

@@ -69,7 +69,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
   runner.start();
   closing.defer(() => runner.stop());
-  return { address: node.address, nodeId, clusterId, failed: node.failed };
+  return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
 }
 
 async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {

@@ -82,6 +82,74 @@ export const METRICS = {
     help: 'Units of background work that failed and will be tried again.',
     labels: ['worker'],
   },
+  holdfast_shards: {
+    kind: 'gauge',
+    help: 'Shards that a metadata node holds, by what it is to each: primary, follower, candidate, opening.',
+    labels: ['role'],
+  },
+  holdfast_replicas: {
+    kind: 'gauge',
+    help: 'Replicas of a metadata node, by state: live, installing, quarantined, removed, superseded.',
+    labels: ['state'],
+  },
+  holdfast_replica_lag_entries: {
+    kind: 'gauge',
+    help: 'Entries that all replicas of the shards led here lack, together.',
+  },
+  holdfast_replica_lag_entries_max: {
+    kind: 'gauge',
+    help: 'Entries that the replica furthest behind lacks, of those of the shards led here.',
+  },
+  holdfast_replicas_unheard: {
+    kind: 'gauge',
+    help: 'Replicas of shards led here that have not answered their primary.',
+  },
+  holdfast_replica_unapplied_entries: {
+    kind: 'gauge',
+    help: 'Entries in the logs of this node that its state does not show yet.',
+  },
+  holdfast_shards_behind_registry: {
+    kind: 'gauge',
+    help: 'Replicas that have seen more of etcd than it has now: it was set back.',
+  },
+  holdfast_shards_with_doubted_clock: {
+    kind: 'gauge',
+    help: 'Shards whose clock differs from that of a majority, as their primary here finds.',
+  },
+  holdfast_owed_blobs: {
+    kind: 'gauge',
+    help: 'Blobs of shards led here that lack copies of chunks, by the intact copies of the chunk that has fewest; unknown: to be looked at.',
+    labels: ['copies'],
+  },
+  holdfast_owed_chunks: {
+    kind: 'gauge',
+    help: 'Their chunks that lack copies, by the copies of the one that has fewest.',
+    labels: ['copies'],
+  },
+  holdfast_audited_placement_version: {
+    kind: 'gauge',
+    help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet.',
+  },
+  holdfast_audits_under_way: { kind: 'gauge', help: 'Shards led here that look at where their chunks lie.' },
+  holdfast_placement_version: { kind: 'gauge', help: 'The newest placement map that this node knows.' },
+  holdfast_placement_audit_from: {
+    kind: 'gauge',
+    help: 'The version of the last change of owners: audits of older ones do not count.',
+  },
+  holdfast_placement_pending_partitions: {
+    kind: 'gauge',
+    help: 'Partitions with former owners that may have chunks alone, because a change is not done.',
+  },
+  holdfast_placement_disks: {
+    kind: 'gauge',
+    help: 'Disks of the placement map: staying, draining (on request), absent (given up until they return).',
+    labels: ['leave'],
+  },
+  holdfast_replica_events_total: {
+    kind: 'counter',
+    help: 'What has happened to replicas of this node: takeover, opened, stepped-down, log-cut, snapshot-sent, snapshot-taken, quarantined, swap-lost, voters-changed, request-found, removed, verified, state-differs.',
+    labels: ['event'],
+  },
   holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
   holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },

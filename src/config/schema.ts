@@ -332,6 +332,11 @@ export const SETTINGS = [
     help: 'What fails together with this node: a rack, a room. Copies go to distinct zones. Default: the node itself.',
   },
   {
+    key: 'health.listen',
+    kind: 'hostPort',
+    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP, to anybody. Metadata and storage nodes have them nowhere else; S3 addresses have them, too.',
+  },
+  {
     key: 'metadata.forceLoopback',
     kind: 'boolean',
     default: 'false',

@@ -257,6 +257,11 @@ export const LIMITS = {
   /** Below etcd's own bound of a request, 1.5 MiB. */
   coordinatorValueBytesMax: 1 * MiB,
 
+  // Health and metrics of nodes, for whoever reaches their address.
+  healthConnectionsMax: 64,
+  /** Until a question has come, and again until its answer is taken. */
+  healthRequestMaxMs: 10 * SECOND,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 

@@ -355,6 +355,7 @@ export class ChunkStore implements ChunkPort {
       pendingReclaimBytes: Math.max(0, heldBytes - totals.liveBytes),
       diskFreeBytes: space.freeBytes,
       diskTotalBytes: space.totalBytes,
+      asideCount: this.asideCount,
     };
   }
 
