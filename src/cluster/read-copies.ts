@@ -24,6 +24,9 @@ export interface ChunkToRead {
   map: PlacementMap;
 }
 
+/** Why attempts and waits end: one for all, because an exception with its stack costs more than they do. */
+const SETTLED = new Error('another copy was sooner');
+
 /** Rejects with AppError ServiceUnavailable when no copy was found and not every disk has answered. */
 export function readCopies(parts: ReadParts, chunk: ChunkToRead): Promise<ChunkRead> {
   return new CopyRead(parts, chunk).done;
@@ -142,7 +145,7 @@ class CopyRead {
   }
 
   #settle(tell: () => void): void {
-    this.#settled.abort();
+    this.#settled.abort(SETTLED);
     tell();
   }
 }

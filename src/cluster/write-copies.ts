@@ -29,6 +29,10 @@ export interface ChunkToWrite {
   synced: ReadonlySet<DiskId>;
 }
 
+/** Why attempts and waits end: one for all, because an exception with its stack costs more than they do. */
+const SETTLED = new Error('the write has its outcome');
+const GIVEN_UP = new Error('the write was given up');
+
 /** Begins at once. */
 export class CopyWrite {
   /**
@@ -237,12 +241,12 @@ export class CopyWrite {
 
   #resolve(): void {
     if (this.#settled.signal.aborted) return;
-    this.#settled.abort();
+    this.#settled.abort(SETTLED);
     if (this.#pending.size > 0) {
       this.#parts.late.add({
         sizeBytes: this.#chunk.bytes.length,
         ended: Promise.all(this.#attempts),
-        giveUp: () => this.#giveUp.abort(),
+        giveUp: () => this.#giveUp.abort(GIVEN_UP),
       });
     }
     this.#outcome.resolve();
@@ -250,8 +254,8 @@ export class CopyWrite {
 
   #reject(error: unknown): void {
     if (this.#settled.signal.aborted) return;
-    this.#settled.abort();
-    this.#giveUp.abort();
+    this.#settled.abort(SETTLED);
+    this.#giveUp.abort(GIVEN_UP);
     this.#outcome.reject(error);
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hostOf, hostPortText } from './host-port.ts';
+import { hostOf, hostPortText, portOf } from './host-port.ts';
 
 test.each([
   ['127.0.0.1', '127.0.0.1:9000'],
@@ -9,4 +9,5 @@ test.each([
 ])('%s', (host, text) => {
   expect(hostPortText({ host, port: 9000 })).toBe(text);
   expect(hostOf(text)).toBe(host);
+  expect(portOf(text)).toBe(9000);
 });

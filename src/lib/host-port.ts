@@ -13,3 +13,7 @@ export function bracketed(host: string): string {
 export function hostOf(address: string): string {
   return address.slice(0, address.lastIndexOf(':')).replace(/^\[(.*)\]$/, '$1');
 }
+
+export function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(':') + 1));
+}

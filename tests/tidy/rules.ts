@@ -53,7 +53,6 @@ export const ROOMS: readonly RoomRule[] = [
       'piscina',
       'prom-client',
       'selfsigned',
-      'undici',
     ],
   },
   {

@@ -12,7 +12,8 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
 import type { DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import { createConnector, type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
+import { createDial } from './dial.ts';
+import { type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
 import { createProver, type PeerCredentials } from './peer-proof.ts';
 import {
   type BatchBody,
@@ -28,7 +29,7 @@ import {
 export interface ChunkClientOptions {
   clusterId: string;
   credentials: PeerCredentials;
-  clock: Pick<ClockPort, 'wallMs'>;
+  clock: ClockPort;
   /** Told of the placement version of each answer. */
   onMapVersion?: (version: number) => void;
 }
@@ -48,7 +49,7 @@ const TIMEOUTS_MS: Partial<Record<BatchName, number>> = {
 export function createChunkClient(options: ChunkClientOptions): ChunkClient {
   const { credentials } = options;
   const prover = credentials.kind === 'secret' ? createProver(credentials.secret) : undefined;
-  const connector = createConnector(credentials);
+  const dial = createDial(credentials);
   const nodes = new Map<string, NodeConnection>();
   const disks = new Map<string, DiskChunks & DiskOrders>();
   return {
@@ -56,7 +57,7 @@ export function createChunkClient(options: ChunkClientOptions): ChunkClient {
       const name = `${address} ${id}`;
       let chunks = disks.get(name);
       if (chunks === undefined) {
-        const node = nodes.get(address) ?? new NodeConnection(address, { ...options, prover, connector });
+        const node = nodes.get(address) ?? new NodeConnection(address, { ...options, prover, dial });
         nodes.set(address, node);
         chunks = new RemoteDisk(node, id);
         disks.set(name, chunks);

@@ -88,7 +88,7 @@ test('a proof of long ago is of no use to a node that has run for longer', async
   const ask = (agoMs: number) => {
     const client = createChunkClient({
       ...{ clusterId: TEST_CLUSTER, credentials: TEST_SECRET },
-      clock: { wallMs: () => Date.now() - agoMs },
+      clock: { ...systemClock, wallMs: () => Date.now() - agoMs },
     });
     closers.push(() => client.close());
     return client.chunksOf(placed(server.address)).get(newId(), { isProven: false, signal: never });
