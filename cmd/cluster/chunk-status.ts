@@ -204,7 +204,8 @@ async function readDisks(parts: {
     credentials: chunkCredentials(config, { credentials }),
   });
   closing.defer(() => client.close());
-  return Promise.all(
+  // Nothing may close before they have answered.
+  return await Promise.all(
     all.map(async (disk): Promise<DiskStatus> => {
       const now = served.get(disk.id);
       const { id: diskId, nodeId, address, zone, capacityBytes } = { ...disk, ...now };
