@@ -20,7 +20,7 @@ const codec = defineRecord<DiskIdentity>({ name: 'disk', version: 1 });
 /** undefined: it is of no cluster, or empty. */
 export async function readDiskIdentity(kv: KvPort): Promise<DiskIdentity | undefined> {
   const [row] = await kv.getMany('index', [DISK_KEY]);
-  return row && codec.decode(row);
+  return row && decodeDiskIdentity(row);
 }
 
 /** Reads who the disk is, or makes an empty one a new disk. Throws {@link Refusal} for a disk that is not this cluster's. */

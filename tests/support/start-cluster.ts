@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DevCluster, ETCD } from '../../cmd/cluster/dev-cluster.ts';
 import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
 import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
 import { freePort, freePorts } from './free-ports.ts';
@@ -49,6 +50,8 @@ export interface TestCluster {
   /** Its gateways, as root. */
   readonly gateways: readonly Access[];
   readonly network: ClusterNetwork;
+  /** Of somebody who looks at it. */
+  readonly config: Config;
   /** All processes by name, etcd too. */
   readonly names: readonly string[];
   /** What the processes' starts and ends have been. */
@@ -222,13 +225,16 @@ class RunningCluster implements TestCluster {
     return { code: Number(code), output: parts.join('') };
   }
 
-  status(): Promise<ClusterStatus> {
+  get config(): Config {
     const { cluster } = this.#parts;
-    const config = loadConfig({
+    return loadConfig({
       flags: { join: cluster.etcdEndpoint },
       env: { HOLDFAST_CLUSTER_SECRET: cluster.secret },
     });
-    return readClusterStatus({ config });
+  }
+
+  status(): Promise<ClusterStatus> {
+    return readClusterStatus({ config: this.config });
   }
 
   async untilHealthy(withinMs = HEALTHY_WITHIN_MS): Promise<ClusterStatus> {
