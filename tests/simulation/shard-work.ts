@@ -96,6 +96,7 @@ function placeDisks(
     jobLocks: board.locks(process),
     members: () => board.members(),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
+    heardVersion: () => placement.heardVersion(),
     auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
   };
