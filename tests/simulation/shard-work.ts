@@ -95,6 +95,7 @@ function placeDisks(
     placementMap: board.port(process),
     jobLocks: board.locks(process),
     members: () => board.members(),
+    heardVersion: () => placement.heardVersion(),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
     auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
