@@ -92,13 +92,8 @@ async function noteDamage(
   const live = ids.filter(({ blobId }) => rows.get(blobId)?.condemnedAtMs === undefined && rows.get(blobId));
   if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
-<<<<<<< HEAD
-  if (seen === undefined) return;
-  const owed = live.flatMap((id, at) => {
-=======
   if (seen === undefined) return [];
-  const owed = live.map((id, at) => {
->>>>>>> origin/sim
+  const owed = live.flatMap((id, at) => {
     const state = seen.states[at];
     return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
   });
