@@ -98,7 +98,6 @@ function placeDisks(
     members: () => board.members(),
     heardVersion: () => placement.heardVersion(),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
-    heardVersion: () => placement.heardVersion(),
     auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
   };
