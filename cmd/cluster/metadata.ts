@@ -13,6 +13,7 @@ import { auditedAt } from '../../src/cluster/audited-at.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
+import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
@@ -24,7 +25,7 @@ import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import type { PlacementPort } from '../../src/ports/placement.ts';
+import type { PlacementMap } from '../../src/ports/placement.ts';
 import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
@@ -211,7 +212,7 @@ async function startWork(
 /** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
 function startDiskPlacer(
   { config, clock, log }: Surroundings,
-  parts: { joined: JoinedCluster; placement: PlacementPort; auditedAt(): Promise<number | undefined> },
+  parts: { joined: JoinedCluster; placement: KnownPlacement; auditedAt(): Promise<number | undefined> },
 ): void {
   const { joined, placement, auditedAt } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
@@ -221,6 +222,7 @@ function startDiskPlacer(
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),
     heardVersion: () => placement.heardVersion(),
+    learn: (map: PlacementMap) => placement.learn(map),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

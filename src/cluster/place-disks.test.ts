@@ -27,6 +27,7 @@ function startPlacer({ known }: { known?: PlacementMap } = {}) {
   const world = startCoordinatorWorld();
   const { clock, connect } = world;
   const events: LoggedEvents = [];
+  const learnt = new Set<number>();
   let members: Member[] = [];
   let audited: number | undefined;
   let newest = known;
@@ -40,6 +41,7 @@ function startPlacer({ known }: { known?: PlacementMap } = {}) {
       members: () => members,
       newestKnown,
       heardVersion: () => heard,
+      learn: (map: PlacementMap) => void learnt.add(map.version),
       auditedAt: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
       pause: async () => {},
     };
@@ -56,6 +58,7 @@ function startPlacer({ known }: { known?: PlacementMap } = {}) {
   const placer = {
     events: (name: string) => events.filter(([, event]) => event === name).length,
     read,
+    learnt,
     serve(disks: readonly PlacedDisk[]) {
       members = disks.map(memberOf);
     },
@@ -120,6 +123,12 @@ test('no map before there are nodes for all copies; disks that come later get th
   const owned = disks.map(({ id }) => ownedBy(next, id) ?? 0);
   expect(Math.max(...owned) - Math.min(...owned)).toBeLessThanOrEqual(1);
   expect(next.previous.flat().length).toBeGreaterThan(4000);
+});
+
+test('what etcd has is learnt, though a watch says nothing of it', async () => {
+  const placer = startPlacer();
+  await placer.after(placedDisks({ zones: 3 }));
+  expect(placer.learnt).toContain(1);
 });
 
 test('a change ends when all shards have audited it; until then nobody joins', async () => {
@@ -355,6 +364,7 @@ test('who loses a race looks again: nothing that another wrote is undone', async
       members: () => members,
       newestKnown: () => undefined,
       heardVersion: () => 0,
+      learn() {},
       auditedAt: async () => 99,
       pause: async () => {},
     },

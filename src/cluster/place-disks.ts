@@ -41,6 +41,8 @@ export interface DiskPlacerDeps {
   newestKnown(): PlacementMap | undefined;
   /** The highest version that anyone has told of. */
   heardVersion(): number;
+  /** What etcd has: a watch may be silent, and a node that does not know the map audits nothing (R39). */
+  learn(map: PlacementMap): void;
   /** The least map version at which all shards have finished an audit (R39); undefined: not all have answered. */
   auditedAt(): Promise<number | undefined>;
   /** Between two steps of a long computation: lets requests have their turn. */
@@ -106,9 +108,10 @@ async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
       log.error({ version, found: foundVersion }, 'placement-restored');
     return { kind: 'restored' };
   }
-  return stored === undefined
-    ? { kind: 'none' }
-    : { kind: 'there', map: placementOf(stored.document), stored };
+  if (stored === undefined) return { kind: 'none' };
+  const map = placementOf(stored.document);
+  deps.learn(map);
+  return { kind: 'there', map, stored };
 }
 
 async function swap({ placementMap }: DiskPlacerDeps, map: PlacementMap, expected: number): Promise<boolean> {

@@ -97,6 +97,7 @@ function placeDisks(
     jobLocks: board.locks(process),
     members: () => board.members(),
     heardVersion: () => placement.heardVersion(),
+    learn: (map) => placement.learn(map),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
     auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
