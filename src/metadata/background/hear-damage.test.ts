@@ -41,8 +41,8 @@ test('it stays aside while an owner is away', async () => {
   await home.run('damage', 'repair');
   expect([home.where(data), asideOf('b').length]).toEqual([['abc'], 1]);
   home.disk('c').mood = 'well';
-  home.world.clock.advance(120_000);
-  await home.run('repair');
+  home.world.clock.advance(601_000);
+  await home.run('repair', 'damage');
   expect([await home.debts(), asideOf('b')]).toEqual([[], []]);
 });
 
