@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { addDiskCommands } from './disk-commands.ts';
 
 export interface ClusterCommandContext {
   print(line: string): void;
@@ -32,6 +33,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
   addInit(cluster, context);
   addGrow(cluster, context);
   addStatus(cluster, context);
+  addDiskCommands(cluster, context);
   addRebuild(cluster, context);
   addRun(cluster, context);
 }
