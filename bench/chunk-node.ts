@@ -8,6 +8,7 @@ import { systemClock } from '../src/adapters/system-clock.ts';
 import type { ChunkPort } from '../src/ports/chunks.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../src/storage/disk-reserve.ts';
+import { withoutOrders } from '../tests/support/no-orders.ts';
 
 export interface ChunkNodeStart {
   clusterId: string;
@@ -57,7 +58,7 @@ async function run({ clusterId, diskId, credentials, folder }: ChunkNodeStart): 
     listen: { host: '127.0.0.1', port: 0 },
     ...{ clusterId, credentials, clock: systemClock, log, takeMemory },
   }).serve({
-    chunksOf: (id) => (id === diskId ? chunks : undefined),
+    chunksOf: (id) => (id === diskId ? withoutOrders(chunks) : undefined),
     mapVersion: () => 1,
     adopt: async () => {},
   });

@@ -6,6 +6,7 @@ import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
+import { openHealth } from './open-health.ts';
 import { checkGivenCredentials } from './root-credentials.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
 
@@ -27,11 +28,13 @@ export async function startEmbedded(options: {
   const log = rememberErrors(options.log, clock);
   const telemetry = createPromTelemetry({ log });
   const surroundings = { config, log, telemetry, clock, random: systemRandom, closing: opening };
-  const server = await wireEmbedded(surroundings);
+  let wired: WiredServer | undefined;
+  await openHealth(surroundings, () => wired?.isReady() === true);
+  wired = await wireEmbedded(surroundings);
   const closing = opening.move();
   let stopped: Promise<void> | undefined;
   return {
-    ...server,
+    ...wired,
     stop() {
       stopped ??= closing.disposeAsync();
       return stopped;

@@ -6,8 +6,8 @@ import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { createBackground } from './background.ts';
+import { endpointOf } from './endpoint.ts';
 import {
-  endpointOf,
   exchangeCertificate,
   gatewaySettings,
   openListenerTls,
@@ -28,6 +28,8 @@ export interface WiredServer extends Pick<Stores, 'folder' | 'isFirstStart' | 'r
   readonly fingerprint: string | undefined;
   /** Resolves with the error when a store has failed for good (R20): requests are answered 503 from then on. */
   readonly failed: Promise<Error>;
+  /** Whether requests are served. */
+  isReady(): boolean;
   /** Reads certificate and key again; connections that exist keep the old ones. */
   reloadTls(): Promise<void>;
 }
@@ -59,11 +61,12 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   const reports = createReports(surroundings, { ...stores, rotation, accounts });
   let endpoint = '';
+  const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
-    isReady: () => state.isReady,
+    isReady,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus, fsck }, request),
@@ -80,7 +83,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   await tellAddress(folder, endpoint);
   state.isReady = true;
   return {
-    ...{ endpoint, folder, root, isFirstStart },
+    ...{ endpoint, folder, root, isFirstStart, isReady },
     shardCount: metadata.shardCount,
     fingerprint: tls?.current().fingerprint,
     failed: failure.promise,

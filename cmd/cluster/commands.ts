@@ -30,6 +30,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
       await makeCertificates(context, options);
     });
   addInit(cluster, context);
+  addGrow(cluster, context);
   addStatus(cluster, context);
   addRebuild(cluster, context);
   addRun(cluster, context);
@@ -57,6 +58,31 @@ function addInit(cluster: Command, context: ClusterCommandContext): void {
       `Its master key and root credentials are in ${made.folder}: the gateways need that folder.`,
     );
     context.print('Keep a copy of it: without the master key nothing in the cluster can be read.');
+    process.exit(0);
+  });
+}
+
+function addGrow(cluster: Command, context: ClusterCommandContext): void {
+  const grow = context
+    .withSettings(cluster.command('grow'), [...ETCD_SETTINGS, 'node.listen', 'node.advertise', 'node.zone'])
+    .description('make the data folder of a stopped single node the first nodes of a new cluster')
+    .argument('<dir>', 'the data folder; it becomes folders for the roles')
+    .option('--replicas <n>', 'metadata nodes that are to hold each shard: 1, 3 or 5', COPIES_DEFAULT)
+    .option('--copies <n>', 'disks that are to hold each chunk', COPIES_DEFAULT);
+  grow.action(async (folder: string) => {
+    const options = grow.opts<{ replicas: string; copies: string }>();
+    const { growCluster } = await import('./grow.ts');
+    const { print } = context;
+    const { clusterId, folders, wasDone } = await growCluster(context.readSettings(grow), {
+      folder,
+      replicaCount: oddOf('--replicas', options.replicas, 5),
+      chunkCopies: numberOf('--copies', options.copies, 5),
+    });
+    print(wasDone ? `It is cluster ${clusterId} already.` : `It is cluster ${clusterId} now. Start:`);
+    print(`  holdfast metadata --data-dir ${folders.metadata}`);
+    print(`  holdfast storage --data-dir ${folders.storage}`);
+    print(`  holdfast gateway --cluster-keys ${folders.keys} --data-dir ${folders.gateway}`);
+    print(`Keep a copy of ${folders.keys}: without the master key nothing in the cluster can be read.`);
     process.exit(0);
   });
 }

@@ -16,13 +16,8 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
-import {
-  endpointOf,
-  exchangeCertificate,
-  gatewaySettings,
-  openListenerTls,
-  startListening,
-} from '../listening.ts';
+import { endpointOf } from '../endpoint.ts';
+import { exchangeCertificate, gatewaySettings, openListenerTls, startListening } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
 import { readRootCredentials } from '../root-credentials.ts';
@@ -75,12 +70,13 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const parts = { metadata, chunks, pendingReclaimBytes, timeJumps: NO_TIME_JUMPS, rotation, accounts };
   const reports = createReports(surroundings, parts);
   let endpoint = '';
+  // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
+  // placed yet, a body in chunks has nowhere to go.
+  const isReady = () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0;
   const gateway: Gateway = createGateway({
     ...{ metadata, objects, keyring, identityFeed, clock, random, log, telemetry },
     settings: gatewaySettings(config, tls?.current()),
-    // One that is cut off from the shards would keep its clients waiting; those of another are served. And where no disk is
-    // placed yet, a body in chunks has nowhere to go.
-    isReady: () => state.isReady && identityFeed.isCurrent() && placement.current().disks.length > 0,
+    isReady,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator(
@@ -103,6 +99,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   return {
     ...{ address, nodeId, clusterId: joined.identity.clusterId },
     failed: new Promise(() => {}),
+    isReady,
     reload: () => exchangeCertificate(gateway, tls),
   };
 }

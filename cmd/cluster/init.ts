@@ -32,6 +32,10 @@ export async function initCluster(config: Config, options: InitOptions): Promise
   try {
     if ((await answer(coordinator.identity.read())) !== undefined)
       throw new Refusal('there is a cluster already');
+    if ((await answer(coordinator.registry.read(0))) !== undefined)
+      throw new Refusal(
+        'etcd has records of a cluster that `holdfast cluster grow` was making: repeat that, or remove them (etcdctl del --prefix holdfast/)',
+      );
     const folder = resolve(options.out);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew: true });

@@ -54,5 +54,5 @@ export async function startAtRest(surroundings: Surroundings): Promise<RunningRo
     return left;
   });
   log.warn({ nodeId, clusterId: cluster.clusterId }, 'started-at-rest');
-  return { address, nodeId, clusterId: cluster.clusterId, failed: kv.failed };
+  return { address, nodeId, clusterId: cluster.clusterId, failed: kv.failed, isReady: () => false };
 }

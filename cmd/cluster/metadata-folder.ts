@@ -36,7 +36,15 @@ export function openMetadataKv(
   folder: string,
   options: Pick<RocksdbKvOptions, 'onGroup'> = {},
 ): ReturnType<typeof openRocksdbKv> {
-  return openRocksdbKv({ folder: join(folder, DATABASE), columns: COLUMNS, ...options });
+  return openMetadataDatabase(join(folder, DATABASE), options);
+}
+
+/** `path`: of the database itself. */
+export function openMetadataDatabase(
+  path: string,
+  options: Pick<RocksdbKvOptions, 'onGroup'> = {},
+): ReturnType<typeof openRocksdbKv> {
+  return openRocksdbKv({ folder: path, columns: COLUMNS, ...options });
 }
 
 const WITNESS = 'witness';
@@ -83,19 +91,24 @@ async function tryOpen(
   }
 }
 
-/** Keeps a copy of each map that is heard of. One that cannot be written is no reason to stop. */
-export function keepPlacement(
+/**
+ * Keeps a copy of each map that is heard of, if it is newer than the one kept, which is returned: etcd may have been set
+ * back. One that cannot be written is no reason to stop.
+ */
+export async function keepPlacement(
   folder: string,
   { placementMap, log, stopping }: { placementMap: PlacementMapPort; log: Logger; stopping: AbortSignal },
-): void {
+): Promise<PlacementDocument | undefined> {
+  const kept = await readPlacement(folder);
   let writing: Promise<void> = Promise.resolve();
-  let version = 0;
+  let version = kept?.version ?? 0;
   placementMap.watch(({ document }) => {
     if (document.version <= version) return;
     version = document.version;
     const write = () => writeDurableFile(join(folder, PLACEMENT_FILE), `${JSON.stringify(document)}\n`);
     writing = writing.then(write).catch((error: unknown) => log.warn({ err: error }, 'placement-not-kept'));
   }, stopping);
+  return kept ?? undefined;
 }
 
 export interface RecordSources {

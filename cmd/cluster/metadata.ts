@@ -1,5 +1,6 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
+import { setImmediate } from 'node:timers/promises';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
@@ -12,6 +13,7 @@ import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
@@ -20,6 +22,8 @@ import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import type { PlacementPort } from '../../src/ports/placement.ts';
+import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
@@ -32,6 +36,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
+import { isMetadataReady, measureReplicas } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -55,6 +60,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   });
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
+  measureReplicas(telemetry, () => metadataNode.status());
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
@@ -63,7 +69,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     log,
   });
   const { placementMap } = joined.coordinator;
-  keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
+  const kept = await keepPlacement(folder, { placementMap, log, stopping: joined.stopping });
   const calls = createCallServer({ handler, log, telemetry });
   const server = await startRpcServer({
     ...surroundings,
@@ -80,8 +86,11 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   await metadataNode.start();
   const address = addressToTell(config, hostPortText({ ...config.node.listen, port: server.port }));
   joined.announce(address, [{ diskId: replicaId, capacityBytes: 0 }]);
-  await startWork(surroundings, { joined, metadataNode, nodeId });
-  return { address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise };
+  await startWork(surroundings, { joined, metadataNode, nodeId, kept });
+  return {
+    ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
+    isReady: () => isMetadataReady(metadataNode.status()),
+  };
 }
 
 /** R17, R20: the error that the process is to end by. Opened again, a database with lost bytes would be no better. */
@@ -141,6 +150,7 @@ async function openNode(
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
     onUnreadable: parts.onFatal,
+    onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,
     logger: log,
     peers: {
@@ -154,7 +164,13 @@ async function openNode(
 /** What a node does beside answering: the work of the shards that it leads, and who should hold which. */
 async function startWork(
   surroundings: Surroundings,
-  parts: { joined: JoinedCluster; metadataNode: MetadataNode; nodeId: string },
+  parts: {
+    joined: JoinedCluster;
+    metadataNode: MetadataNode;
+    nodeId: string;
+    /** The placement map that the node knew last. */
+    kept: PlacementDocument | undefined;
+  },
 ): Promise<void> {
   const { clock, random, log, telemetry, closing } = surroundings;
   const { joined, metadataNode, nodeId } = parts;
@@ -169,7 +185,8 @@ async function startWork(
     (shard, registered) => metadata.onRegistered(shard, registered),
     joined.stopping,
   );
-  const { chunks } = await openChunks(surroundings, joined);
+  const { chunks, placement } = await openChunks(surroundings, joined);
+  if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
   startShardWork(surroundings, { metadata, chunks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },
@@ -179,8 +196,25 @@ async function startWork(
     members: () => joined.members(),
   });
   void placer.run(joined.stopping);
-  const { chunkCopies } = joined.identity;
+  startDiskPlacer(surroundings, { joined, placement, auditedAt: async () => undefined });
+}
+
+/** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
+function startDiskPlacer(
+  { config, clock, log }: Surroundings,
+  parts: { joined: JoinedCluster; placement: PlacementPort; auditedAt(): Promise<number | undefined> },
+): void {
+  const { joined, placement, auditedAt } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
-  const members = () => joined.members();
-  void runDiskPlacer({ chunkCopies, placementMap, jobLocks, clock, log, members }, joined.stopping);
+  const deps = {
+    ...{ placementMap, jobLocks, clock, log, auditedAt, pause: () => setImmediate() },
+    chunkCopies: joined.identity.chunkCopies,
+    awayAfterMs: config.storage.awayAfterMs,
+    members: () => joined.members(),
+    newestKnown() {
+      const map = placement.current();
+      return map.version === 0 ? undefined : map;
+    },
+  };
+  void runDiskPlacer(deps, joined.stopping);
 }

@@ -8,12 +8,12 @@ import { toHex, utf8 } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { RandomPort } from '../../src/ports/clock.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
-import type { KvPort } from '../../src/ports/kv.ts';
+import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
 import type { NodeId, ReplicaId } from '../../src/ports/replication.ts';
 import type { Surroundings } from '../surroundings.ts';
 
-const NODE_FILE = 'node.json';
+export const NODE_FILE = 'node.json';
 const ID_BYTES = 16;
 /** Above all shards' rows. */
 const DATABASE_ID_KEY = Buffer.concat([Buffer.of(0xff, 0xff), utf8('database')]);
@@ -55,7 +55,7 @@ export async function keepCluster(
   if (!isDeepStrictEqual(known, cluster)) await writeNodeFile(folder, { nodeId, role, cluster });
 }
 
-function writeNodeFile(folder: string, node: NodeFile): Promise<void> {
+export function writeNodeFile(folder: string, node: NodeFile): Promise<void> {
   return writeDurableFile(join(folder, NODE_FILE), `${JSON.stringify(node)}\n`);
 }
 
@@ -73,6 +73,11 @@ export async function readNodeFile(folder: string): Promise<NodeFile | undefined
 export async function readDatabaseId(kv: KvPort): Promise<ReplicaId | undefined> {
   const [stored] = await kv.getMany('rows', [DATABASE_ID_KEY]);
   return stored && toHex(stored);
+}
+
+/** For a database that is given one with other rows. */
+export function databaseIdRow(replicaId: ReplicaId): KvPut {
+  return { column: 'rows', key: DATABASE_ID_KEY, value: Uint8Array.from(Buffer.from(replicaId, 'hex')) };
 }
 
 /** R1: made with the database and lying in it, so that another database is another replica. */

@@ -3,8 +3,8 @@
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.ts';
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { placementOf } from '../../src/cluster/place-disks.ts';
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';

@@ -5,6 +5,7 @@ import { rememberErrors } from '../../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
+import { openHealth } from '../open-health.ts';
 import { onSignals } from '../signals.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { readVersion } from '../version.ts';
@@ -16,6 +17,8 @@ export interface RunningRole {
   readonly clusterId: string;
   /** Resolves with the error when a store has failed for good (R20): the process is to end. */
   readonly failed: Promise<Error>;
+  /** Whether it can do its work now. */
+  isReady(): boolean;
   /** Reads certificates again. */
   reload?(): Promise<void>;
 }
@@ -50,14 +53,17 @@ export async function runRole(
     await using closing = new AsyncDisposableStack();
     const telemetry = createPromTelemetry({ log });
     const surroundings = { config, log, telemetry, clock: systemClock, random: systemRandom, closing };
+    let isDraining = false;
+    const health = await openHealth(surroundings, () => !isDraining && running?.isReady() === true);
     // A signal ends the wait for the rest of the cluster, too.
     const started = await Promise.race([start(role, surroundings, isAtRest), stopWish.promise]);
     if (started === 'signal') return 0;
     running = started;
     const { address, nodeId, clusterId } = started;
-    log.info({ version: readVersion(), role, address, nodeId, clusterId }, 'started');
+    log.info({ version: readVersion(), role, address, nodeId, clusterId, ...health }, 'started');
     const end = await Promise.race([stopWish.promise, started.failed]);
     if (end instanceof Error) log.error({ err: end }, 'store-failed');
+    isDraining = true;
     log.info({}, 'draining');
     return end instanceof Error ? 1 : 0;
   } catch (error) {

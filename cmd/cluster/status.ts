@@ -2,7 +2,7 @@
 import type { EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { formatTable } from '../../src/cli/format.ts';
-import { placementOf } from '../../src/cluster/place-disks.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';

@@ -1,9 +1,12 @@
-// The role storage: the chunks of the disk under its data folder, served to the cluster. Wiring only.
-import { join } from 'node:path';
+// The role storage: the chunks of its disks, served to the cluster. Wiring only.
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
@@ -13,7 +16,8 @@ import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
-import { chunkCredentials } from './open-chunks.ts';
+import { measureDisks } from './node-metrics.ts';
+import { chunkCredentials, watchPlacement } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 
 export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
@@ -24,9 +28,21 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const { clusterId } = joined.identity;
   const credentials = chunkCredentials(config, joined);
   const buffers = createBuffers(config);
+  const placement = watchPlacement(joined);
+  const others = createChunkClient({
+    ...{ clusterId, credentials, clock },
+    onMapVersion: (version) => placement.hear(version),
+  });
+  closing.defer(() => others.close());
+  const folders = config.storage.disks.length > 0 ? config.storage.disks : [folder];
   const node = createStorageNode({
-    ...{ clusterId, nodeId, clock, random, log, zone: joined.zone },
-    disks: [{ name: folder, open: () => openDisk(surroundings, folder, buffers) }],
+    ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
+    disks: folders.map((name) => ({ name, open: () => openDisk(surroundings, resolve(name), buffers) })),
+    owners: knownOwners(placement),
+    fetch: ({ diskId, address }, id, signal) => {
+      const disk = { id: diskId, address, nodeId: '', zone: '', capacityBytes: 0 };
+      return others.chunksOf(disk).get(id, { isProven: false, signal });
+    },
     server: createChunkServer({
       ...{ listen: config.node.listen, clusterId, credentials, clock, log },
       takeMemory: (sizeBytes) =>
@@ -44,16 +60,23 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
       leave: () => joined.leave(),
     },
     reclaim: { afterBytes: config.storage.reclaimAfterBytes, delayMs: config.storage.reclaimDelayMs },
+    scrub: {
+      bytesPerSecond: config.storage.scrubRateBytes,
+      periodMs: config.storage.scrubPeriodMs,
+    },
   });
   closing.defer(() => node.stop());
+  measureDisks(telemetry, node);
   await node.start();
   const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
   runner.start();
   closing.defer(() => runner.stop());
-  return { address: node.address, nodeId, clusterId, failed: node.failed };
+  return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
 }
 
 async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
+  // A file system that is not mounted must not be taken for a disk that is new.
+  if (!existsSync(folder)) throw new Error(`there is no folder ${folder}`);
   const kv = await openRocksdbKv({
     folder: join(folder, 'chunks'),
     columns: CHUNK_COLUMNS,

@@ -2,7 +2,7 @@
 // cannot be written, it is of a newer format or it is something else. A refusal leaves the folder as it was.
 // Not here: what the server keeps in it (keys, stores, certificates).
 import { constants } from 'node:fs';
-import { access, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../lib/refusal.ts';
@@ -12,6 +12,8 @@ import { syncFolder, writeDurableFile } from './durable-file.ts';
 export const DATA_FORMAT = 1;
 
 const FORMAT_FILE = 'format.json';
+/** Of a folder that is becoming those of a cluster's roles, or has become them: `holdfast cluster grow`. */
+export const GROW_FILE = 'grow.json';
 const LOCK_FILE = 'lock';
 /** What a first start that was cut short may have left beside the lock, and what file systems put there. */
 const HARMLESS = [LOCK_FILE, `${FORMAT_FILE}.new`, 'lost+found'];
@@ -130,8 +132,13 @@ async function readFormat(path: string): Promise<FormatFile | undefined> {
     if (codeOf(error) !== 'ENOENT') {
       throw new DataDirError(`the data folder ${path} cannot be read: ${(error as Error).message}`);
     }
-    const strange = (await readdir(path)).find((name) => !HARMLESS.includes(name));
+    const names = await readdir(path);
+    const strange = names.find((name) => !HARMLESS.includes(name));
     if (strange === undefined) return undefined;
+    if (names.includes(GROW_FILE))
+      throw new DataDirError(
+        `${path} has become a cluster's, or was becoming one: finish \`holdfast cluster grow ${path}\`, then start the roles with the folders in it`,
+      );
     throw new DataDirError(
       `${path} is not a Holdfast data folder and not empty (it holds ${strange}); choose another or an empty one`,
     );
@@ -161,6 +168,38 @@ function parseFormat(text: string): FormatFile | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * A folder that is no data folder any more, or is one, held against every other server. Not for serving it: `openDataDir`.
+ * Rejects with {@link DataDirError}.
+ */
+export async function lockDataDir(path: string): Promise<{ close(): void }> {
+  await refuseUnusable(path);
+  const lock = takeLock(path);
+  return { close: () => release(lock) };
+}
+
+/** What the folder says of itself; undefined: it says nothing. Rejects with {@link DataDirError}. */
+export async function readDataDirShards(path: string): Promise<number | undefined> {
+  if (!(await isThere(path))) throw new DataDirError(`there is no folder ${path}`);
+  try {
+    await access(join(path, FORMAT_FILE));
+  } catch {
+    return undefined;
+  }
+  return (await readFormat(path))?.shards;
+}
+
+/** Makes a folder a data folder. */
+export async function writeFormatFile(path: string, shards: number): Promise<void> {
+  await writeFormat(path, shards);
+}
+
+/** No server takes the folder any more. Durable when it resolves. */
+export async function removeFormatFile(path: string): Promise<void> {
+  await rm(join(path, FORMAT_FILE), { force: true });
+  await syncFolder(path);
 }
 
 async function writeFormat(path: string, shards: number): Promise<FormatFile> {

@@ -82,17 +82,97 @@ export const METRICS = {
     help: 'Units of background work that failed and will be tried again.',
     labels: ['worker'],
   },
+  holdfast_shards: {
+    kind: 'gauge',
+    help: 'Shards that a metadata node holds, by what it is to each: primary, follower, candidate, opening.',
+    labels: ['role'],
+  },
+  holdfast_replicas: {
+    kind: 'gauge',
+    help: 'Replicas of a metadata node, by state: live, installing, quarantined, removed, superseded.',
+    labels: ['state'],
+  },
+  holdfast_replica_lag_entries: {
+    kind: 'gauge',
+    help: 'Entries that all replicas of the shards led here lack, together.',
+  },
+  holdfast_replica_lag_entries_max: {
+    kind: 'gauge',
+    help: 'Entries that the replica furthest behind lacks, of those of the shards led here.',
+  },
+  holdfast_replicas_unheard: {
+    kind: 'gauge',
+    help: 'Replicas of shards led here that have not answered their primary.',
+  },
+  holdfast_replica_unapplied_entries: {
+    kind: 'gauge',
+    help: 'Entries in the logs of this node that its state does not show yet.',
+  },
+  holdfast_shards_behind_registry: {
+    kind: 'gauge',
+    help: 'Replicas that have seen more of etcd than it has now: it was set back.',
+  },
+  holdfast_shards_with_doubted_clock: {
+    kind: 'gauge',
+    help: 'Shards whose clock differs from that of a majority, as their primary here finds.',
+  },
+  holdfast_replica_events_total: {
+    kind: 'counter',
+    help: 'What has happened to replicas of this node: takeover, opened, stepped-down, log-cut, snapshot-sent, snapshot-taken, quarantined, swap-lost, voters-changed, request-found, removed, verified, state-differs.',
+    labels: ['event'],
+  },
   holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
   holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
+  holdfast_disks_served: { kind: 'gauge', help: 'Disks that a storage node serves.' },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
   holdfast_pending_reclaim_bytes: {
     kind: 'gauge',
     help: 'Bytes of deleted data that the file system has not got back yet.',
   },
-  holdfast_disk_free_bytes: { kind: 'gauge', help: 'Room left on the file system of the data folder.' },
-  holdfast_disk_bytes: { kind: 'gauge', help: 'Size of the file system of the data folder.' },
+  holdfast_disk_free_bytes: {
+    kind: 'gauge',
+    help: 'Room left on the file system of the data folder, or of a disk of a storage node.',
+    labels: ['disk'],
+  },
+  holdfast_disk_bytes: {
+    kind: 'gauge',
+    help: 'Size of the file system of the data folder, or of a disk of a storage node.',
+    labels: ['disk'],
+  },
+  holdfast_disk_chunks: { kind: 'gauge', help: 'Chunks on a disk of a storage node.', labels: ['disk'] },
+  holdfast_disk_chunk_bytes: { kind: 'gauge', help: 'Bytes of these chunks.', labels: ['disk'] },
+  holdfast_disk_pending_reclaim_bytes: {
+    kind: 'gauge',
+    help: 'Bytes of dropped chunks that the file system of a disk has not got back yet.',
+    labels: ['disk'],
+  },
+  holdfast_disk_aside_chunks: {
+    kind: 'gauge',
+    help: 'Damaged copies that are kept aside on a disk until there are enough good ones.',
+    labels: ['disk'],
+  },
+  holdfast_disk_damaged_chunks_total: {
+    kind: 'counter',
+    help: 'Copies on a disk that were found damaged, whoever read them.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_progress_ratio: {
+    kind: 'gauge',
+    help: 'How much of a disk the pass of its scrub has read; 1 between passes.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_found_chunks: {
+    kind: 'gauge',
+    help: 'Damaged copies that this pass, or the last one, has found.',
+    labels: ['disk'],
+  },
+  holdfast_disk_scrub_ended_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'When the last pass of the scrub of a disk ended, in seconds since 1970.',
+    labels: ['disk'],
+  },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
 export interface PromTelemetry extends TelemetryPort {

@@ -3,7 +3,7 @@ import { must } from '../lib/assert.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import type { DiskHealth } from './disk-health.ts';
-import { disksById, hashOf, ownersOf } from './placement.ts';
+import { disksById, hashOf, ownersOf, partitionOf } from './placement.ts';
 
 /** Where this process is: the nearer of two copies is read. */
 export interface Whereabouts {
@@ -16,7 +16,17 @@ export function placedOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   return ownersOf(map, id).map((diskId) => must(disks.get(diskId), 'an owner is a disk of its map'));
 }
 
-/** Owners, near ones first, and behind them those that are not well; chunks begin with different ones. */
+/** Who owned its partition before a change that is not done, and has perhaps the only copy (R37, R39). */
+function previousOwners(map: PlacementMap, id: ChunkId): PlacedDisk[] {
+  const disks = disksById(map);
+  const previous = must(map.previous[partitionOf(id)], 'a map has all partitions');
+  return previous.map((diskId) => must(disks.get(diskId), 'a previous owner is a disk of its map'));
+}
+
+/**
+ * Owners, near ones first, then those of before a pending change, and behind them those that are not well; chunks begin
+ * with different ones.
+ */
 export function readingOrder(
   map: PlacementMap,
   id: ChunkId,
@@ -25,14 +35,21 @@ export function readingOrder(
   const hash = hashOf(id);
   const distance = ({ nodeId, zone }: PlacedDisk) =>
     nodeId === near.nodeId ? 0 : zone === near.zone ? 1 : 2;
-  const ranked = placedOwners(map, id).map((disk, at, { length }) => ({
-    disk,
-    rank: [health.isWell(disk.id, 'read') ? 0 : 1, distance(disk), (at + hash) % length],
-  }));
+  const rankAll = (disks: readonly PlacedDisk[], isOwner: boolean) =>
+    disks.map((disk, at, { length }) => ({
+      disk,
+      rank: [
+        health.isWell(disk.id, 'read') ? 0 : 1,
+        isOwner ? 0 : 1,
+        distance(disk),
+        isOwner ? (at + hash) % length : at,
+      ],
+    }));
+  const ranked = [...rankAll(placedOwners(map, id), true), ...rankAll(previousOwners(map, id), false)];
   return ranked.sort((a, b) => compareRanks(a.rank, b.rank)).map(({ disk }) => disk);
 }
 
-/** Everyone else, in one order for each chunk, so that what one write put there the next read finds soon. */
+/** All but owners, in one order for each chunk, so that what one write put there the next read finds soon. */
 export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   const owners = ownersOf(map, id);
   const { length } = map.disks;
@@ -41,7 +58,7 @@ export function othersOf(map: PlacementMap, id: ChunkId): PlacedDisk[] {
   return inTurn.filter(({ id: diskId }) => !owners.includes(diskId));
 }
 
-/** The disk that goes best beside others: of a zone that has no copy, else of such a node. */
+/** The disk that goes best beside others: one that stays, of a zone that has no copy, else of such a node. */
 export function standIn(
   candidates: readonly PlacedDisk[],
   beside: readonly PlacedDisk[],
@@ -49,6 +66,7 @@ export function standIn(
   const ranked = candidates.map((disk, at) => ({
     disk,
     rank: [
+      disk.leave === undefined ? 0 : 1,
       beside.some(({ zone }) => zone === disk.zone) ? 1 : 0,
       beside.some(({ nodeId }) => nodeId === disk.nodeId) ? 1 : 0,
       at,

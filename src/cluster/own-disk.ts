@@ -1,12 +1,15 @@
 // A disk of this process as the cluster uses disks: where storage and gateway are one process, and in simulations.
 import { StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
-import type { ServedDisks } from '../ports/chunk-server.ts';
-import type { ChunkPort } from '../ports/chunks.ts';
+import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
 import type { DiskChunks } from '../ports/disk-chunks.ts';
+import type { DiskOrders } from '../ports/disk-orders.ts';
 
 /** `node`: of the disk, for the placement version that it has heard of. */
-export function ownDisk(chunks: ChunkPort, node: Pick<ServedDisks, 'mapVersion' | 'adopt'>): DiskChunks {
+export function ownDisk(
+  chunks: ServedDisk,
+  node: Pick<ServedDisks, 'mapVersion' | 'adopt'>,
+): DiskChunks & DiskOrders {
   return {
     async put(id, bytes, { checksum, mapVersion }) {
       if (mapVersion > node.mapVersion()) await node.adopt(mapVersion);
@@ -24,5 +27,11 @@ export function ownDisk(chunks: ChunkPort, node: Pick<ServedDisks, 'mapVersion' 
     list: (options) => chunks.list(options),
     usage: () => chunks.usage(),
     recount: () => chunks.recount(),
+    inspect: (ids, order, how) => chunks.inspect(ids, order, how),
+    pull: (chunk, order, signal) => chunks.pull(chunk, order, signal),
+    dropMisplaced: (ids, order) => chunks.dropMisplaced(ids, order),
+    dropAside: (ids, order) => chunks.dropAside(ids, order),
+    listAside: (options) => chunks.listAside(options),
+    listOf: (options) => chunks.listOf(options),
   };
 }

@@ -1,46 +1,323 @@
-import { expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
-import { eventLog } from '../../tests/support/coordinators.ts';
+import { eventLog, type LoggedEvents } from '../../tests/support/coordinators.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
+import { must } from '../lib/assert.ts';
 import type { Member } from '../ports/members.ts';
-import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
-import { placementOf, runDiskPlacer } from './place-disks.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
+import { runDiskPlacer } from './place-disks.ts';
+import { changePlacement, makePlacement } from './placement.ts';
+import { holdings, withLeave } from './placement-changes.ts';
+import { documentOf, placementOf } from './placement-document.ts';
 
-const LOOKED_MS = 11_000;
+const AWAY_AFTER_MS = 120_000;
+/** Two looks and what newcomers are waited for. */
+const LOOKED_MS = 16_000;
+const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
 
 const memberOf = ({ id, nodeId, zone, address, capacityBytes }: PlacedDisk): Member => ({
   ...{ nodeId, zone, address, role: 'storage', version: '0' },
   disks: [{ diskId: id, capacityBytes }],
 });
 
-function startPlacer() {
-  const { clock, connect, over } = startCoordinatorWorld();
-  const { placementMap, jobLocks } = connect('a');
+let stop = () => {};
+afterEach(() => stop());
+
+function startPlacer({ known }: { known?: PlacementMap } = {}) {
+  const world = startCoordinatorWorld();
+  const { clock, connect } = world;
+  const events: LoggedEvents = [];
   let members: Member[] = [];
-  const deps = { chunkCopies: 3, placementMap, jobLocks, clock, log: eventLog(), members: () => members };
-  void runDiskPlacer(deps, over.signal);
-  return {
-    stop: () => over.abort(),
-    async mapWith(disks: readonly PlacedDisk[]): Promise<PlacementMap | undefined> {
-      members = disks.map(memberOf);
-      await pass(clock, LOOKED_MS);
-      const stored = await placementMap.read();
-      return stored && placementOf(stored.document);
-    },
+  let audited: number | undefined;
+  let newest = known;
+  let holding = new AbortController();
+  const run = (holder: string) => {
+    const { placementMap, jobLocks } = connect(holder);
+    const deps = {
+      ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap, jobLocks, clock, log: eventLog(events) },
+      members: () => members,
+      newestKnown: () => newest,
+      auditedAt: async () => audited,
+      pause: async () => {},
+    };
+    holding = new AbortController();
+    void runDiskPlacer(deps, holding.signal);
   };
+  run('a');
+  stop = () => holding.abort();
+  const { placementMap } = connect('b');
+  const read = async () => {
+    const stored = await placementMap.read();
+    return stored && placementOf(stored.document);
+  };
+  const placer = {
+    events: (name: string) => events.filter(([, event]) => event === name).length,
+    read,
+    serve(disks: readonly PlacedDisk[]) {
+      members = disks.map(memberOf);
+    },
+    /** The map after these disks have been served for so long, and no others. */
+    async after(disks: readonly PlacedDisk[], ms = LOOKED_MS): Promise<PlacementMap> {
+      placer.serve(disks);
+      await pass(clock, ms);
+      return must(await read(), 'there is a map');
+    },
+    hasAudited(version: number) {
+      audited = version;
+    },
+    knows(map: PlacementMap) {
+      newest = map;
+    },
+    async write(map: PlacementMap, expected?: number) {
+      const revision = expected ?? (await placementMap.read())?.revision ?? 0;
+      return placementMap.swap({ expected: revision, document: documentOf(map) });
+    },
+    /** Another process takes the job over. */
+    takeOver() {
+      holding.abort();
+      run('c');
+    },
+    /** The clock goes on by so much at once, as for a process that stood still. */
+    standStill: (ms: number) => clock.advance(ms),
+    pass: (ms: number) => pass(clock, ms),
+  };
+  return placer;
 }
 
-test('no map before there are nodes for all copies; disks that come later are added and own nothing yet', async () => {
+const leaveOf = (map: PlacementMap, id: DiskId | undefined) =>
+  map.disks.find((disk) => disk.id === id)?.leave;
+const ownedBy = (map: PlacementMap, id: DiskId | undefined) => holdings(map).get(id ?? '')?.ownedCount;
+
+test('no map before there are nodes for all copies; disks that come later get their share, together', async () => {
   const disks = placedDisks({ zones: 5 });
   const placer = startPlacer();
-  expect(await placer.mapWith(disks.slice(0, 2))).toBeUndefined();
-  const first = await placer.mapWith(disks.slice(0, 3));
-  expect(first?.disks).toEqual(disks.slice(0, 3));
-  // One is away for good, two others come.
-  const next = await placer.mapWith(disks.slice(1));
-  expect(next?.disks).toEqual(disks);
-  expect(next?.owners).toEqual(first?.owners);
-  expect(next?.version).toBe(2);
-  expect((await placer.mapWith(disks.slice(2)))?.version).toBe(2);
-  placer.stop();
+  placer.serve(disks.slice(0, 2));
+  await placer.pass(LOOKED_MS);
+  expect(await placer.read()).toBeUndefined();
+  const first = await placer.after(disks.slice(0, 3));
+  expect(first).toMatchObject({ version: 1, disks: disks.slice(0, 3) });
+  // Not at the first sight of one, when another comes just behind it.
+  await placer.after(disks.slice(0, 4), 4000);
+  const next = await placer.after(disks);
+  expect(next).toMatchObject({ version: 2, disks, auditFrom: 2 });
+  const owned = disks.map(({ id }) => ownedBy(next, id) ?? 0);
+  expect(Math.max(...owned) - Math.min(...owned)).toBeLessThanOrEqual(1);
+  expect(next.previous.flat().length).toBeGreaterThan(4000);
+});
+
+test('a change ends when all shards have audited it; until then nobody joins', async () => {
+  const disks = placedDisks({ zones: 6 });
+  const placer = startPlacer();
+  await placer.after(disks.slice(0, 4));
+  expect((await placer.after(disks.slice(0, 5))).version).toBe(2);
+  placer.hasAudited(1);
+  expect((await placer.after(disks)).version).toBe(2);
+  placer.hasAudited(2);
+  const done = await placer.after(disks);
+  // Cleared, then joined.
+  expect(done).toMatchObject({ version: 4, auditFrom: 4 });
+  expect(ownedBy(done, disks[5]?.id)).toBeGreaterThan(2000);
+});
+
+describe('disks that are away', () => {
+  const disks = placedDisks({ zones: 6, disksPerNode: 2 });
+  const node = disks.slice(0, 2);
+  const others = disks.slice(2);
+
+  test('are given up together after a while, and get back what they had when they return', async () => {
+    const placer = startPlacer();
+    const full = await placer.after(disks);
+    expect((await placer.after(others, AWAY_AFTER_MS - 10_000)).version).toBe(1);
+    const less = await placer.after(others, GIVEN_UP_MS);
+    expect(less.version).toBe(2);
+    expect(node.map(({ id }) => [leaveOf(less, id), ownedBy(less, id)])).toEqual([
+      ['absent', 0],
+      ['absent', 0],
+    ]);
+    // Not at once: it may be away again.
+    expect((await placer.after(disks, 10_000)).version).toBe(2);
+    const again = await placer.after(disks, 40_000);
+    expect(again.owners.map((ids) => ids.toSorted())).toEqual(full.owners.map((ids) => ids.toSorted()));
+    expect(again.disks).toEqual(full.disks);
+  });
+
+  test('one that keeps coming and going is given up as well', async () => {
+    const placer = startPlacer();
+    await placer.after(disks);
+    for (let turn = 0; turn < 6; turn++) {
+      await placer.after(disks, 5500);
+      await placer.after(others, 30_000);
+    }
+    expect(leaveOf(await placer.after(others, 1000), node[0]?.id)).toBe('absent');
+  });
+
+  test('one that misses a while now and then is not', async () => {
+    const placer = startPlacer();
+    await placer.after(disks);
+    for (let turn = 0; turn < 6; turn++) {
+      await placer.after(disks, 40_000);
+      await placer.after(others, 20_000);
+    }
+    expect((await placer.read())?.version).toBe(1);
+  });
+
+  test('a holder counts for itself, and not the time for which it stood still', async () => {
+    const placer = startPlacer();
+    await placer.after(disks);
+    await placer.after(others, AWAY_AFTER_MS - 20_000);
+    placer.standStill(5 * AWAY_AFTER_MS);
+    expect((await placer.after(others, 2000)).version).toBe(1);
+    placer.takeOver();
+    // The lease of the former holder has to end first, unless it let go.
+    expect((await placer.after(others, AWAY_AFTER_MS - 20_000)).version).toBe(1);
+    expect((await placer.after(others, 2 * LOOKED_MS + 20_000)).version).toBe(2);
+  });
+
+  test.each([
+    ['fewer than copies are left', placedDisks({ zones: 3 }), 2],
+    ['most are silent at once', placedDisks({ zones: 9 }), 4],
+    ['most zones are silent, though few disks', zonesOf([5, 1, 1, 1, 1]), 6],
+  ])('are not given up when %s', async (_why, all, staying) => {
+    const placer = startPlacer();
+    await placer.after(all);
+    const map = await placer.after(all.slice(0, staying), GIVEN_UP_MS);
+    expect(map.disks).toEqual(all);
+    expect(placer.events('disks-away-not-given-up')).toBe(1);
+    await placer.after(all);
+    expect(placer.events('disks-away-no-more')).toBe(1);
+  });
+
+  test('where too few are left, a new disk takes the place of a lost one, though a change is pending', async () => {
+    const [a, b, c, d, e] = placedDisks({ zones: 5 }) as [
+      PlacedDisk,
+      PlacedDisk,
+      PlacedDisk,
+      PlacedDisk,
+      PlacedDisk,
+    ];
+    const placer = startPlacer();
+    await placer.after([a, b, c]);
+    await placer.after([a, b], GIVEN_UP_MS);
+    const replaced = await placer.after([a, b, d]);
+    expect(leaveOf(replaced, c.id)).toBe('absent');
+    expect(replaced.owners.every((ids) => ids.toSorted().join() === [a.id, b.id, d.id].sort().join())).toBe(
+      true,
+    );
+    expect(replaced.previous.every((ids) => ids.join() === c.id)).toBe(true);
+    const more = await placer.after([a, b, d, e]);
+    expect(ownedBy(more, e.id)).toBeUndefined();
+  });
+});
+
+function zonesOf(sizes: readonly number[]): PlacedDisk[] {
+  return sizes
+    .flatMap((size, zone) => Array.from({ length: size }, () => zone))
+    .map((zone, at) => ({ ...must(placedDisks({ zones: 20 })[at], 'a disk'), zone: `zone-${zone}` }));
+}
+
+test('what could not be moved while a change was pending is evened out when it is done', async () => {
+  const [a, b, c, d] = placedDisks({ zones: 4 }) as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
+  const placer = startPlacer();
+  await placer.after([a, b, c]);
+  // All partitions pending, and one disk that owns nothing.
+  const stuck = {
+    ...changePlacement(makePlacement({ disks: [a, b, c], copies: 3 }), { disks: [a, b, c] }),
+    disks: [a, b, c, d],
+    previous: makePlacement({ disks: [a, b, c], copies: 3 }).owners.map(() => [d.id]),
+  };
+  await placer.write(stuck);
+  expect(ownedBy(await placer.after([a, b, c, d]), d.id)).toBe(0);
+  placer.hasAudited(2);
+  expect(ownedBy(await placer.after([a, b, c, d]), d.id)).toBe(3072);
+});
+
+test('a disk in another zone than before is placed anew', async () => {
+  const disks = placedDisks({ zones: 4, disksPerNode: 2 });
+  const placer = startPlacer();
+  await placer.after(disks);
+  const elsewhere = disks.map((disk, at) => (at === 0 ? { ...disk, zone: 'new', nodeId: 'new' } : disk));
+  expect(await placer.after(elsewhere)).toMatchObject({ version: 2, disks: elsewhere });
+  const grown = elsewhere.map((disk, at) =>
+    at < 4 ? { ...disk, capacityBytes: disk.capacityBytes * 1.01 } : disk,
+  );
+  expect((await placer.after(grown)).version).toBe(2);
+});
+
+test('a disk that drains stays so when it is away, and one that was removed does not join again', async () => {
+  const disks = placedDisks({ zones: 6 });
+  const [first, ...others] = disks as [PlacedDisk, ...PlacedDisk[]];
+  const placer = startPlacer();
+  const full = await placer.after(disks);
+  const drained = changePlacement(full, { disks: withLeave(disks, new Set([first.id]), 'draining') });
+  await placer.write(drained);
+  expect(leaveOf(await placer.after(others, GIVEN_UP_MS), first.id)).toBe('draining');
+  expect(leaveOf(await placer.after(disks, AWAY_AFTER_MS), first.id)).toBe('draining');
+  await placer.write({ ...full, version: 9, disks: others, owners: drained.owners, retired: [first.id] });
+  expect((await placer.after(disks)).disks).toEqual(others);
+});
+
+describe('etcd has forgotten', () => {
+  const disks = placedDisks({ zones: 4 });
+  const old = makePlacement({ disks, copies: 3 });
+  const newest = {
+    ...changePlacement(old, { disks: withLeave(disks, new Set([disks[0]?.id ?? '']), 'draining') }),
+    version: 7,
+  };
+
+  test('the map: the newest that is known is written back, and no first one made', async () => {
+    const placer = startPlacer({ known: newest });
+    const map = await placer.after(disks);
+    expect(map).toEqual({ ...newest, version: 8 });
+    expect(placer.events('placement-restored')).toBe(1);
+    expect(placer.events('placement-made')).toBe(0);
+  });
+
+  test('the last ones: the newest that is known is written over an older one', async () => {
+    const placer = startPlacer();
+    await placer.write(old);
+    placer.knows(newest);
+    expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
+  });
+});
+
+test('who loses a race looks again: nothing that another wrote is undone', async () => {
+  const disks = placedDisks({ zones: 5 });
+  const world = startCoordinatorWorld();
+  const { clock, connect } = world;
+  const { placementMap, jobLocks } = connect('a');
+  const over = new AbortController();
+  stop = () => over.abort();
+  const draining = new Set([disks[1]?.id ?? '']);
+  let isRaced = false;
+  const raced = {
+    ...placementMap,
+    async swap(change: Parameters<typeof placementMap.swap>[0]) {
+      if (change.expected > 0 && !isRaced) {
+        isRaced = true;
+        const stored = must(await placementMap.read(), 'there is a map');
+        const map = placementOf(stored.document);
+        const next = changePlacement(map, { disks: withLeave(map.disks, draining, 'draining') });
+        await placementMap.swap({ expected: stored.revision, document: documentOf(next) });
+      }
+      return placementMap.swap(change);
+    },
+  };
+  let members = disks.slice(0, 4).map(memberOf);
+  const deps = {
+    ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap: raced, jobLocks, clock, log: eventLog() },
+    ...{
+      members: () => members,
+      newestKnown: () => undefined,
+      auditedAt: async () => 99,
+      pause: async () => {},
+    },
+  };
+  void runDiskPlacer(deps, over.signal);
+  await pass(clock, LOOKED_MS);
+  members = disks.map(memberOf);
+  await pass(clock, 4 * LOOKED_MS);
+  const map = placementOf(must(await placementMap.read(), 'there is a map').document);
+  expect(isRaced).toBe(true);
+  expect(leaveOf(map, disks[1]?.id)).toBe('draining');
+  expect(ownedBy(map, disks[4]?.id)).toBeGreaterThan(1000);
 });

@@ -11,11 +11,12 @@ interface PlacementRecord {
   /** Of each partition the count of its disks, one byte; then, two bytes each, where in `disks` they are. */
   owners: Uint8Array;
   previous: Uint8Array;
+  former: Uint8Array;
   auditFrom: number;
   retired: readonly DiskId[];
 }
 
-type First = Omit<PlacementRecord, 'previous' | 'auditFrom' | 'retired'>;
+type First = Omit<PlacementRecord, 'previous' | 'former' | 'auditFrom' | 'retired'>;
 
 const codec = defineRecord<PlacementRecord>({
   name: 'placement',
@@ -24,6 +25,7 @@ const codec = defineRecord<PlacementRecord>({
     1: (old: First): PlacementRecord => ({
       ...old,
       previous: new Uint8Array(LIMITS.partitionCount),
+      former: new Uint8Array(LIMITS.partitionCount),
       auditFrom: old.version,
       retired: [],
     }),
@@ -32,8 +34,9 @@ const codec = defineRecord<PlacementRecord>({
 
 export function encodePlacement(map: PlacementMap): Uint8Array {
   const numbers = new Map(map.disks.map(({ id }, at) => [id, at]));
-  const owners = packDisks(map.owners, numbers);
-  return codec.encode({ ...map, owners, previous: packDisks(map.previous, numbers) });
+  const pack = (partitions: PlacementMap['owners']) => packDisks(partitions, numbers);
+  const { owners, previous, former } = map;
+  return codec.encode({ ...map, owners: pack(owners), previous: pack(previous), former: pack(former) });
 }
 
 function packDisks(partitions: PlacementMap['owners'], numbers: ReadonlyMap<DiskId, number>): Uint8Array {
@@ -51,8 +54,9 @@ function packDisks(partitions: PlacementMap['owners'], numbers: ReadonlyMap<Disk
 export function decodePlacement(stored: Uint8Array): PlacementMap {
   const record = codec.decode(stored);
   const { disks } = record;
-  const owners = unpackDisks(record.owners, disks);
-  return { ...record, owners, previous: unpackDisks(record.previous, disks) };
+  const unpack = (packed: Uint8Array) => unpackDisks(packed, disks);
+  const { owners, previous, former } = record;
+  return { ...record, owners: unpack(owners), previous: unpack(previous), former: unpack(former) };
 }
 
 function unpackDisks(packed: Uint8Array, disks: readonly PlacedDisk[]): DiskId[][] {

@@ -2,13 +2,13 @@
 // map before it. Pure: the same disks give the same map anywhere.
 import { crc32 } from 'node:zlib';
 import { assert, must } from '../lib/assert.ts';
+import { finishAtOnce, type Steps } from '../lib/steps.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ChunkId } from '../ports/chunks.ts';
-import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
+import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { bestSpread, shareOut } from './placement-shares.ts';
 import { spreadCopies } from './spread-copies.ts';
 
-const FIRST_VERSION = 1;
 const ID_BYTES = 20;
 const idBytes = Buffer.alloc(ID_BYTES);
 
@@ -39,60 +39,122 @@ export function disksById(map: PlacementMap): ReadonlyMap<DiskId, PlacedDisk> {
   return disks;
 }
 
+const EMPTY = Array.from({ length: LIMITS.partitionCount }, () => []);
+
 /** Before the first map: nothing can be placed. */
 export const NO_PLACEMENT: PlacementMap = {
-  version: 0,
-  copies: 0,
-  disks: [],
-  owners: Array.from({ length: LIMITS.partitionCount }, () => []),
-  previous: Array.from({ length: LIMITS.partitionCount }, () => []),
-  auditFrom: 0,
-  retired: [],
+  ...{ version: 0, copies: 0, disks: [], auditFrom: 0, retired: [] },
+  ...{ owners: EMPTY, previous: EMPTY, former: EMPTY },
 };
 
 /** The first map of a cluster. */
 export function makePlacement(options: { disks: readonly PlacedDisk[]; copies: number }): PlacementMap {
-  return layOut({ ...options, version: FIRST_VERSION, before: [] });
+  return finishAtOnce(makePlacementInSteps(options));
+}
+
+export function makePlacementInSteps(options: {
+  disks: readonly PlacedDisk[];
+  copies: number;
+}): Steps<PlacementMap> {
+  return layOut({ ...NO_PLACEMENT, copies: options.copies }, options.disks);
+}
+
+export interface PlacementChange {
+  /** Those there shall be, with what makes them leave. */
+  disks: readonly PlacedDisk[];
+  copies?: number;
 }
 
 /**
- * The next map: over `disks` instead, and with so many copies. What can stay stays; beyond that, disks hold what their
- * capacity says, and each partition is as distinct as it can be.
+ * The next map. What can stay stays; beyond that, disks hold what their capacity says, and each partition is as distinct as
+ * it can be. A disk that leaves owns what fewer other disks than copies leave to it, and nothing else; who returns
+ * gets back what it had. A partition whose last change is pending changes only for owners that leave or return (R34).
  */
-export function changePlacement(
-  map: PlacementMap,
-  change: { disks: readonly PlacedDisk[]; copies?: number },
-): PlacementMap {
-  const { disks, copies = map.copies } = change;
-  return layOut({ disks, copies, version: map.version + 1, before: map.owners });
+export function changePlacement(map: PlacementMap, change: PlacementChange): PlacementMap {
+  return finishAtOnce(changePlacementInSteps(map, change));
 }
 
-/** The next map: with disks beside those that it has, which may stand in for owners, and own nothing yet. */
-export function addDisks(map: PlacementMap, added: readonly PlacedDisk[]): PlacementMap {
-  const disks = [...map.disks, ...added].toSorted(byId);
-  return { ...map, version: map.version + 1, disks };
+export function changePlacementInSteps(map: PlacementMap, change: PlacementChange): Steps<PlacementMap> {
+  return layOut({ ...map, copies: change.copies ?? map.copies }, change.disks);
 }
 
-const byId = (a: PlacedDisk, b: PlacedDisk) => (a.id < b.id ? -1 : 1);
-
-function layOut(options: {
-  disks: readonly PlacedDisk[];
-  copies: number;
-  version: number;
-  before: PlacementMap['owners'];
-}): PlacementMap {
-  const { copies, version, before } = options;
+function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<PlacementMap> {
   // The order in which disks are told must not matter.
-  const disks = options.disks.toSorted(byId);
+  const disks = told.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   assert(disks.length > 0, 'a map has disks');
   assert(new Set(disks.map(({ id }) => id)).size === disks.length, 'a disk is in a map once');
   assert(
     disks.every(({ capacityBytes }) => capacityBytes > 0),
     'a disk has room',
   );
-  assert(Number.isInteger(copies) && copies >= 1, 'there is a copy at least');
-  const spread = bestSpread(disks, copies);
-  const owners = spreadCopies({ disks, spread, shares: shareOut(disks, spread), before });
-  const previous = owners.map(() => []);
-  return { version, copies, disks, owners, previous, auditFrom: version, retired: [] };
+  assert(Number.isInteger(map.copies) && map.copies >= 1, 'there is a copy at least');
+  const leaves = new Map(disks.map(({ id, leave }) => [id, leave ?? ('stays' as const)]));
+  const owners = yield* spreadOverStaying(map, disks);
+  const version = map.version + 1;
+  const next = owners.map((ids, partition) => settle(map, { partition, ids, leaves }));
+  const isChanged = next.some(({ isChanged }) => isChanged);
+  return {
+    ...{ version, copies: map.copies, disks },
+    owners: next.map(({ owners }) => owners),
+    previous: next.map(({ previous }) => previous),
+    former: next.map(({ former }) => former),
+    auditFrom: isChanged ? version : map.auditFrom,
+    retired: map.retired,
+  };
 }
+
+/** Owners among the disks that stay; where those are fewer than copies, behind them whom nobody can stand in for. */
+function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): Steps<DiskId[][]> {
+  const staying = disks.filter(({ leave }) => leave === undefined);
+  const stayingIds = new Set(staying.map(({ id }) => id));
+  const spread = bestSpread(staying, map.copies);
+  const spreadOut =
+    staying.length === 0
+      ? map.owners.map((): DiskId[] => [])
+      : yield* spreadCopies({
+          ...{ disks: staying, spread, shares: shareOut(staying, spread), before: map.owners },
+          isPinned: (partition) => at(map.previous, partition).length > 0,
+          returning: (partition) => at(map.former, partition).filter((id) => stayingIds.has(id)),
+        });
+  // One that drains can still be read.
+  const leaving = (['draining', 'absent'] as const).map(
+    (leave) => new Set(disks.filter((disk) => disk.leave === leave).map(({ id }) => id)),
+  );
+  return spreadOut.map((ids, partition) => {
+    const kept = leaving.flatMap((some) => at(map.owners, partition).filter((id) => some.has(id)));
+    return [...ids, ...kept.slice(0, Math.max(0, map.copies - ids.length))];
+  });
+}
+
+interface Settled {
+  owners: readonly DiskId[];
+  previous: readonly DiskId[];
+  former: readonly DiskId[];
+  isChanged: boolean;
+}
+
+/** What is remembered of one partition when `ids` own it. */
+function settle(
+  map: PlacementMap,
+  change: { partition: number; ids: readonly DiskId[]; leaves: ReadonlyMap<DiskId, DiskLeave | 'stays'> },
+): Settled {
+  const { partition, ids, leaves } = change;
+  const before = at(map.owners, partition);
+  const isThere = (id: DiskId) => leaves.has(id);
+  const isChanged = ids.length !== before.length || ids.some((id) => !before.includes(id));
+  const gone = before.filter((id) => isThere(id) && !ids.includes(id));
+  const earlier = at(map.previous, partition).filter((id) => isThere(id) && !ids.includes(id));
+  const previous = [...new Set([...gone, ...earlier])];
+  // Chunks may lie with any of them alone: before one is forgotten, owners stay until an audit has been.
+  if (previous.length > LIMITS.previousOwnersMax && before.every(isThere))
+    return { owners: before, previous: earlier, former: at(map.former, partition), isChanged: false };
+  const left = [...at(map.former, partition), ...gone].filter((id) => {
+    const leave = leaves.get(id);
+    return leave !== undefined && leave !== 'stays' && !ids.includes(id);
+  });
+  const former = [...new Set(left)].slice(-LIMITS.previousOwnersMax);
+  return { owners: isChanged ? ids : before, previous, former, isChanged };
+}
+
+const at = (partitions: PlacementMap['owners'], partition: number) =>
+  must(partitions[partition], 'a map has all partitions');

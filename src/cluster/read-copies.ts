@@ -1,5 +1,5 @@
-// Reads one chunk from whoever has it (R37): its owners, near ones first, the next one as soon as one has not got it or is
-// slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk has said so.
+// Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one
+// has not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk has said so.
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ChunkId, ChunkRead } from '../ports/chunks.ts';
@@ -36,6 +36,7 @@ class CopyRead {
   readonly done: Promise<ChunkRead>;
   readonly #parts: ReadParts;
   readonly #chunk: ChunkToRead;
+  /** And those of before a pending change. */
   readonly #owners: PlacedDisk[];
   readonly #others: PlacedDisk[];
   /** In the order of being asked. */
@@ -52,7 +53,8 @@ class CopyRead {
     this.#chunk = chunk;
     this.done = this.#outcome.promise;
     this.#owners = readingOrder(map, id, parts);
-    this.#others = othersOf(map, id);
+    const first = new Set(this.#owners);
+    this.#others = othersOf(map, id).filter((disk) => !first.has(disk));
     // Where no disk is known, none has said that it is missing.
     if (map.disks.length === 0) this.#failures.push(new Error('no placement is known'));
     this.#askNext();

@@ -43,7 +43,7 @@ export function createReplicatedChunks(deps: ReplicatedChunksDeps): ReplicatedCh
 interface PutUnderWay {
   sizeBytes: number;
   checksum: number;
-  done: Promise<ChunkHolders | undefined>;
+  done: Promise<ChunkHolders>;
 }
 
 class ChunksOverDisks implements ReplicatedChunks {
@@ -62,7 +62,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     };
   }
 
-  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<ChunkHolders | undefined> {
+  put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<ChunkHolders> {
     const name = `${id.blobId}.${id.index}`;
     const sizeBytes = bytes.length;
     const underWay = this.#puts.get(name);
@@ -75,7 +75,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     return done;
   }
 
-  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<ChunkHolders | undefined> {
+  async #put(id: ChunkId, bytes: Uint8Array, checksum: number): Promise<ChunkHolders> {
     const writes: CopyWrite[] = [];
     const synced = new Set<DiskId>();
     try {
@@ -197,15 +197,11 @@ class ChunksOverDisks implements ReplicatedChunks {
   }
 }
 
-/** R36: those that have it, unless they are just its owners. */
-function holdersBeside(
-  map: PlacementMap,
-  id: ChunkId,
-  synced: ReadonlySet<DiskId>,
-): ChunkHolders | undefined {
+/** R36: by which map, and who has it unless they are just its owners. */
+function holdersBeside(map: PlacementMap, id: ChunkId, synced: ReadonlySet<DiskId>): ChunkHolders {
   const owners = ownersOf(map, id);
   const isWhole = synced.size === owners.length && owners.every((owner) => synced.has(owner));
-  return isWhole ? undefined : { mapVersion: map.version, holders: [...synced] };
+  return { mapVersion: map.version, ...(!isWhole && { holders: [...synced] }) };
 }
 
 function silence(failures: readonly unknown[]): AppError {

@@ -2,6 +2,7 @@
 // copies from disks with too many to disks with too few, if need be by way of others. Deterministic; made for changes
 // that are rare, not for requests.
 import { assert, must } from '../lib/assert.ts';
+import type { Steps } from '../lib/steps.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { DiskId, PlacedDisk } from '../ports/placement.ts';
 import type { Spread } from './placement-shares.ts';
@@ -9,6 +10,10 @@ import type { Spread } from './placement-shares.ts';
 const PARTITIONS = LIMITS.partitionCount;
 /** Shares are fractions with an error far below it. */
 const EPSILON = 1e-6;
+/** Comparisons in one step: about a millisecond or two. */
+const STEP_COMPARISONS = 20_000;
+/** Levelling once may open ways that were closed. */
+const ROUNDS_MAX = 8;
 
 interface Disk {
   readonly id: DiskId;
@@ -19,86 +24,165 @@ interface Disk {
   readonly most: number;
   readonly share: number;
   readonly partitions: Set<number>;
+  /** Those of them that it did not have before: to move one costs nothing. */
+  readonly given: Set<number>;
+}
+
+interface Partition {
+  /** Those that had it before, then those that are given it. */
+  readonly owners: Disk[];
+  /** How many of them stay where they are, whatever would be more even. */
+  pinnedCount: number;
+  /** Of how many zones and nodes they shall be. */
+  zones: number;
+  nodes: number;
 }
 
 export interface SpreadOptions {
   disks: readonly PlacedDisk[];
   spread: Spread;
   shares: ReadonlyMap<DiskId, number>;
-  /** Owners up to now; disks that are no more are left out. */
+  /** Owners up to now, the newest last; disks that are no more among `disks` are left out. */
   before: readonly (readonly DiskId[])[];
+  /** Owners of such a partition stay (R34): it is not changed again for evenness alone. */
+  isPinned(partition: number): boolean;
+  /** Who had the partition and gets it back, in place of its newest owner, as far as its share goes. */
+  returning(partition: number): readonly DiskId[];
 }
 
-/** Owners by partition. */
-export function spreadCopies(options: SpreadOptions): DiskId[][] {
+/** Owners by partition: who stays in the order of before, and behind them who is new. */
+export function spreadCopies(options: SpreadOptions): Steps<DiskId[][]> {
   return new CopySpreader(options).spread();
 }
 
 class CopySpreader {
+  readonly #options: SpreadOptions;
   readonly #spread: Spread;
   readonly #disks: readonly Disk[];
-  readonly #owners: Disk[][];
+  readonly #partitions: readonly Partition[];
   readonly #zoneLacks = new Map<number, number>();
   readonly #nodeLacks = new Map<number, number>();
+  #comparisons = 0;
 
-  constructor({ disks, spread, shares, before }: SpreadOptions) {
+  constructor(options: SpreadOptions) {
+    const { disks, spread, shares } = options;
     const zones = numbered(disks.map(({ zone }) => zone));
     const nodes = numbered(disks.map(({ nodeId }) => nodeId));
+    this.#options = options;
     this.#spread = spread;
     this.#disks = disks.map((disk) => {
       const share = must(shares.get(disk.id), 'each disk has a share');
       const zone = must(zones.get(disk.zone), 'a zone');
       const node = must(nodes.get(disk.nodeId), 'a node');
       const bounds = { least: Math.floor(share + EPSILON), most: Math.ceil(share - EPSILON) };
-      return { id: disk.id, zone, node, share, ...bounds, partitions: new Set<number>() };
+      const held = { partitions: new Set<number>(), given: new Set<number>() };
+      return { id: disk.id, zone, node, share, ...bounds, ...held };
     });
     for (const { zone, node, share } of this.#disks) {
       this.#zoneLacks.set(zone, (this.#zoneLacks.get(zone) ?? 0) + share);
       this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + share);
     }
+    const wanted = { zones: spread.zones, nodes: spread.nodes };
+    this.#partitions = Array.from({ length: PARTITIONS }, () => ({ owners: [], pinnedCount: 0, ...wanted }));
+  }
+
+  *spread(): Steps<DiskId[][]> {
+    const { before, returning, isPinned } = this.#options;
     const byId = new Map(this.#disks.map((disk) => [disk.id, disk]));
-    this.#owners = Array.from({ length: PARTITIONS }, () => []);
-    for (const [partition, ids] of before.entries()) {
-      this.#keep(
-        partition,
-        ids.flatMap((id) => byId.get(id) ?? []),
-      );
+    const disksOf = (ids: readonly DiskId[] | undefined) => (ids ?? []).flatMap((id) => byId.get(id) ?? []);
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      this.#keep(partition, disksOf(before[partition]));
+      if (this.#isStepOver()) yield;
     }
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      for (const disk of disksOf(returning(partition))) this.#giveBack(partition, disk);
+      if (isPinned(partition)) this.#pin(partition);
+      if (this.#isStepOver()) yield;
+    }
+    for (let at = 0; at < PARTITIONS; at++) {
+      const partition = shuffled(at);
+      while (this.#of(partition).owners.length < this.#spread.copies)
+        this.#give(partition, this.#neediest(partition), 'given');
+      if (this.#isStepOver()) yield;
+    }
+    yield* this.#level();
+    return this.#partitions.map(({ owners }, partition) => this.#inOrder(owners, partition));
   }
 
   /** Where not all can stay, because more can be kept apart now, those stay that lack most. */
   #keep(partition: number, owners: readonly Disk[]): void {
-    for (const disk of owners.toSorted((a, b) => lackOf(b) - lackOf(a))) {
-      if (this.#fits(this.#ownersOf(partition), disk)) this.#give(partition, disk);
+    if (this.#options.isPinned(partition)) {
+      for (const disk of owners.slice(0, this.#spread.copies)) this.#give(partition, disk, 'kept');
+      return;
     }
+    for (const disk of owners.toSorted((a, b) => lackOf(b) - lackOf(a)))
+      if (this.#fits(partition, disk)) this.#give(partition, disk, 'kept');
   }
 
-  spread(): DiskId[][] {
-    for (let at = 0; at < PARTITIONS; at++) {
-      const partition = shuffled(at);
-      while (this.#ownersOf(partition).length < this.#spread.copies)
-        this.#give(partition, this.#neediest(partition));
+  /** In place of the newest owner that can spare it; while a change is pending, of the newest one. */
+  #giveBack(partition: number, disk: Disk): void {
+    const { owners } = this.#of(partition);
+    if (owners.includes(disk) || disk.partitions.size >= disk.most) return;
+    if (owners.length < this.#spread.copies) {
+      if (this.#options.isPinned(partition) || this.#fits(partition, disk))
+        this.#give(partition, disk, 'kept');
+      return;
     }
-    this.#level();
-    return this.#owners.map((owners) => owners.map(({ id }) => id));
+    const newestFirst = this.#inOrderOfBefore(owners, partition).reverse();
+    const [newest] = newestFirst;
+    const fitting = newestFirst.filter((owner) => this.#fits(partition, disk, owner));
+    const gone = this.#options.isPinned(partition)
+      ? newest
+      : (fitting.find(({ partitions, least }) => partitions.size > least) ??
+        fitting.sort((a, b) => lackOf(a) - lackOf(b))[0]);
+    if (gone === undefined) return;
+    this.#take(partition, gone);
+    this.#give(partition, disk, 'kept');
   }
 
-  /** Whether a partition of these owners can still become as distinct as it should with `disk` among them. */
-  #fits(owners: readonly Disk[], disk: Disk): boolean {
-    if (owners.includes(disk)) return false;
+  /** Whoever owns it now stays; it becomes as distinct as that allows. */
+  #pin(partition: number): void {
+    const pinned = this.#of(partition);
     const { copies, zones, nodes } = this.#spread;
-    const left = copies - owners.length - 1;
-    if (left < 0) return false;
-    return countOf(owners, disk, 'zone') + left >= zones && countOf(owners, disk, 'node') + left >= nodes;
+    const { owners } = pinned;
+    const left = copies - owners.length;
+    pinned.pinnedCount = owners.length;
+    pinned.zones = Math.min(zones, distinctCount(owners, 'zone') + left);
+    pinned.nodes = Math.min(nodes, distinctCount(owners, 'node') + left);
+  }
+
+  /** Whether the partition can still become as distinct as it should with `disk` among its owners, in place of `gone`. */
+  #fits(partition: number, disk: Disk, gone?: Disk): boolean {
+    const { owners, zones, nodes } = this.#of(partition);
+    this.#comparisons++;
+    let left = this.#spread.copies - 1;
+    let zoneCount = 1;
+    let nodeCount = 1;
+    for (let at = 0; at < owners.length; at++) {
+      const owner = owners[at] as Disk;
+      if (owner === gone) continue;
+      if (owner === disk) return false;
+      left--;
+      let isNewZone = owner.zone !== disk.zone;
+      let isNewNode = owner.node !== disk.node;
+      for (let earlier = 0; earlier < at; earlier++) {
+        const other = owners[earlier] as Disk;
+        if (other === gone) continue;
+        if (other.zone === owner.zone) isNewZone = false;
+        if (other.node === owner.node) isNewNode = false;
+      }
+      if (isNewZone) zoneCount++;
+      if (isNewNode) nodeCount++;
+    }
+    return left >= 0 && zoneCount + left >= zones && nodeCount + left >= nodes;
   }
 
   /** Zones and nodes by how many copies they lack, for else they end with more than can be kept apart. */
   #neediest(partition: number): Disk {
-    const owners = this.#ownersOf(partition);
     let best: Disk | undefined;
     let bestChance = 0;
     for (const [at, disk] of this.#disks.entries()) {
-      if (!this.#fits(owners, disk)) continue;
+      if (!this.#fits(partition, disk)) continue;
       // Neighbours on one disk have their other copies on many.
       const chance = scrambled(partition * 8191 + at);
       const order = best === undefined ? 1 : this.#compareNeeds(disk, best) || chance - bestChance;
@@ -119,26 +203,31 @@ class CopySpreader {
     );
   }
 
-  #level(): void {
+  *#level(): Steps<void> {
     const count = ({ partitions }: Disk) => partitions.size;
-    // Who has too many gives to anyone with room, then who has too few takes from anyone who can spare one.
-    this.#moveAll(
-      (disk) => count(disk) > disk.most,
-      (disk) => count(disk) < disk.most,
-    );
-    this.#moveAll(
-      (disk) => count(disk) > disk.least,
-      (disk) => count(disk) < disk.least,
-    );
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      // Who has too many gives to anyone with room, then who has too few takes from anyone who can spare one.
+      const given = yield* this.#moveAll(
+        (disk) => count(disk) > disk.most,
+        (disk) => count(disk) < disk.most,
+      );
+      const taken = yield* this.#moveAll(
+        (disk) => count(disk) > disk.least,
+        (disk) => count(disk) < disk.least,
+      );
+      if (given + taken === 0) return;
+    }
   }
 
-  #moveAll(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): void {
+  *#moveAll(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): Steps<number> {
     const movesMax = this.#spread.copies * PARTITIONS;
-    for (let moves = 0; moves < movesMax; moves++) if (!this.#moveOne(gives, takes)) return;
+    for (let moves = 0; moves < movesMax; moves++) if (!(yield* this.#moveOne(gives, takes))) return moves;
+    return movesMax;
   }
 
   /** One copy from a disk that gives to one that takes, by the fewest moves: a search over disks. */
-  #moveOne(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): boolean {
+  *#moveOne(gives: (disk: Disk) => boolean, takes: (disk: Disk) => boolean): Steps<boolean> {
+    if (!this.#disks.some(takes)) return false;
     const reachedBy = new Map<Disk, { from: Disk; partition: number } | undefined>();
     const excess = (disk: Disk) => disk.partitions.size - disk.share;
     const queue = this.#disks.filter(gives).sort((a, b) => excess(b) - excess(a));
@@ -146,8 +235,10 @@ class CopySpreader {
     for (const from of queue) {
       // Those that take first: most moves need no detour.
       const open = this.#disks.filter((disk) => !reachedBy.has(disk)).sort((a, b) => excess(a) - excess(b));
+      this.#comparisons += open.length * 8;
       for (const to of open) {
         const partition = this.#movable(from, to);
+        if (this.#isStepOver()) yield;
         if (partition === undefined) continue;
         reachedBy.set(to, { from, partition });
         if (takes(to)) {
@@ -160,10 +251,13 @@ class CopySpreader {
     return false;
   }
 
+  /** What is new to `from` first: its bytes are not there yet. */
   #movable(from: Disk, to: Disk): number | undefined {
+    for (const partition of from.given) if (this.#fits(partition, to, from)) return partition;
     for (const partition of from.partitions) {
-      const others = this.#ownersOf(partition).filter((owner) => owner !== from);
-      if (this.#fits(others, to)) return partition;
+      const { owners, pinnedCount } = this.#of(partition);
+      if (pinnedCount > 0 && owners.indexOf(from) < pinnedCount) continue;
+      if (this.#fits(partition, to, from)) return partition;
     }
     return undefined;
   }
@@ -171,35 +265,62 @@ class CopySpreader {
   #movePath(end: Disk, reachedBy: ReadonlyMap<Disk, { from: Disk; partition: number } | undefined>): void {
     for (let to = end, step = reachedBy.get(to); step !== undefined; step = reachedBy.get(to)) {
       const { from, partition } = step;
-      const owners = this.#ownersOf(partition);
+      const { owners } = this.#of(partition);
       assert(owners.includes(from) && !owners.includes(to), 'a copy moves from an owner to another disk');
-      owners[owners.indexOf(from)] = to;
+      owners.splice(owners.indexOf(from), 1);
+      owners.push(to);
       from.partitions.delete(partition);
+      from.given.delete(partition);
       to.partitions.add(partition);
+      to.given.add(partition);
       to = from;
     }
   }
 
-  #give(partition: number, disk: Disk): void {
-    this.#ownersOf(partition).push(disk);
+  #give(partition: number, disk: Disk, how: 'kept' | 'given'): void {
+    this.#of(partition).owners.push(disk);
     disk.partitions.add(partition);
-    this.#zoneLacks.set(disk.zone, (this.#zoneLacks.get(disk.zone) ?? 0) - 1);
-    this.#nodeLacks.set(disk.node, (this.#nodeLacks.get(disk.node) ?? 0) - 1);
+    if (how === 'given') disk.given.add(partition);
+    this.#lack(disk, -1);
   }
 
-  #ownersOf(partition: number): Disk[] {
-    return must(this.#owners[partition], 'a partition');
+  #take(partition: number, disk: Disk): void {
+    const { owners } = this.#of(partition);
+    owners.splice(owners.indexOf(disk), 1);
+    disk.partitions.delete(partition);
+    this.#lack(disk, 1);
+  }
+
+  #lack({ zone, node }: Disk, more: number): void {
+    this.#zoneLacks.set(zone, (this.#zoneLacks.get(zone) ?? 0) + more);
+    this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + more);
+  }
+
+  #inOrder(owners: readonly Disk[], partition: number): DiskId[] {
+    return this.#inOrderOfBefore(owners, partition).map(({ id }) => id);
+  }
+
+  /** Who is given it back is no newcomer. */
+  #inOrderOfBefore(owners: readonly Disk[], partition: number): Disk[] {
+    const { before, returning } = this.#options;
+    const known = [...returning(partition), ...(before[partition] ?? [])];
+    const rank = ({ id }: Disk) => (known.includes(id) ? known.lastIndexOf(id) : known.length);
+    return owners.toSorted((a, b) => rank(a) - rank(b));
+  }
+
+  #of(partition: number): Partition {
+    return this.#partitions[partition] as Partition;
+  }
+
+  #isStepOver(): boolean {
+    if (this.#comparisons < STEP_COMPARISONS) return false;
+    this.#comparisons = 0;
+    return true;
   }
 }
 
-function countOf(owners: readonly Disk[], disk: Disk, key: 'zone' | 'node'): number {
-  let count = 1;
-  for (const [at, owner] of owners.entries()) {
-    let isNew = owner[key] !== disk[key];
-    for (let before = 0; before < at; before++) isNew &&= owners[before]?.[key] !== owner[key];
-    if (isNew) count++;
-  }
-  return count;
+function distinctCount(owners: readonly Disk[], key: 'zone' | 'node'): number {
+  return new Set(owners.map((owner) => owner[key])).size;
 }
 
 /** As a part of its share. */

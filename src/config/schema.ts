@@ -16,7 +16,7 @@ export type SettingKind =
   | 'secret';
 
 /** What the items of a list must look like (values.ts). */
-export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange';
+export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange' | 'path';
 
 export interface SettingRow {
   /** Dotted camelCase, at most one dot: `storage.readingGrace` is --storage-reading-grace. */
@@ -210,6 +210,14 @@ export const SETTINGS = [
     help: 'Bytes of deleted data from which the disk is made to give them back at once.',
   },
   {
+    key: 'storage.awayAfter',
+    kind: 'duration',
+    default: '15min',
+    min: 10 * SECOND,
+    max: 7 * DAY,
+    help: 'In a cluster, on metadata nodes: how long nobody may serve a disk before its data is copied to others.',
+  },
+  {
     key: 'storage.reclaimDelay',
     kind: 'duration',
     default: '5min',
@@ -217,6 +225,29 @@ export const SETTINGS = [
     max: DAY,
     hidden: true,
     help: 'How long half as much deleted data may wait.',
+  },
+  {
+    key: 'storage.disks',
+    kind: 'list',
+    items: 'path',
+    default: '',
+    help: 'Folders of the disks of a storage node, one on each disk, which must exist. Default: one disk, in the data folder.',
+  },
+  {
+    key: 'storage.scrubRate',
+    kind: 'bytes',
+    default: '8MiB',
+    min: 64 * KiB,
+    max: 64 * GiB,
+    help: 'Bytes per second that a storage node reads of each disk, to find what the disk has lost. More where a pass would not end within storage.scrubPeriod.',
+  },
+  {
+    key: 'storage.scrubPeriod',
+    kind: 'duration',
+    default: '14d',
+    min: MINUTE,
+    max: 365 * DAY,
+    help: 'How often everything on a disk is read: from the beginning of one pass to that of the next.',
   },
   {
     key: 'shards',
@@ -299,6 +330,11 @@ export const SETTINGS = [
     key: 'node.zone',
     kind: 'text',
     help: 'What fails together with this node: a rack, a room. Copies go to distinct zones. Default: the node itself.',
+  },
+  {
+    key: 'health.listen',
+    kind: 'hostPort',
+    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP, to anybody. Metadata and storage nodes have them nowhere else; S3 addresses have them, too.',
   },
   {
     key: 'metadata.forceLoopback',

@@ -107,7 +107,7 @@ function parseList(items: ItemKind | undefined, text: string): ParsedValue {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
-    .map((item) => (items === 'publicName' ? item : item.toLowerCase()));
+    .map((item) => (items === 'publicName' || items === 'path' ? item : item.toLowerCase()));
   const bad = value.find((item) => items !== undefined && !ITEM_FORMS[items].isValid(item));
   if (items !== undefined && bad !== undefined) {
     return { problem: `has an item that is not ${ITEM_FORMS[items].description}: "${bad}"` };
@@ -151,6 +151,7 @@ const ITEM_FORMS: Readonly<Record<ItemKind, { description: string; isValid(item:
   hostName: { description: 'a host name or address', isValid: isHost },
   publicName: { description: 'HOST, HOST:PORT or an http(s) URL without a path', isValid: isPublicName },
   networkRange: { description: 'an address or CIDR range', isValid: isNetworkRange },
+  path: { description: 'a folder', isValid: (item) => !item.includes('\0') },
 };
 
 function parseHostPort(text: string): ParsedValue {

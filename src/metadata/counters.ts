@@ -12,6 +12,9 @@ export const COUNTER = {
   buckets: 'buckets',
   /** Blobs that are condemned and not yet erased. */
   condemned: 'condemned',
+  /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
+  debts: (copies: number) => `debts/${copies}`,
+  debtChunks: (copies: number) => `debt-chunks/${copies}`,
   bucketObjects: (bucketId: BucketId) => `bucket/${bucketId}/objects`,
   bucketBytes: (bucketId: BucketId) => `bucket/${bucketId}/bytes`,
 } as const;

@@ -83,6 +83,8 @@ export const LOCK = {
   name: (name: string) => `name/${name}`,
   /** What changes a name that its bucket has besides another one, or may have: the other's is known only then. */
   namesOf: (bucketId: string) => `names-of/${bucketId}`,
+  /** Shared by births that go by the map of the last audit; exclusive where another one begins. */
+  audit: 'audit',
   /** What is known of this shard's own history (R23). */
   history: 'history',
   /** Shared by what rests on claims at that home; exclusive where another history of it becomes known (R23). */

@@ -76,6 +76,12 @@ export const TABLES = {
   history: rows(30),
   /** home shard -> HomeHistoryRecord */
   homeHistories: rows(31),
+  /** blob -> DebtRecord */
+  debts: rows(32),
+  /** copies | noted at | blob: fewest copies first, then the oldest */
+  debtQueue: rows(33),
+  /** (no key) -> AuditRecord */
+  audits: rows(34),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
 
@@ -339,6 +345,16 @@ export function outboxRow(id: OutboxId): RowAddress {
   return { table: TABLES.outbox, key: fromHex(id) };
 }
 
+export function debtRow(blobId: BlobId): RowAddress {
+  return { table: TABLES.debts, key: fromHex(blobId) };
+}
+
+export function debtQueueRow(place: { copies: number; notedAtMs: number; blobId: BlobId }): RowAddress {
+  const parts = [Uint8Array.of(place.copies), u48(place.notedAtMs), fromHex(place.blobId)];
+  return { table: TABLES.debtQueue, key: concatBytes(...parts) };
+}
+
+export const AUDIT_ROW: RowAddress = { table: TABLES.audits, key: Uint8Array.of(0) };
 export const TICK_ROW: RowAddress = { table: TABLES.ticks, key: Uint8Array.of(0) };
 export const HISTORY_ROW: RowAddress = { table: TABLES.history, key: Uint8Array.of(0) };
 

@@ -1,6 +1,7 @@
 // Links between versions (or parts) and blobs as rows: how they begin with a grant, and how they end (R25-R29).
 // Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
 import { assert } from '../lib/assert.ts';
+import { debtOfBirth } from '../model/debts.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
 import {
@@ -12,8 +13,10 @@ import {
   type LinkRecord,
   linkCodec,
 } from '../model/records/rows.ts';
+import { chunkCount } from '../model/version.ts';
 import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata-commands.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-machine.ts';
+import { changeDebt, findAudit, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
 import { exclusive, LOCK, shared } from './define-command.ts';
 import { homeHistoryRow } from './history.ts';
 import { blobRow, bodyRow, endedLinkRow, foreignRow, linkRow, PRESENT, put, remove } from './keyspace.ts';
@@ -27,6 +30,7 @@ export interface LinkName {
 export function grantLocks({ births, links }: DataGrant): LockRequest[] {
   return [
     ...births.map(({ use }) => exclusive(LOCK.blob(use.blobId))),
+    ...(births.some(({ placed }) => placed !== undefined) ? [shared(LOCK.audit)] : []),
     ...homesOf(links).map((homeShard) => shared(LOCK.home(homeShard))),
     ...links.map(({ blobId, claim }) =>
       claim === undefined ? shared(LOCK.blob(blobId)) : exclusive(LOCK.blob(blobId)),
@@ -35,7 +39,10 @@ export function grantLocks({ births, links }: DataGrant): LockRequest[] {
 }
 
 export function lookAtGrant({ births, links }: DataGrant, view: View): void {
-  for (const { use } of births) view.row(blobRow(use.blobId));
+  for (const { use, placed } of births) {
+    view.row(blobRow(use.blobId));
+    if (placed !== undefined) findAudit(view);
+  }
   for (const { blobId, claim } of links) view.row(claim === undefined ? blobRow(blobId) : foreignRow(blobId));
   for (const homeShard of homesOf(links)) view.row(homeHistoryRow(homeShard));
 }
@@ -52,13 +59,13 @@ export function isBornAlready({ births }: DataGrant, view: View): boolean {
   return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
 }
 
-/** The rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
+/** R25, R36: the rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
 export function admitGrant(options: {
   grant: DataGrant;
   names: readonly LinkName[];
   view: View;
   context: DecideContext;
-}): { kind: 'admitted'; puts: RowPut[] } | GrantRefusal {
+}): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
   const { grant, names, view, context } = options;
   const granted = [...grant.births.map(({ use }) => use), ...grant.links];
   assert(
@@ -71,6 +78,7 @@ export function admitGrant(options: {
     link.claim === undefined ? !isLive(link.blobId, view) : isForgotten(link.claim, view),
   );
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
+  const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
   const puts = [
     ...grant.births.flatMap((birth) => birthPuts(birth, context)),
     ...grant.links.flatMap((link) => linkPuts(link, view, context)),
@@ -78,8 +86,9 @@ export function admitGrant(options: {
       grant.links.filter((link) => link.claim === undefined),
       view,
     ),
+    ...owed.puts,
   ];
-  return { kind: 'admitted', puts };
+  return { kind: 'admitted', puts, counters: owed.counters };
 }
 
 function textOf({ blobId, linkId }: LinkName): string {
@@ -125,6 +134,15 @@ function birthPuts(birth: BlobBirth, { shard }: DecideContext): RowPut[] {
   const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard)];
   if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));
   return puts;
+}
+
+/** R36: what its chunks owe, by the placement map of those that wrote them. */
+function birthDebt({ use, placed }: BlobBirth, view: View, context: DecideContext): RowChange {
+  if (placed === undefined) return NO_CHANGE;
+  const auditedFrom = findAudit(view)?.mapVersion ?? 0;
+  const debt = debtOfBirth(placed, { auditedFrom, chunkCount: chunkCount(use) });
+  if (debt === undefined) return NO_CHANGE;
+  return changeDebt(use.blobId, { before: undefined, after: debt }, context);
 }
 
 function linkPuts({ blobId, linkId, claim }: LinkGrant, view: View, { shard }: DecideContext): RowPut[] {

@@ -47,6 +47,10 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'release-manifest-page': GOES_ON,
   'condemn-blobs': GOES_ON,
   'erase-blobs': GOES_ON,
+  // Bounded rows, of what is there already.
+  'note-debts': GOES_ON,
+  'settle-debts': GOES_ON,
+  'note-audit': GOES_ON,
   'learn-history': GOES_ON,
   'assert-links': GOES_ON,
   'note-asserted': GOES_ON,

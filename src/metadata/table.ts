@@ -27,6 +27,8 @@ import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetName } from './commands/forget-name.ts';
+import { noteAudit } from './commands/note-audit.ts';
+import { noteDebts } from './commands/note-debts.ts';
 import { recommitVersion } from './commands/recommit-version.ts';
 import { releaseLinks } from './commands/release-links.ts';
 import { releaseManifestPage } from './commands/release-manifest-page.ts';
@@ -38,6 +40,7 @@ import { setAccount } from './commands/set-account.ts';
 import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
+import { settleDebts } from './commands/settle-debts.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
 import { countUsage } from './queries/count-usage.ts';
@@ -48,6 +51,7 @@ import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getHistory, listClaims } from './queries/get-history.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
+import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
 import { listObjects } from './queries/list-objects.ts';
 import {
   listCompletedUploads,
@@ -97,6 +101,9 @@ const commands: Commands = {
   'condemn-blobs': condemnBlobs,
   'release-manifest-page': releaseManifestPage,
   'erase-blobs': eraseBlobs,
+  'note-debts': noteDebts,
+  'settle-debts': settleDebts,
+  'note-audit': noteAudit,
   'learn-history': learnHistory,
   'assert-links': assertLinks,
   'note-asserted': noteAsserted,
@@ -134,6 +141,10 @@ const queries: Queries = {
   'list-ended-links': listEndedLinks,
   'list-ended-uploads': listEndedUploads,
   'list-condemned': listCondemned,
+  'list-debts': listDebts,
+  'count-debts': countDebts,
+  'get-audit': getAudit,
+  'list-blobs': listBlobs,
   'list-pending-claims': listPendingClaims,
   'resolve-claims': resolveClaims,
   'list-stale-uploads': listStaleUploads,

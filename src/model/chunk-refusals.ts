@@ -19,7 +19,16 @@ export class OldFence extends AppError {
   override name = 'OldFence';
 
   constructor() {
-    super('ServiceUnavailable', { cause: new Error('a drop of an older epoch (R38)') });
+    super('ServiceUnavailable', { cause: new Error('an order of an older epoch (R38)') });
+  }
+}
+
+/** A copy was to go as one that lives elsewhere, but by the newest map it lives here (R38). */
+export class OwnedHere extends AppError {
+  override name = 'OwnedHere';
+
+  constructor() {
+    super('ServiceUnavailable', { cause: new Error('the disk owns the chunk (R38)') });
   }
 }
 

@@ -72,6 +72,7 @@ export const PENDING = {
   'condemned-blob': 'data without links, kept until no reader can need it',
   'pending-claim': 'a copy across shards that is not confirmed yet',
   outbox: 'work that one shard owes another',
+  debt: 'data that does not lie on all of its disks, or may not',
   'unlinked-chunk': 'a chunk that no commit has claimed yet, or that is left of a request that was cut short',
 } as const satisfies Record<string, string>;
 

@@ -141,11 +141,24 @@ export const LIMITS = {
   /** Slow answers of a disk, one after the other, before it is left alone. */
   diskSlowAnswersMax: 3,
   placementWaitMaxMs: 5 * SECOND,
+  /** Of one partition, by changes that no audit has been through: then its owners stay until one has. */
+  previousOwnersMax: 16,
+  /** Removed disks that are remembered, so that they are not taken in again. */
+  retiredDisksMax: 1000,
+
+  // Debts, repair and audit: R36, R39.
+  /** Of one debt, whose record is bounded so; more become one. */
+  debtRangesMax: 32,
+  debtHoldersMax: 16,
+  /** Debts, or blobs, of one page of repair or audit. */
+  debtPageMax: 200,
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,
   /** Of a whole disk. */
   chunkRecountMaxMs: 10 * MINUTE,
+  /** Of a chunk that one disk fetches from another: its request, and what goes around it. */
+  chunkPullMaxMs: 20 * SECOND,
   chunkConnectMaxMs: 2 * SECOND,
   chunkIdleMaxMs: 30 * SECOND,
   /** Of one client to one node; what is more waits. */
@@ -154,6 +167,16 @@ export const LIMITS = {
   chunkServerConnectionsMax: 1024,
   chunkReadsInFlightMax: 64,
   chunkBatchIdsMax: 1000,
+  /** What one request of verified chunks reads before it answers for those that it has; at least one. */
+  chunkInspectIdsMax: 64,
+  chunkInspectBytesMax: 16 * MiB,
+  chunkInspectMaxMs: 3 * SECOND,
+  /** Of one disk: chunks that are read at once to be verified. */
+  chunkVerifyBytesMax: 16 * MiB,
+  /** Of one disk: chunks that it fetches from others at once. */
+  chunkPullsMax: 8,
+  /** Rows that a disk walks in one call. */
+  chunkScanRowsMax: 10_000,
   chunkBatchBytesMax: 256 * KiB,
   peerHeaderBytesMax: 4 * KiB,
   /** By the wall clocks of both, which are one: proofs by the secret are for loopback only. */
@@ -227,6 +250,11 @@ export const LIMITS = {
   /** Below etcd's own bound of a request, 1.5 MiB. */
   coordinatorValueBytesMax: 1 * MiB,
 
+  // Health and metrics of nodes, for whoever reaches their address.
+  healthConnectionsMax: 64,
+  /** Until a question has come, and again until its answer is taken. */
+  healthRequestMaxMs: 10 * SECOND,
+
   drainMaxMs: 30 * SECOND,
 } as const;
 
@@ -282,6 +310,19 @@ assert(
 assert(
   LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
   'an attempt outlives the requests it began with',
+);
+assert(
+  LIMITS.chunkInspectMaxMs < LIMITS.chunkRequestMaxMs && LIMITS.chunkRequestMaxMs < LIMITS.chunkPullMaxMs,
+  'a disk answers before it is waited for no more',
+);
+assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
+assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
+assert(
+  // Numbers of disks have two bytes; the rest of the value is for the disks. In base64.
+  (LIMITS.partitionCount * (3 + 2 * 2 * LIMITS.previousOwnersMax + 2 * 5) + 34 * LIMITS.retiredDisksMax) *
+    (4 / 3) <
+    LIMITS.coordinatorValueBytesMax / 2,
+  'half of the placement map is left for its disks, whatever has changed (R34)',
 );
 assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
 assert(

@@ -7,10 +7,12 @@ import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
 import { freeMemory } from '../lib/free-memory.ts';
 import { layPlaintext, sealedBytes } from '../lib/seal.ts';
+import { gatherPlaces } from '../model/debts.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { makeBlobId, makeLinkId } from '../model/names.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
+import type { ChunkHolders } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
 import type { BlobBirth } from '../ports/metadata-commands.ts';
 import type { BodyLease } from './body-budget.ts';
@@ -66,6 +68,8 @@ class BodyWriter {
   readonly #sealer: BodySealer;
   readonly #pieces = new BodyPieces();
   readonly #crcs: ChunkCrcs[] = [];
+  /** By chunk: where it was put. */
+  readonly #places: (ChunkHolders | undefined)[] = [];
   readonly #inFlight = new Set<Promise<void>>();
   #receivedBytes = 0;
   #sealedBytes = 0;
@@ -224,12 +228,15 @@ class BodyWriter {
     this.#crcs[index] = crcs;
     // After a failure nothing more is stored: it would only have to be dropped again.
     if (this.#failure !== undefined) return;
-    await this.#path.chunks.put({ blobId: this.#use.blobId, index }, bytes, sealedCrc32);
+    const { blobId } = this.#use;
+    this.#places[index] = await this.#path.chunks.put({ blobId, index }, bytes, sealedCrc32);
   }
 
   #birth(): BlobBirth {
     const birth: BlobBirth = { use: this.#use, chunkCrc32: this.#chunkCrcs('CRC32') };
     if (this.#inlineBody !== undefined) birth.body = this.#inlineBody;
+    const placed = gatherPlaces(this.#places);
+    if (placed !== undefined) birth.placed = placed;
     const algorithm = this.#body.wanted.crcs.find((wanted) => wanted !== 'CRC32');
     if (algorithm !== undefined) birth.chunkCrcs = { algorithm, values: this.#chunkCrcs(algorithm) };
     return birth;

@@ -1,10 +1,14 @@
 // How a storage node is reached: what serves its disks, and what it serves. Contract: tests/contract/chunks.test.ts.
 import type { ChunkPort } from './chunks.ts';
+import type { DiskOrders } from './disk-orders.ts';
 import type { DiskId } from './placement.ts';
+
+/** One disk, as its node serves it. */
+export type ServedDisk = ChunkPort & DiskOrders;
 
 export interface ServedDisks {
   /** undefined: no disk of this node, or none any more. */
-  chunksOf(diskId: DiskId): ChunkPort | undefined;
+  chunksOf(diskId: DiskId): ServedDisk | undefined;
   /** The highest placement version that this node has heard of. */
   mapVersion(): number;
   /** Resolves once the disks keep `version`, so that no write by an older map is taken after a restart either (R34). */

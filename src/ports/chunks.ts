@@ -35,19 +35,19 @@ export interface ChunkTotals {
   liveBytes: number;
 }
 
-/** Where a chunk was put, when that is not (yet) all of its owners, and only them (R36). */
+/** Where a chunk was put (R36). */
 export interface ChunkHolders {
   /** Of the placement map by which it was written. */
   mapVersion: number;
-  /** Disks that have synced it. */
-  holders: DiskId[];
+  /** Disks that have synced it, when that is not (yet) all of its owners, and only them. Absent: just its owners. */
+  holders?: DiskId[];
 }
 
 export interface ChunkPort {
   /**
    * Takes over `bytes` (its ArrayBuffer may be transferred) and resolves once synced. `checksum`: their CRC32, when it
    * has been taken already.
-   * Gives the holders where they differ from the owners: whoever commits the chunk commits them with it, as a debt.
+   * Where disks are placed by a map, gives where it was put: whoever commits the chunk commits that with it, as a debt.
    * Rejects with AppError InsufficientStorage when the disk is at its reserve, ServiceUnavailable when it failed.
    */
   put(id: ChunkId, bytes: Uint8Array, checksum?: number): Promise<ChunkHolders | undefined>;

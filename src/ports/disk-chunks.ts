@@ -1,6 +1,7 @@
 // The chunks of one disk as the cluster uses them: as ChunkPort, but asked by many at once, some of whom lose interest,
 // and told by which map it was chosen. Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
 import type { ChunkId, ChunkPort, ChunkRead } from './chunks.ts';
+import type { DiskOrders } from './disk-orders.ts';
 import type { PlacedDisk } from './placement.ts';
 
 export interface DiskChunks extends Pick<ChunkPort, 'have' | 'drop' | 'list' | 'usage' | 'recount'> {
@@ -26,5 +27,5 @@ export interface PutOptions {
 
 /** Reaches the disks of a map; the same disk gives the same object as long as its address stays. */
 export interface DiskDirectory {
-  chunksOf(disk: PlacedDisk): DiskChunks;
+  chunksOf(disk: PlacedDisk): DiskChunks & DiskOrders;
 }

@@ -1,7 +1,8 @@
 // What home shards order of disks (R38, R39), beside what everyone may ask of them (disk-chunks.ts). A disk does nothing of
-// this on its own, and takes no order that an older epoch or an older map has given.
+// this on its own, and takes no order that an older epoch or an older map has given: OldFence, StaleMap. Ids are of blobs
+// whose home is the fence's shard; other ones are a mistake of the sender's, and refused.
 // Contract: tests/contract/chunks.test.ts, over HTTP and in the same process.
-import type { ChunkId, Fence } from './chunks.ts';
+import type { ChunkId, ChunkRead, Fence } from './chunks.ts';
 import type { DiskId } from './placement.ts';
 
 export interface Order {
@@ -17,6 +18,22 @@ export type InspectedChunk =
   | { kind: 'whole'; sizeBytes: number; checksum: number; receivedAtMs: number }
   /** `isAside`: a copy that did not verify is kept aside, and counts as none (R40). */
   | { kind: 'missing'; isAside: boolean };
+
+/** The newest placement map that a node knows, as its disks ask of it. */
+export interface KnownOwners {
+  /** 0: none yet. */
+  version(): number;
+  owns(diskId: DiskId, id: ChunkId): boolean;
+  /** `version` is known to be out: the map should be fetched. */
+  hear(version: number): void;
+}
+
+/** How a disk gets a chunk of another one, wherever that is. Rejects with AppError when there is no answer. */
+export type FetchChunk = (
+  from: { diskId: DiskId; address: string },
+  id: ChunkId,
+  signal: AbortSignal,
+) => Promise<ChunkRead>;
 
 export interface DiskOrders {
   /** In the order of `ids`, LIMITS.chunkBatchIdsMax at most. What does not verify when it is read is kept aside at once. */

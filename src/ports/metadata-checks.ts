@@ -31,6 +31,8 @@ export type CheckedTable =
   | 'condemned'
   | 'pendingClaims'
   | 'outbox'
+  | 'debts'
+  | 'debtQueue'
   | 'names'
   | 'accounts'
   | 'accountNames'

@@ -1,6 +1,7 @@
 // The commands of the metadata shards and their outcomes, as plain data: what changes state. Each is evaluated once,
 // atomically, in one shard. How they are called is in metadata.ts.
 import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
+import type { Debt, PlacedChunks } from '../model/debts.ts';
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { ETag } from '../model/etag.ts';
 import type {
@@ -18,6 +19,7 @@ import type { ConditionRefusal, WriteConditions } from '../model/preconditions.t
 import type {
   AccessKeyRecord,
   AccountRecord,
+  AuditRecord,
   BucketRecord,
   ForeignRecord,
   HistoryRecord,
@@ -35,6 +37,8 @@ export interface BlobBirth {
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
   /** Sealed bytes; present exactly when the layout says `inline`. */
   body?: Uint8Array;
+  /** Where a placement map says which disks have its chunks: what they owe by it is a debt from the start (R36). */
+  placed?: PlacedChunks;
 }
 
 /** A link to existing data: `local` when this shard is the blob's home, else a claim made there (R26-R28). */
@@ -350,6 +354,30 @@ export interface CommandTable {
   };
   /** R31, after the drops were answered: deletes the rows of condemned blobs. */
   'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } | Unconfirmed };
+
+  // -- chunks that are not on just their owners (R36, R39) --
+  /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
+  'note-debts': {
+    command: { debts: (Debt & { blobId: BlobId })[] };
+    outcome: { kind: 'noted'; count: number };
+  };
+  /** What was mended of debts, each only if nothing was noted since it was listed. `left`: what is still owed. */
+  'settle-debts': {
+    command: { debts: { blobId: BlobId; mark: string; left?: Debt }[] };
+    outcome: { kind: 'settled'; count: number };
+  };
+  /**
+   * A look at all blobs, which began by that map. `after`: it has come so far; `end`: to the end. `gone`: another one has
+   * begun since, or it has ended.
+   */
+  'note-audit': {
+    command:
+      | { step: 'begin'; mapVersion: number }
+      | { step: 'reach'; mapVersion: number; beganAtMs: number; after: BlobId }
+      | { step: 'end'; mapVersion: number; beganAtMs: number };
+    outcome: { kind: 'noted'; audit: AuditRecord } | { kind: 'gone' };
+  };
+
   // -- a history that began with what one replica had left (R23) --
   /** In a shard that claims: commits no claim of an earlier history of this home any more. */
   'learn-history': { command: { homeShard: number; incarnation: number }; outcome: { kind: 'learned' } };

@@ -14,8 +14,10 @@ import type {
 import type {
   AccessKeyRecord,
   AccountRecord,
+  AuditRecord,
   BlobRecord,
   BucketRecord,
+  DebtRecord,
   HistoryRecord,
   NameRecord,
   OutboxRecord,
@@ -96,6 +98,13 @@ export interface FoundVersion {
 
 /** A part without where its bytes are. */
 export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
+
+/** Where a debt stands in its queue. */
+export interface DebtPlace {
+  copies: number;
+  notedAtMs: number;
+  blobId: BlobId;
+}
 
 export interface QueryTable extends CheckQueries {
   'get-access-key': {
@@ -200,6 +209,27 @@ export interface QueryTable extends CheckQueries {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
+  };
+  // Debts and the audit of all blobs (R36, R39).
+  /** Of live blobs: fewest copies first, then the oldest. `next` is absent at the end. */
+  'list-debts': {
+    query: { after?: DebtPlace; limit: number };
+    result: {
+      debts: { blobId: BlobId; debt: DebtRecord; sizeBytes: number; chunkSizeBytes: number }[];
+      next?: DebtPlace;
+    };
+  };
+  /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
+  'count-debts': {
+    query: Record<never, never>;
+    result: { debts: { copies: number; blobCount: number; chunkCount: number }[] };
+  };
+  /** null: none has begun yet. */
+  'get-audit': { query: Record<never, never>; result: { audit: AuditRecord | null } };
+  /** Live data in chunks, by blob id, of so many rows: a page may be empty and not the last. `next` is absent at the end. */
+  'list-blobs': {
+    query: { after?: BlobId; limit: number };
+    result: { blobs: { blobId: BlobId; sizeBytes: number; chunkSizeBytes: number }[]; next?: BlobId };
   };
   /** Claims whose link ids are older than `olderThanMs`. */
   'list-pending-claims': {

@@ -1,5 +1,6 @@
 // Which disks own which chunks (protocol 1.2, R34): a map over all disks, as plain data, and how parts of a process learn
-// of newer ones. How maps are made is src/cluster/placement.ts.
+// of newer ones. How maps are made is src/cluster/placement.ts, how they change
+// src/cluster/placement-changes.ts.
 import type { NodeId } from './replication.ts';
 
 /** Random, made with the disk's database, 32 hex digits: an emptied disk is a new one (R40). */
@@ -28,16 +29,21 @@ export interface PlacementMap {
   /** Owners of a partition, as far as there are disks. */
   copies: number;
   disks: readonly PlacedDisk[];
-  /** By partition, LIMITS.partitionCount of them; no disk twice in one. */
+  /** By partition, LIMITS.partitionCount of them; no disk twice in one; the newest owner last. */
   owners: readonly (readonly DiskId[])[];
   /**
    * By partition: who owned it before a change that is not done, and does not now (R34, R39). Chunks may lie there alone.
    * Empty for nearly all partitions.
    */
   previous: readonly (readonly DiskId[])[];
+  /**
+   * By partition: disks that leave, and owned it when they began to. Who returns gets back what it had: most of the bytes
+   * are there.
+   */
+  former: readonly (readonly DiskId[])[];
   /** The version of the last change of owners: when all shards have audited at it or a later one, `previous` is cleared. */
   auditFrom: number;
-  /** Disks that the operator has removed: they are not taken in again, though they may still announce themselves. */
+  /** Disks that the operator has removed, the newest last: they are not taken in again, though they may still announce themselves. */
   retired: readonly DiskId[];
 }
 

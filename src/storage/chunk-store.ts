@@ -3,29 +3,32 @@
 import { crc32 } from 'node:zlib';
 import { createByteGate } from '../lib/byte-gate.ts';
 import { concatBytes } from '../lib/bytes.ts';
-import { OldFence, OtherBytes } from '../model/chunk-refusals.ts';
+import { freeMemory } from '../lib/free-memory.ts';
+import { createTurns } from '../lib/in-turn.ts';
+import { OtherBytes } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ChunkId, ChunkPort, ChunkRead, ChunkTotals, Fence, StoredChunk } from '../ports/chunks.ts';
+import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
+import type { DiskOrders, InspectedChunk } from '../ports/disk-orders.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
+import { AsideChunks } from './aside-chunks.ts';
+import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
+import { DiskTotals, NOTHING } from './disk-totals.ts';
+import { assertOfHome, Fences } from './fences.ts';
 import {
   dataKey,
-  decodeFence,
   decodeIndexRow,
   decodeTotals,
-  encodeFence,
   encodeIndexRow,
-  encodeTotals,
-  fenceKey,
   indexBounds,
   indexKey,
   isIndexKey,
-  parseIndexKey,
   TOTALS_KEY,
 } from './keyspace.ts';
+import { listChunks, listChunksOf } from './list-chunks.ts';
 
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
@@ -33,9 +36,13 @@ export interface ChunkStoreDeps {
   reserve: DiskReservePort;
   clock: ClockPort;
   log: Logger;
+  /**
+   * What does not verify is set aside, and this is told of it: another copy takes its place (R40). Without it there is no
+   * other, so nothing is moved.
+   */
+  onAside?: () => void;
 }
 
-const NOTHING: ChunkTotals = { chunkCount: 0, liveBytes: 0 };
 const RECOUNT_ROWS = 1000;
 
 interface Checksum {
@@ -43,31 +50,42 @@ interface Checksum {
   crc32: number;
 }
 
-export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkPort> {
-  const [totals] = await deps.kv.getMany('index', [TOTALS_KEY]);
-  return new ChunkStore(deps, totals === undefined ? { ...NOTHING } : decodeTotals(totals));
+export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
+  const { onAside, kv, clock, log } = deps;
+  const totals = await DiskTotals.open(kv);
+  const aside = await AsideChunks.open({ kv, totals, clock, log, onDamaged: () => onAside?.() });
+  return new ChunkStore(deps, totals, aside);
 }
 
-class ChunkStore implements ChunkPort {
+export class ChunkStore implements ChunkPort {
   readonly #kv: KvPort;
   readonly #reserve: DiskReservePort;
   readonly #clock: ClockPort;
   readonly #log: Logger;
-  /** Goes into every commit as an absolute row: commits apply in the order of the calls, so the last one is right. */
-  readonly #totals: ChunkTotals;
+  readonly #totals: DiskTotals;
+  readonly #aside: AsideChunks;
+  readonly #setsAside: boolean;
   /** Chunks wait here, rather than being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
+  /** Chunks that are read to be verified, of all who ask. */
+  readonly #verified = createByteGate(LIMITS.chunkVerifyBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
   readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
-  /** One after the other, so that a chunk is counted out once. */
-  #lastDrop: Promise<unknown> = Promise.resolve();
+  /** Fetches under way; a drop ends them. */
+  readonly #fills = new Map<string, { isDropped: boolean }>();
+  /** Drops and what is set aside, so that a chunk is counted out once. */
+  readonly #inTurn = createTurns();
+  readonly #fences: Fences;
 
-  constructor(deps: ChunkStoreDeps, totals: ChunkTotals) {
+  constructor(deps: ChunkStoreDeps, totals: DiskTotals, aside: AsideChunks) {
     this.#kv = deps.kv;
     this.#reserve = deps.reserve;
     this.#clock = deps.clock;
     this.#log = deps.log;
+    this.#fences = new Fences(deps.kv);
     this.#totals = totals;
+    this.#aside = aside;
+    this.#setsAside = deps.onAside !== undefined;
   }
 
   async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
@@ -84,9 +102,9 @@ class ChunkStore implements ChunkPort {
   }
 
   async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
-    const [known] = await this.#kv.getMany('index', [indexKey(id)]);
+    const [known] = await this.#rows([id]);
     if (known !== undefined) {
-      assertSame(id, decodeIndexRow(known), checksum);
+      assertSame(id, known, checksum);
       return;
     }
     const { sizeBytes } = checksum;
@@ -94,107 +112,247 @@ class ChunkStore implements ChunkPort {
     if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
     const row = encodeIndexRow({ ...checksum, receivedAtMs: this.#clock.wallMs() });
-    this.#count(1, sizeBytes);
+    this.#totals.count(1, sizeBytes);
     try {
       await this.#kv.commit([
         { column: 'data', key: dataKey(id), value: bytes },
         { column: 'index', key: indexKey(id), value: row },
-        { column: 'index', key: TOTALS_KEY, value: encodeTotals(this.#totals) },
+        this.#totals.row(),
       ]);
     } catch (error) {
-      this.#count(-1, -sizeBytes);
-      throw error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
+      this.#totals.count(-1, -sizeBytes);
+      throw unavailable(error);
     } finally {
       this.#gate.leave(sizeBytes);
       hold.release();
     }
   }
 
+  /**
+   * As `put`, of bytes that are fetched once there is room for them. False: `fetch` gave none. Rejects with AppError also
+   * when the chunk was dropped meanwhile.
+   */
+  async fill(
+    id: ChunkId,
+    expected: Checksum,
+    fetch: () => Promise<Uint8Array | undefined>,
+  ): Promise<boolean> {
+    const present = await this.verify(id);
+    if (present.kind === 'whole') {
+      assertSame(id, { sizeBytes: present.sizeBytes, crc32: present.checksum }, expected);
+      return true;
+    }
+    const hold = await this.#reserve.hold(expected.sizeBytes);
+    if (hold === undefined) throw new AppError('InsufficientStorage');
+    const name = nameOf(id);
+    const state = this.#fills.get(name) ?? { isDropped: false };
+    this.#fills.set(name, state);
+    const bytes = await fetch().finally(() => {
+      hold.release();
+      if (this.#fills.get(name) === state) this.#fills.delete(name);
+    });
+    if (state.isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
+    if (bytes === undefined) return false;
+    await this.put(id, bytes, expected.crc32);
+    return true;
+  }
+
   async get(id: ChunkId, { isProven } = { isProven: false }): Promise<ChunkRead> {
+    const verdict = await this.#judge(id, isProven);
+    if (verdict.kind !== 'whole') return { kind: verdict.kind };
+    return { kind: 'found', bytes: verdict.bytes, checksum: verdict.row.crc32 };
+  }
+
+  async #judge(id: ChunkId, isProven: boolean): Promise<Verdict> {
+    let verdict = await this.#read(id, isProven);
+    if (verdict.kind !== 'damaged') return verdict;
+    if (!this.#setsAside) {
+      // A put or a drop may have come between the two halves.
+      verdict = await this.#read(id, false);
+      if (verdict.kind === 'damaged') this.#log.error({ ...id, why: verdict.why }, 'chunk-damaged');
+      return verdict;
+    }
+    const outcome = await this.#takeAside(id);
+    if (outcome === 'missing') return { kind: 'missing' };
+    // What the disk gives wrong one time and right the next is not to be moved, nor to be believed.
+    return outcome === 'whole' ? this.#read(id, false) : verdict;
+  }
+
+  async #read(id: ChunkId, isProven: boolean): Promise<Verdict> {
     try {
-      const [[row], [bytes]] = await Promise.all([
-        this.#kv.getMany('index', [indexKey(id)]),
-        this.#kv.getMany('data', [dataKey(id)]),
-      ]);
-      if (row === undefined && bytes === undefined) return { kind: 'missing' };
-      if (row === undefined || bytes === undefined) return this.#halfOf(id);
-      const { sizeBytes, crc32: expected } = decodeIndexRow(row);
-      if (bytes.length !== sizeBytes || (!isProven && crc32(bytes) !== expected))
-        return this.#damaged(id, 'checksum mismatch');
-      return { kind: 'found', bytes, checksum: expected };
+      return judge(await readHalves(this.#kv, id), { isProven });
     } catch (error) {
-      return this.#damaged(id, error);
+      throw unavailable(error);
     }
   }
 
-  /** A put or a drop may have come between the two reads: then the row has changed. */
-  async #halfOf(id: ChunkId): Promise<ChunkRead> {
-    const [row] = await this.#kv.getMany('index', [indexKey(id)]);
-    const [bytes] = await this.#kv.getMany('data', [dataKey(id)]);
-    if (row === undefined && bytes === undefined) return { kind: 'missing' };
-    if (row !== undefined && bytes !== undefined) return this.get(id, { isProven: false });
-    return this.#damaged(id, 'half of it is missing');
+  #takeAside(id: ChunkId): Promise<'aside' | 'missing' | 'whole'> {
+    return this.#inTurn(() => this.#aside.take(id)).catch((error: unknown) => {
+      throw unavailable(error);
+    });
   }
 
-  #damaged(id: ChunkId, err: unknown): ChunkRead {
-    this.#log.error({ ...id, err }, 'chunk-damaged');
-    return { kind: 'damaged' };
+  /** Reads the chunk and checks it; what does not verify is set aside (R40). */
+  async verify(id: ChunkId): Promise<InspectedChunk> {
+    const [row] = await this.#rows([id]);
+    const sizeBytes = row?.sizeBytes ?? 0;
+    await this.#verified.enter(sizeBytes);
+    try {
+      const verdict = await this.#judge(id, false);
+      if (verdict.kind === 'damaged') return { kind: 'missing', isAside: this.#setsAside };
+      if (verdict.kind === 'missing') return { kind: 'missing', isAside: await this.#isAside(id) };
+      freeMemory(verdict.bytes);
+      const { crc32: checksum, receivedAtMs } = verdict.row;
+      return { kind: 'whole', sizeBytes: verdict.row.sizeBytes, checksum, receivedAtMs };
+    } finally {
+      this.#verified.leave(sizeBytes);
+    }
+  }
+
+  async #isAside(id: ChunkId): Promise<boolean> {
+    const [isAside] = await this.#aside.has([id]);
+    return isAside === true;
+  }
+
+  /** As `verify`, by what is known of the chunks alone. */
+  async lookUp(ids: readonly ChunkId[]): Promise<InspectedChunk[]> {
+    const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
+    return rows.map((row, at) => {
+      if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };
+      const { sizeBytes, crc32: checksum, receivedAtMs } = row;
+      return { kind: 'whole', sizeBytes, checksum, receivedAtMs };
+    });
   }
 
   async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
-    const rows = await this.#kv.getMany('index', ids.map(indexKey));
+    const rows = await this.#rows(ids);
     return rows.map((row) => {
       if (row === undefined) return null;
-      const { sizeBytes, crc32: checksum, receivedAtMs } = decodeIndexRow(row);
+      const { sizeBytes, crc32: checksum, receivedAtMs } = row;
       return { sizeBytes, checksum, receivedAtMs };
     });
   }
 
-  drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    const done = this.#lastDrop.then(() => this.#drop(ids, fence));
-    this.#lastDrop = done.catch(() => {});
-    return done;
+  /** Where a row is lost the chunk counts as missing, and is set aside. */
+  async #rows(ids: readonly ChunkId[]) {
+    const rows = await readRows(this.#kv, ids).catch((error: unknown) => {
+      throw unavailable(error);
+    });
+    const found = [];
+    for (const [at, id] of ids.entries()) {
+      const row = rows[at];
+      if (row === 'lost' && this.#setsAside) await this.#takeAside(id);
+      found.push(row === 'lost' ? undefined : row);
+    }
+    return found;
   }
 
-  async #drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    const [seen, ...rows] = await this.#kv.getMany('index', [fenceKey(fence.shard), ...ids.map(indexKey)]);
-    const order = seen === undefined ? 1 : compareFences(fence, decodeFence(seen));
-    if (order < 0) throw new OldFence();
+  /**
+   * Resolves once `fence` is kept, so that nothing older is obeyed any more. Rejects with OldFence, and with BrokenInvariant
+   * for a chunk of another home.
+   */
+  async obey(fence: Fence, ids: readonly ChunkId[] = []): Promise<void> {
+    assertOfHome(ids, fence);
+    if (this.#fences.isKept(fence)) return;
+    await this.#inTurn(async () => {
+      const rows = await this.#fences.rowsOf(fence);
+      if (rows.length > 0) await this.#kv.commit(rows);
+      this.#fences.kept(fence);
+    });
+  }
+
+  drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
+    // The chunk goes, and with it what did not verify of it.
+    return this.#orderDrop(ids, fence, { withAside: true });
+  }
+
+  /** `check` throws when they must stay; nothing comes between it and the drop. */
+  dropIf(ids: readonly ChunkId[], fence: Fence, check: () => void): Promise<void> {
+    return this.#orderDrop(ids, fence, { withAside: false, check });
+  }
+
+  async #orderDrop(
+    ids: readonly ChunkId[],
+    fence: Fence,
+    how: { withAside: boolean; check?: () => void },
+  ): Promise<void> {
+    assertOfHome(ids, fence);
+    const names = ids.map(nameOf);
+    for (const name of names) {
+      const fill = this.#fills.get(name);
+      if (fill !== undefined) fill.isDropped = true;
+    }
+    // What was put before the order came goes with it.
+    await Promise.allSettled(names.map((name) => this.#puts.get(name)?.done));
+    await this.#inTurn(() => this.#drop(ids, fence, how));
+  }
+
+  async #drop(
+    ids: readonly ChunkId[],
+    fence: Fence,
+    how: { withAside: boolean; check?: () => void },
+  ): Promise<void> {
+    const fenceRows = await this.#fences.rowsOf(fence);
+    const rows = await readRows(this.#kv, ids);
+    // What is lost is counted out first, as well as that can be done.
+    for (const [at, id] of ids.entries()) if (rows[at] === 'lost') await this.#aside.take(id);
+    const aside = await this.#aside.rowsToDrop(how.withAside ? ids : []);
+    how.check?.();
     const present = ids.flatMap((id, at) => {
       const row = rows[at];
-      return row === undefined ? [] : [{ id, sizeBytes: decodeIndexRow(row).sizeBytes }];
+      return row === undefined || row === 'lost' ? [] : [{ id, sizeBytes: row.sizeBytes }];
     });
-    for (const { sizeBytes } of present) this.#count(-1, -sizeBytes);
+    for (const { sizeBytes } of present) this.#totals.count(-1, -sizeBytes);
     await this.#kv.commit([
       ...present.flatMap(({ id }) => [
         { column: 'data', key: dataKey(id), value: null },
         { column: 'index', key: indexKey(id), value: null },
       ]),
-      { column: 'index', key: TOTALS_KEY, value: encodeTotals(this.#totals) },
-      ...(order > 0 ? [{ column: 'index', key: fenceKey(fence.shard), value: encodeFence(fence) }] : []),
+      ...aside.rows,
+      this.#totals.row(),
+      ...fenceRows,
     ]);
+    aside.dropped();
+    this.#fences.kept(fence);
   }
 
-  async list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
-    const rows = await this.#kv.range({
-      column: 'index',
-      ...indexBounds(options.after),
-      limit: options.limit,
+  /** Of copies that were set aside. */
+  async dropAside(ids: readonly ChunkId[], fence: Fence): Promise<void> {
+    assertOfHome(ids, fence);
+    await this.#inTurn(async () => {
+      const fenceRows = await this.#fences.rowsOf(fence);
+      const aside = await this.#aside.rowsToDrop(ids);
+      await this.#kv.commit([...aside.rows, ...fenceRows]);
+      aside.dropped();
+      this.#fences.kept(fence);
     });
-    return rows.map(({ key, value }) => {
-      const { sizeBytes, receivedAtMs } = decodeIndexRow(value);
-      return { id: parseIndexKey(key), sizeBytes, receivedAtMs };
-    });
+  }
+
+  listAside(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]> {
+    return this.#aside.list(options);
+  }
+
+  get asideCount(): number {
+    return this.#aside.count;
+  }
+
+  list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
+    return listChunks(this.#kv, options);
+  }
+
+  listOf(options: Parameters<DiskOrders['listOf']>[0]): ReturnType<DiskOrders['listOf']> {
+    return listChunksOf(this.#kv, options);
   }
 
   async usage(): ReturnType<ChunkPort['usage']> {
     const space = await this.#reserve.measure();
     const stored = this.#kv.usage();
+    const totals = this.#totals.get();
     // Everything the store holds beyond the live chunks waits to be compacted away.
     const heldBytes = stored.liveBytes + stored.pendingReclaimBytes;
     return {
-      ...this.#totals,
-      pendingReclaimBytes: Math.max(0, heldBytes - this.#totals.liveBytes),
+      ...totals,
+      pendingReclaimBytes: Math.max(0, heldBytes - totals.liveBytes),
       diskFreeBytes: space.freeBytes,
       diskTotalBytes: space.totalBytes,
     };
@@ -223,25 +381,17 @@ class ChunkStore implements ChunkPort {
       cursor.close();
     }
   }
-
-  #count(chunks: number, bytes: number): void {
-    this.#totals.chunkCount += chunks;
-    this.#totals.liveBytes += bytes;
-  }
 }
 
 function nameOf({ blobId, index }: ChunkId): string {
   return `${blobId}.${index}`;
 }
 
+function unavailable(error: unknown): Error {
+  return error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
+}
+
 function assertSame(id: ChunkId, stored: Checksum, given: Checksum): void {
   const isSame = stored.sizeBytes === given.sizeBytes && stored.crc32 === given.crc32;
   if (!isSame) throw new OtherBytes(nameOf(id));
-}
-
-function compareFences(
-  a: Pick<Fence, 'incarnation' | 'epoch'>,
-  b: Pick<Fence, 'incarnation' | 'epoch'>,
-): number {
-  return a.incarnation - b.incarnation || a.epoch - b.epoch;
 }

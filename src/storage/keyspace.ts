@@ -2,6 +2,7 @@
 // moves tables instead of rewriting them; `index`, what is known of each chunk, and the disk's own rows.
 import { assert } from '../lib/assert.ts';
 import { asBuffer } from '../lib/bytes.ts';
+import { defineRecord } from '../lib/record-codec.ts';
 import type { BlobId } from '../model/names.ts';
 import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 
@@ -9,7 +10,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4 } as const;
+const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6 } as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -19,17 +20,42 @@ export function dataKey(id: ChunkId): Uint8Array {
   return key;
 }
 
-/** Column `index`: table 1 | blob id 16 | index 4. */
-export function indexKey(id: ChunkId): Uint8Array {
-  const key = Buffer.allocUnsafeSlow(1 + CHUNK_KEY_BYTES);
-  key[0] = TABLE.chunk;
-  writeChunkId(key, 1, id);
-  return key;
+/** Above all ids, whose time is far below: no key begins with another one. */
+const ASIDE_DATA = 0xff;
+
+/** Column `data`: 255 | blob id 16 | index 4: bytes that did not verify, kept aside (R40). */
+export function asideDataKey(id: ChunkId): Uint8Array {
+  return keyIn(ASIDE_DATA, id);
 }
 
+/** Of the chunks in column `data` that index keys of `gte` to `lt` would be of. */
+export function dataBounds({ gte, lt }: { gte: Uint8Array; lt: Uint8Array }): {
+  gte: Uint8Array;
+  lt: Uint8Array;
+} {
+  return {
+    gte: gte.length > 1 ? gte.slice(1) : Uint8Array.of(0),
+    lt: lt[0] === TABLE.chunk ? lt.slice(1) : Uint8Array.of(ASIDE_DATA),
+  };
+}
+
+/** Where the index is at a position of column `data`. */
+export function indexPosition(dataPosition: Uint8Array): Uint8Array {
+  return Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition]);
+}
+
+export function parseDataKey(key: Uint8Array): ChunkId {
+  return readChunkId(key, 0);
+}
+
+/** Column `index`: table 1 | blob id 16 | index 4. */
+export function indexKey(id: ChunkId): Uint8Array {
+  return keyIn(TABLE.chunk, id);
+}
+
+/** Of a chunk that is kept, or kept aside. */
 export function parseIndexKey(key: Uint8Array): ChunkId {
-  const bytes = asBuffer(key);
-  return { blobId: bytes.toString('hex', 1, 17) as BlobId, index: bytes.readUInt32BE(17) };
+  return readChunkId(key, 1);
 }
 
 export function isIndexKey(key: Uint8Array): boolean {
@@ -38,9 +64,26 @@ export function isIndexKey(key: Uint8Array): boolean {
 
 /** Index rows of chunks after `after`, all of them without it. */
 export function indexBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
-  const lt = Uint8Array.of(TABLE.chunk + 1);
-  if (after === undefined) return { gte: Uint8Array.of(TABLE.chunk), lt };
-  return { gte: Buffer.concat([indexKey(after), Uint8Array.of(0)]), lt };
+  return boundsIn(TABLE.chunk, after);
+}
+
+/** Column `index`: table 5 | blob id 16 | index 4: what is known of a copy that is kept aside (R40). */
+export function asideKey(id: ChunkId): Uint8Array {
+  return keyIn(TABLE.aside, id);
+}
+
+export function asideBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
+  return boundsIn(TABLE.aside, after);
+}
+
+function boundsIn(table: number, after: ChunkId | undefined): { gte: Uint8Array; lt: Uint8Array } {
+  const lt = Uint8Array.of(table + 1);
+  return { gte: after === undefined ? Uint8Array.of(table) : keyBehind(keyIn(table, after)), lt };
+}
+
+/** The next key that there may be. */
+export function keyBehind(key: Uint8Array): Uint8Array {
+  return Buffer.concat([key, Uint8Array.of(0)]);
 }
 
 /** Column `index`: the highest fence seen of a shard (R21). */
@@ -53,6 +96,21 @@ export const TOTALS_KEY = Uint8Array.of(TABLE.totals);
 
 /** Column `index`: who the disk is. */
 export const DISK_KEY = Uint8Array.of(TABLE.disk);
+
+/** Column `index`: how far the disk has been read through (scrub.ts). */
+export const SCRUB_KEY = Uint8Array.of(TABLE.scrub);
+
+function keyIn(table: number, id: ChunkId): Uint8Array {
+  const key = Buffer.allocUnsafeSlow(1 + CHUNK_KEY_BYTES);
+  key[0] = table;
+  writeChunkId(key, 1, id);
+  return key;
+}
+
+function readChunkId(key: Uint8Array, at: number): ChunkId {
+  const bytes = asBuffer(key);
+  return { blobId: bytes.toString('hex', at, at + 16) as BlobId, index: bytes.readUInt32BE(at + 16) };
+}
 
 function writeChunkId(key: Buffer, at: number, { blobId, index }: ChunkId): void {
   key.write(blobId, at, 16, 'hex');
@@ -86,6 +144,17 @@ export function decodeIndexRow(stored: Uint8Array): IndexRow {
     receivedAtMs: bytes.readUIntBE(9, 6),
   };
 }
+
+/** What is left of a copy that did not verify. Without size and checksum: its index row was lost too. */
+export interface AsideRow {
+  sizeBytes?: number;
+  crc32?: number;
+  asideAtMs: number;
+  /** Whether there are bytes under `asideDataKey`. */
+  hasBytes: boolean;
+}
+
+export const asideCodec = defineRecord<AsideRow>({ name: 'aside', version: 1 });
 
 /** format 1 | chunks 8 | bytes 8 */
 export function encodeTotals({ chunkCount, liveBytes }: ChunkTotals): Uint8Array {

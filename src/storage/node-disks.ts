@@ -1,15 +1,17 @@
 // The disks of one storage node: opened one by one, served as long as they work, each for itself. The placement version
 // that the node has heard of is kept on all of them.
 import { Refusal } from '../lib/refusal.ts';
-import type { ServedDisks } from '../ports/chunk-server.ts';
-import type { ChunkPort } from '../ports/chunks.ts';
+import { AppError } from '../model/errors.ts';
+import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
+import type { FetchChunk, KnownOwners } from '../ports/disk-orders.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { DiskId } from '../ports/placement.ts';
-import type { Logger } from '../ports/telemetry.ts';
-import { openChunkStore } from './chunk-store.ts';
+import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import { type ChunkStore, openChunkStore } from './chunk-store.ts';
 import { type DiskIdentity, keepDiskIdentity, openDiskIdentity } from './disk-identity.ts';
+import { createDiskOrders, serveDisk } from './disk-orders.ts';
 
 /** One disk, not yet open. */
 export interface DiskToOpen {
@@ -23,7 +25,7 @@ export interface OpenDisk {
   identity: DiskIdentity;
   kv: KvPort;
   reserve: DiskReservePort;
-  chunks: ChunkPort;
+  chunks: ChunkStore;
   capacityBytes: number;
 }
 
@@ -33,6 +35,11 @@ export interface NodeDisksDeps {
   clock: ClockPort;
   random: RandomPort;
   log: Logger;
+  telemetry: TelemetryPort;
+  /** Which disk owns what (R38). */
+  owners: KnownOwners;
+  /** How a disk gets the chunks of others (R39). */
+  fetch: FetchChunk;
   /** A disk is served no more. */
   onFailed(disk: OpenDisk, error: Error): void;
 }
@@ -67,12 +74,13 @@ function refusalOf(opened: readonly OpenDisk[]): Refusal | undefined {
 }
 
 async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promise<OpenDisk> {
-  const { clusterId, random, clock, log } = deps;
+  const { clusterId, random, clock, log, telemetry } = deps;
   const { kv, reserve } = await open();
   try {
     const identity = await openDiskIdentity(kv, { name, clusterId, random });
     const { totalBytes } = await reserve.measure();
-    const chunks = await openChunkStore({ kv, reserve, clock, log });
+    const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
+    const chunks = await openChunkStore({ kv, reserve, clock, onAside, log: withDisk(log, name) });
     return { name, identity, kv, reserve, chunks, capacityBytes: totalBytes };
   } catch (error) {
     await kv.close();
@@ -83,7 +91,8 @@ async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promis
 export class NodeDisks implements ServedDisks {
   readonly #deps: NodeDisksDeps;
   readonly #opened: readonly OpenDisk[];
-  readonly #served: Map<DiskId, OpenDisk>;
+  readonly #open: Map<DiskId, OpenDisk>;
+  readonly #served: ReadonlyMap<DiskId, ServedDisk>;
   #mapVersion: number;
   #adopting: Promise<void> = Promise.resolve();
   #isClosing = false;
@@ -91,17 +100,23 @@ export class NodeDisks implements ServedDisks {
   constructor(deps: NodeDisksDeps, opened: readonly OpenDisk[]) {
     this.#deps = deps;
     this.#opened = opened;
-    this.#served = new Map(opened.map((disk) => [disk.identity.diskId, disk]));
+    this.#open = new Map(opened.map((disk) => [disk.identity.diskId, disk]));
+    const { owners, fetch, log } = deps;
+    const serve = ({ name, identity: { diskId }, chunks: store }: OpenDisk) => {
+      const orders = { diskId, store, owners, fetch, node: this, log: withDisk(log, name) };
+      return serveDisk(store, createDiskOrders(orders));
+    };
+    this.#served = new Map(opened.map((disk) => [disk.identity.diskId, serve(disk)]));
     this.#mapVersion = Math.max(...opened.map(({ identity }) => identity.mapVersion));
     for (const disk of opened) disk.kv.failed.then((error) => this.#fail(disk, error));
   }
 
   served(): OpenDisk[] {
-    return [...this.#served.values()];
+    return [...this.#open.values()];
   }
 
-  chunksOf(diskId: DiskId): ChunkPort | undefined {
-    return this.#served.get(diskId)?.chunks;
+  chunksOf(diskId: DiskId): ServedDisk | undefined {
+    return this.#open.has(diskId) ? this.#served.get(diskId) : undefined;
   }
 
   mapVersion(): number {
@@ -116,19 +131,24 @@ export class NodeDisks implements ServedDisks {
 
   async #adopt(version: number): Promise<void> {
     if (version <= this.#mapVersion) return;
-    await Promise.all(
+    const kept = await Promise.allSettled(
       this.served().map((disk) => {
         disk.identity = { ...disk.identity, mapVersion: version };
         return keepDiskIdentity(disk.kv, disk.identity);
       }),
     );
+    // A disk that has failed for good keeps no other from its work; one that only refused is asked again.
+    const failures = kept.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    const decisive = failures.find((error) => error instanceof AppError || failures.length === kept.length);
+    if (decisive !== undefined) throw decisive;
     this.#mapVersion = version;
+    this.#deps.owners.hear(version);
     this.#deps.log.info({ version }, 'placement-heard');
   }
 
   /** A failed write or sync is final (R20): the disk's chunks have other copies, and this one waits for a restart. */
   #fail(disk: OpenDisk, error: Error): void {
-    if (this.#isClosing || !this.#served.delete(disk.identity.diskId)) return;
+    if (this.#isClosing || !this.#open.delete(disk.identity.diskId)) return;
     this.#deps.log.error({ disk: disk.name, diskId: disk.identity.diskId, err: error }, 'disk-failed');
     this.#deps.onFailed(disk, error);
   }
@@ -141,4 +161,14 @@ export class NodeDisks implements ServedDisks {
       if (one.status === 'rejected') this.#deps.log.error({ err: one.reason as unknown }, 'disk-not-closed');
     }
   }
+}
+
+/** Events have fixed names, so whose they are is a field. */
+export function withDisk(log: Logger, disk: string): Logger {
+  return {
+    debug: (fields, event) => log.debug({ disk, ...fields }, event),
+    info: (fields, event) => log.info({ disk, ...fields }, event),
+    warn: (fields, event) => log.warn({ disk, ...fields }, event),
+    error: (fields, event) => log.error({ disk, ...fields }, event),
+  };
 }

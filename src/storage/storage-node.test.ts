@@ -74,6 +74,10 @@ function nodeOver(
       leave: async () => void members.push('left'),
     },
     reclaim: { afterBytes: 1e9, delayMs: 1e6 },
+    scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
+    owners: { version: () => 0, owns: () => false, hear() {} },
+    fetch: async () => ({ kind: 'missing' }),
+    telemetry: { count() {}, observe() {}, gauge() {} },
   });
   closers.push(() => node.stop());
   return { node, events, members, clock };
@@ -113,7 +117,10 @@ test('serves its disks, tells who it is and how much they hold, and leaves befor
   await chunksOf(world, 1).put(id, randomBytes(1000));
   expect(await chunksOf(world, 1).get(id)).toMatchObject({ kind: 'found' });
   expect(await chunksOf(world, 0).get(id)).toEqual({ kind: 'missing' });
-  expect(world.node.workers.map(({ name }) => name)).toEqual(['reclaim-chunks', 'reclaim-chunks']);
+  expect(world.node.workers.map(({ name }) => name)).toEqual([
+    ...['reclaim-chunks', 'reclaim-chunks', 'scrub-chunks', 'scrub-chunks'],
+    'report-disks',
+  ]);
   await world.node.stop();
   expect(world.members.at(-1)).toBe('left');
   expect(folders.map(({ closedCount }) => closedCount)).toEqual([1, 1]);

@@ -3,11 +3,14 @@
 // to say (R38).
 import { must } from '../lib/assert.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../ports/chunk-server.ts';
+import type { ChunkPort } from '../ports/chunks.ts';
+import type { DiskId } from '../ports/placement.ts';
 import type { StorageMembersPort } from '../ports/storage-members.ts';
-import type { Logger } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
-import { type NodeDisks, type NodeDisksDeps, openNodeDisks } from './node-disks.ts';
+import { type NodeDisks, type NodeDisksDeps, type OpenDisk, openNodeDisks, withDisk } from './node-disks.ts';
 import { createReclaim } from './reclaim.ts';
+import { createDiskReport } from './report-disks.ts';
+import { createScrub, type Scrub } from './scrub.ts';
 
 export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
   nodeId: string;
@@ -17,6 +20,8 @@ export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
   members: StorageMembersPort;
   /** When room of dropped chunks is given back (reclaim.ts). */
   reclaim: { afterBytes: number; delayMs: number };
+  /** How fast and how often all is read (scrub.ts). */
+  scrub: { bytesPerSecond: number; periodMs: number };
 }
 
 export interface StorageNode {
@@ -28,9 +33,13 @@ export interface StorageNode {
   readonly address: string;
   /** Background work of its disks, once it has started; run by the caller, and ended before `stop`. */
   readonly workers: readonly Worker[];
+  /** Of each disk that is served; none before it has started. Rejects once it has stopped. */
+  usages(): Promise<DiskUsage[]>;
   /** Resolves with the error when its last disk has failed. */
   readonly failed: Promise<Error>;
 }
+
+export type DiskUsage = Awaited<ReturnType<ChunkPort['usage']>> & { diskId: DiskId };
 
 const ANNOUNCE_AGAIN_MS = 2000;
 const LEAVE_MAX_MS = 2000;
@@ -64,6 +73,14 @@ class DisksOfNode implements StorageNode {
     return this.#workers;
   }
 
+  async usages(): Promise<DiskUsage[]> {
+    if (this.#stopping.signal.aborted) throw new Error('the storage node has stopped');
+    const served = this.#disks?.served() ?? [];
+    return Promise.all(
+      served.map(async ({ identity, chunks }) => ({ ...(await chunks.usage()), diskId: identity.diskId })),
+    );
+  }
+
   async start(): Promise<void> {
     const { server } = this.#deps;
     const disks = await openNodeDisks({
@@ -80,15 +97,30 @@ class DisksOfNode implements StorageNode {
       await disks.close();
       throw error;
     }
-    const { reclaim, clock, log } = this.#deps;
-    this.#workers = disks.served().map(({ name, kv, chunks, reserve }) =>
-      createReclaim({
-        ...{ ...reclaim, kv, reserve, clock, name: 'reclaim-chunks' },
-        log: withDisk(log, name),
-        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
-      }),
-    );
+    this.#workers = this.#createWorkers(disks);
     this.#tellDisks();
+  }
+
+  #createWorkers(disks: NodeDisks): Worker[] {
+    const { reclaim, scrub, clock, log, telemetry } = this.#deps;
+    const scrubs = new Map<OpenDisk, Scrub>();
+    const workers = disks.served().map((disk): Worker => {
+      const { name, kv, chunks, reserve } = disk;
+      const common = { kv, clock, log: withDisk(log, name) };
+      const isServed = () => disks.served().includes(disk);
+      scrubs.set(disk, createScrub({ ...common, ...scrub, store: chunks, isServed }));
+      return createReclaim({
+        ...{ ...common, ...reclaim, reserve, name: 'reclaim-chunks' },
+        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
+      });
+    });
+    const report = createDiskReport({
+      served: () => disks.served(),
+      scrubOf: (disk) => must(scrubs.get(disk), 'each disk has its scrub').progress(),
+      telemetry,
+      onCapacity: () => this.#announce(),
+    });
+    return [...workers, ...scrubs.values(), report];
   }
 
   #tellDisks(): void {
@@ -137,14 +169,4 @@ class DisksOfNode implements StorageNode {
     await this.#announcing;
     await members.leave().catch((error: unknown) => log.warn({ err: error }, 'storage-node-still-announced'));
   }
-}
-
-/** Events have fixed names, so whose they are is a field. */
-function withDisk(log: Logger, disk: string): Logger {
-  return {
-    debug: (fields, event) => log.debug({ disk, ...fields }, event),
-    info: (fields, event) => log.info({ disk, ...fields }, event),
-    warn: (fields, event) => log.warn({ disk, ...fields }, event),
-    error: (fields, event) => log.error({ disk, ...fields }, event),
-  };
 }

@@ -241,7 +241,13 @@ describe.each<[string, () => Promise<World>]>([
     const reopened = await open();
     await expect(reopened.drop([{ blobId, index: 2 }], { ...fence, epoch: 2 })).rejects.toThrow();
     expect((await reopened.get({ blobId, index: 2 })).kind).toBe('found');
-    await reopened.drop([{ blobId, index: 2 }], { ...fence, shard: 8, epoch: 1 });
+    // Epochs are each shard's own, and so are chunks.
+    const other = { blobId: makeBlobId({ timeMs: 1000, homeShard: 8, random: randomBytes(8) }), index: 0 };
+    await reopened.put(other, randomBytes(100));
+    await expect(reopened.drop([{ blobId, index: 2 }], { ...fence, shard: 8, epoch: 9 })).rejects.toThrow();
+    expect((await reopened.get({ blobId, index: 2 })).kind).toBe('found');
+    await reopened.drop([other], { ...fence, shard: 8, epoch: 1 });
+    await reopened.drop([{ blobId, index: 2 }], fence);
     expect(await reopened.usage()).toMatchObject({ chunkCount: 0, liveBytes: 0 });
   });
 

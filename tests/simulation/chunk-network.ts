@@ -2,12 +2,13 @@
 // done at the other end as the server of chunks does it (src/adapters/chunk-http): by the newest map that it has heard
 // of, with the checksum looked at on both ends. A message that is lost breaks its connection sooner or later.
 import { crc32 } from 'node:zlib';
-import { OldFence, OtherBytes, StaleMap } from '../../src/model/chunk-refusals.ts';
+import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
+import type { DiskOrders, Order } from '../../src/ports/disk-orders.ts';
 import type { DiskId } from '../../src/ports/placement.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
@@ -25,7 +26,11 @@ type Question =
   | { kind: 'drop'; ids: readonly ChunkId[]; fence: Fence }
   | { kind: 'list'; limit: number; after?: ChunkId }
   | { kind: 'usage' }
-  | { kind: 'recount' };
+  | { kind: 'recount' }
+  | { kind: 'inspect'; ids: readonly ChunkId[]; order: Order; readBytes: boolean }
+  | { kind: 'pull'; chunk: Parameters<DiskOrders['pull']>[0]; order: Order }
+  | { kind: 'dropMisplaced' | 'dropAside'; ids: readonly ChunkId[]; order: Order }
+  | ({ kind: 'listAside' | 'listOf' } & Parameters<DiskOrders['listOf']>[0]);
 
 interface Request {
   diskId: DiskId;
@@ -33,7 +38,15 @@ interface Request {
   question: Question;
 }
 
-type Refusal = 'stale-map' | 'no-disk' | 'old-fence' | 'other-bytes' | 'full' | 'busy' | 'failed';
+type Refusal =
+  | 'stale-map'
+  | 'no-disk'
+  | 'old-fence'
+  | 'owned-here'
+  | 'other-bytes'
+  | 'full'
+  | 'busy'
+  | 'failed';
 
 type Answer = { mapVersion: number } & ({ value: unknown } | { refusal: Refusal });
 
@@ -62,7 +75,7 @@ export class ChunkNetwork {
 
   /** The disks of the cluster, as one process reaches them. */
   directory(caller: ChunkCaller): DiskDirectory {
-    const disks = new Map<string, DiskChunks>();
+    const disks = new Map<string, DiskChunks & DiskOrders>();
     return {
       chunksOf: ({ id, address }) => {
         const name = `${address} ${id}`;
@@ -150,8 +163,9 @@ type AskDisk = (
   options?: { mapVersion?: number; signal?: AbortSignal },
 ) => Promise<unknown>;
 
-function remoteDisk(ask: AskDisk): DiskChunks {
+function remoteDisk(ask: AskDisk): DiskChunks & DiskOrders {
   return {
+    ...remoteOrders(ask),
     async put(id, bytes, { checksum, mapVersion, signal }) {
       await ask({ kind: 'put', id, bytes, checksum }, { mapVersion, signal });
     },
@@ -168,6 +182,25 @@ function remoteDisk(ask: AskDisk): DiskChunks {
     list: (options) => ask({ kind: 'list', ...options }) as ReturnType<ChunkPort['list']>,
     usage: () => ask({ kind: 'usage' }) as ReturnType<ChunkPort['usage']>,
     recount: () => ask({ kind: 'recount' }) as ReturnType<ChunkPort['recount']>,
+  };
+}
+
+/** As over HTTP the sender's map goes with the request. */
+function remoteOrders(ask: AskDisk): DiskOrders {
+  const by = ({ mapVersion }: Order, signal?: AbortSignal) => ({ mapVersion, ...(signal && { signal }) });
+  return {
+    inspect: (ids, order, { readBytes, signal }) =>
+      ask({ kind: 'inspect', ids, order, readBytes }, by(order, signal)) as ReturnType<DiskOrders['inspect']>,
+    pull: (chunk, order, signal) =>
+      ask({ kind: 'pull', chunk, order }, by(order, signal)) as ReturnType<DiskOrders['pull']>,
+    async dropMisplaced(ids, order) {
+      await ask({ kind: 'dropMisplaced', ids, order }, by(order));
+    },
+    async dropAside(ids, order) {
+      await ask({ kind: 'dropAside', ids, order }, by(order));
+    },
+    listAside: (options) => ask({ kind: 'listAside', ...options }) as ReturnType<DiskOrders['listAside']>,
+    listOf: (options) => ask({ kind: 'listOf', ...options }) as ReturnType<DiskOrders['listOf']>,
   };
 }
 
@@ -213,12 +246,37 @@ async function answer(disks: ServedDisks, { diskId, mapVersion, question }: Requ
       return chunks.usage();
     case 'recount':
       return chunks.recount();
+    default:
+      return answerOrder(chunks, question);
+  }
+}
+
+function answerOrder(
+  chunks: DiskOrders,
+  question: Extract<Question, { kind: keyof DiskOrders }>,
+): Promise<unknown> {
+  const { signal } = new AbortController();
+  switch (question.kind) {
+    case 'inspect':
+      return chunks.inspect(question.ids, question.order, { readBytes: question.readBytes, signal });
+    case 'pull':
+      return chunks.pull(question.chunk, question.order, signal);
+    case 'dropMisplaced':
+      return chunks.dropMisplaced(question.ids, question.order);
+    case 'dropAside':
+      return chunks.dropAside(question.ids, question.order);
+    case 'listAside':
+      return chunks.listAside(question);
+    case 'listOf':
+      return chunks.listOf(question);
   }
 }
 
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refused) return error.refusal;
+  if (error instanceof StaleMap) return 'stale-map';
   if (error instanceof OldFence) return 'old-fence';
+  if (error instanceof OwnedHere) return 'owned-here';
   if (error instanceof OtherBytes) return 'other-bytes';
   if (!(error instanceof AppError)) return 'failed';
   if (error.code === 'InsufficientStorage') return 'full';
@@ -234,6 +292,8 @@ function failureOf(
       return new StaleMap(mapVersion);
     case 'old-fence':
       return new OldFence();
+    case 'owned-here':
+      return new OwnedHere();
     case 'other-bytes':
       return new OtherBytes('id' in question ? `${question.id.blobId}.${question.id.index}` : '');
     case 'full':

@@ -10,6 +10,7 @@ import { createIdentities, type Identities } from '../../src/gateway/s3/auth/ide
 import { type BucketCache, createBucketCache } from '../../src/gateway/s3/bucket-cache.ts';
 import { reauthorise } from '../../src/gateway/s3/reauthorise.ts';
 import { toHex } from '../../src/lib/bytes.ts';
+import { AppError } from '../../src/model/errors.ts';
 import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
@@ -144,18 +145,31 @@ export function openChunks(
   };
 }
 
-/** The data path: bodies go to chunks, every one of them. */
+/** Where nothing is put, and nothing gone. */
+export const NO_CHUNKS = {
+  async put(): Promise<never> {
+    throw new AppError('ServiceUnavailable');
+  },
+  async drop() {},
+} as unknown as ChunkPort;
+
+/** The data path: bodies go to chunks, every one of them, or none. */
 export function openObjects(
   { process, keyring, times }: ProductGateway,
-  parts: { ground: Ground } & Pick<OpenChunks, 'chunks' | 'onReleased'>,
+  parts: {
+    ground: Ground;
+    chunks?: ChunkPort;
+    onReleased: OpenChunks['onReleased'];
+    isInline?: boolean;
+  },
 ): ObjectStore {
   const { clock, random } = process;
   const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 1024 });
   parts.onReleased((buffer) => buffers.give(buffer));
   return createObjectStore({
-    ...{ chunks: parts.chunks, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
+    ...{ chunks: parts.chunks ?? NO_CHUNKS, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
     ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
-    settings: { inlineBodyBytesMax: 0, chunkSizeBytes: CHUNK_BYTES },
+    settings: { inlineBodyBytesMax: parts.isInline ? CHUNK_BYTES * 2 : 0, chunkSizeBytes: CHUNK_BYTES },
     bodyBufferBytes: BODY_BUFFER_BYTES,
     fenceOf: (shard): Fence => {
       const record = parts.ground.registry.get(shard)?.record;

@@ -6,18 +6,27 @@ import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { SimulatedProcess } from './clock.ts';
-import { openRouter } from './product-gateway.ts';
+import { NO_CHUNKS, openRouter } from './product-gateway.ts';
 import { type Ground, loggerOf } from './sites.ts';
 
 /** Shorter than any body is read, so that a reader meets it now and then. */
 const READING_GRACE_MS = 4000;
+
+/** Uploads that are left. */
+const UPLOAD_KEPT_MS = 12 * 60 * 60_000;
+const IDLE_MAX_MS = 4000;
+/** Shard time follows a majority of clocks (R19). */
+const NO_TIME_JUMPS = { mayRemoveByAge: () => true };
 
 const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
 
@@ -30,6 +39,8 @@ export interface ShardWorkOptions {
   /** Data is condemned and erased. */
   openChunks: (() => ChunkPort) | undefined;
   hasRevocations: boolean;
+  /** Links end, and claims are resolved; what its workers ask goes through this. */
+  links: { ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort } | undefined;
 }
 
 /** What gateways call instead of the node itself. */
@@ -45,7 +56,8 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
   const nodeId = process.host.name;
   const calls = callOwnNode({ nodeId, handler: node, others: ground.calls.port(nodeId, process) });
   const registry = ground.registry.port(process);
-  const metadata = openRouter(process, { shardCount: options.shardCount, registry, calls });
+  const router = openRouter(process, { shardCount: options.shardCount, registry, calls });
+  const metadata = options.links?.ofWorkers(router, process) ?? router;
   const log = loggerOf(process, ground.scheduler);
   const workers = workersOf(options, { metadata, shards, fenceOf, log });
   if (workers.length > 0) createWorkerRunner({ workers, clock, log, telemetry: SILENT }).start();
@@ -58,7 +70,7 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
 }
 
 function workersOf(
-  { hasNames, openChunks }: ShardWorkOptions,
+  { hasNames, openChunks, links }: ShardWorkOptions,
   deps: {
     metadata: MetadataPort;
     shards(): number[];
@@ -66,14 +78,31 @@ function workersOf(
     log: ReturnType<typeof loggerOf>;
   },
 ): Worker[] {
-  const chunks = openChunks?.();
-  return [
-    ...(hasNames ? [createOutboxDelivery(deps)] : []),
-    ...(chunks === undefined
-      ? []
-      : [
-          createBlobCondemner(deps),
-          createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS }),
-        ]),
+  const hasLinks = links !== undefined;
+  const chunks = openChunks?.() ?? NO_CHUNKS;
+  const workers = [
+    ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
+    ...(openChunks !== undefined || hasLinks
+      ? [createBlobCondemner(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
+      : []),
+    ...(hasLinks
+      ? [
+          createPartRelease(deps),
+          createClaimResolver(deps),
+          createUploadExpiry({ ...deps, timeJumps: NO_TIME_JUMPS, uploadKeptMs: UPLOAD_KEPT_MS }),
+        ]
+      : []),
   ];
+  return workers.map(hurried);
+}
+
+/** So that what a worker looks for once in a minute is met in a seed. */
+function hurried(worker: Worker): Worker {
+  return {
+    name: worker.name,
+    async work(signal) {
+      const next = await worker.work(signal);
+      return next.state === 'busy' ? next : { state: 'idle', idleMs: Math.min(next.idleMs, IDLE_MAX_MS) };
+    },
+  };
 }

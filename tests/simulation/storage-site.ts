@@ -1,8 +1,10 @@
 // A storage node of the simulated world: the product's own, with one simulated disk, behind the simulated network.
 
+import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { equalBytes } from '../../src/lib/bytes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
+import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
 import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
 import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
@@ -19,6 +21,11 @@ const RESERVE: DiskReservePort = {
   hold: async () => ({ release() {} }),
   measure: async () => ({ freeBytes: CAPACITY_BYTES, totalBytes: CAPACITY_BYTES }),
 };
+
+/** A disk as it is reached; what else a map says of it is nothing to that. */
+function placed({ diskId, address }: { diskId: DiskId; address: string }): PlacedDisk {
+  return { id: diskId, address, nodeId: '', zone: '', capacityBytes: 0 };
+}
 
 export class StorageSite extends Site {
   readonly disk: SimulatedDisk;
@@ -72,7 +79,15 @@ export class StorageSite extends Site {
       this.ground.onSelfEnded();
       process.kill();
     };
+    const known = this.#board.known(process);
+    const directory = this.#chunks.directory({
+      ...{ address: this.name, process },
+      onMapVersion: (version) => known.hear(version),
+    });
     const node = createStorageNode({
+      owners: knownOwners(known),
+      fetch: (from, id, signal) => directory.chunksOf(placed(from)).get(id, { isProven: false, signal }),
+      telemetry: { count() {}, observe() {}, gauge() {} },
       ...{ clusterId: CLUSTER_ID, nodeId: this.name, zone: this.#zone },
       ...{ clock: process.clock, random: process.random, log: loggerOf(process, scheduler) },
       disks: [{ name: this.name, open: async () => ({ kv: this.disk.open(process), reserve: RESERVE }) }],
@@ -87,6 +102,7 @@ export class StorageSite extends Site {
         leave: async () => undefined,
       },
       reclaim: { afterBytes: Number.POSITIVE_INFINITY, delayMs: 0 },
+      scrub: { bytesPerSecond: 1, periodMs: 1e12 },
     });
     node.failed.then(end);
     node.start().then(() => {

@@ -6,23 +6,30 @@ import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { ownDisk } from '../../src/cluster/own-disk.ts';
 import { must } from '../../src/lib/assert.ts';
-import type { RunningChunkServer, ServedDisks } from '../../src/ports/chunk-server.ts';
+import type { RunningChunkServer, ServedDisk, ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
+import type { DiskOrders } from '../../src/ports/disk-orders.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
+import { withoutOrders } from './no-orders.ts';
 
 export const TEST_CLUSTER = 'c'.repeat(32);
 export const TEST_SECRET: PeerCredentials = { kind: 'secret', secret: 'a secret of a made-up cluster' };
 export const QUIET: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface MemoryNode extends ServedDisks {
-  readonly disks: Map<DiskId, ChunkPort>;
+  readonly disks: Map<DiskId, ServedDisk>;
 }
 
 /** A node's disks, its placement version in memory. */
-export function memoryNode(disks: Iterable<readonly [DiskId, ChunkPort]>, firstVersion = 1): MemoryNode {
-  const held = new Map(disks);
+export function memoryNode(
+  disks: Iterable<readonly [DiskId, ChunkPort | ServedDisk]>,
+  firstVersion = 1,
+): MemoryNode {
+  const held = new Map(
+    Array.from(disks, ([id, chunks]) => [id, 'inspect' in chunks ? chunks : withoutOrders(chunks)]),
+  );
   let version = firstVersion;
   return {
     disks: held,
@@ -84,7 +91,7 @@ export interface ReachedNodes {
 }
 
 export function ownDirectory(nodes: readonly MemoryNode[]): ReachedNodes {
-  const reached = new Map<DiskId, DiskChunks>();
+  const reached = new Map<DiskId, DiskChunks & DiskOrders>();
   for (const node of nodes) {
     for (const [id, chunks] of node.disks) reached.set(id, ownDisk(chunks, node));
   }

@@ -92,8 +92,8 @@ export class ClusterWorker {
       }
       if (textOf(root, 'IsTruncated') !== 'true') break;
     }
-    const { certain, possible } = ledger.listed(prefix);
-    const missing = [...certain].filter((path) => path > after && !found.has(path));
+    const { certain, possible } = ledger.listed(prefix, after);
+    const missing = [...certain].filter((path) => !found.has(path));
     const excess = [...found].filter((path) => !certain.has(path) && !possible.has(path));
     return [
       ...missing.map((path) => `${path} is not listed`),

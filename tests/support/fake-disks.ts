@@ -4,10 +4,11 @@ import { AppError } from '../../src/model/errors.ts';
 import type { ChunkId, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
+import { NoOrders } from './no-orders.ts';
 
 export type Mood = 'well' | 'dead' | 'silent' | 'full' | 'busy' | 'damaged' | { staleBefore: number };
 
-export class FakeDisk implements DiskChunks {
+export class FakeDisk extends NoOrders implements DiskChunks {
   mood: Mood = 'well';
   readonly stored = new Map<string, Uint8Array>();
   /** What was asked of it, in order. */

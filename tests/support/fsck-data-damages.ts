@@ -3,6 +3,8 @@ import { must } from '../../src/lib/assert.ts';
 import {
   blobRow,
   bodyRow,
+  debtQueueRow,
+  debtRow,
   endedLinkRow,
   foreignRow,
   linkRow,
@@ -11,7 +13,9 @@ import {
   pendingClaimRow,
   TABLES,
 } from '../../src/metadata/keyspace.ts';
-import { type BlobRecord, blobCodec, linkCodec } from '../../src/model/records/rows.ts';
+import { wholeRange } from '../../src/model/debts.ts';
+import type { BlobId } from '../../src/model/names.ts';
+import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/model/records/rows.ts';
 import type { BlobUse } from '../../src/model/version.ts';
 import { dataKey, encodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
@@ -242,6 +246,27 @@ export const DATA_DAMAGES: readonly Damage[] = [
       const [row] = await world.rows('condemned');
       await world.plant({ table: TABLES.condemned, key: must(row, 'a row').key }, null);
       return [['queue-missing', { shard: 0 }]];
+    },
+  ],
+  [
+    'a debt that nobody will mend, and is not counted',
+    { 'queue-missing': 1, 'counter-wrong': 2 },
+    async (world) => {
+      const { use } = await world.seen('inline');
+      const debt = { copies: 2, ranges: wholeRange(1), notedAtMs: 5, mark: '00' };
+      await world.plant(debtRow(use.blobId), debtCodec.encode(debt));
+      return [['queue-missing', { shard: 0, blob: use.blobId, table: 'debts' }]];
+    },
+  ],
+  [
+    'debts of a blob that is not there',
+    { 'queue-stray': 2 },
+    async (world) => {
+      const blobId = '018cc251f400000000000000000000ff' as BlobId;
+      await world.plant(debtQueueRow({ copies: 2, notedAtMs: 5, blobId }), PRESENT);
+      const other = '018cc251f400000000000000000000fe' as BlobId;
+      await world.plant(debtQueueRow({ copies: 3, notedAtMs: 5, blobId: other }), PRESENT);
+      return [['queue-stray', { shard: 0, blob: blobId, table: 'debtQueue' }]];
     },
   ],
   [

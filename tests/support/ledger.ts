@@ -66,12 +66,12 @@ export class Ledger {
     return undefined;
   }
 
-  /** Keys under `prefix` that must be listed, and those that may be. */
-  listed(prefix: string): { certain: Set<string>; possible: Set<string> } {
+  /** Keys under `prefix` and behind `after` that must be listed, and those that may be. */
+  listed(prefix: string, after: string): { certain: Set<string>; possible: Set<string> } {
     const certain = new Set<string>();
     const possible = new Set<string>();
     for (const [path, entry] of this.#entries) {
-      if (!path.startsWith(prefix)) continue;
+      if (path <= after || !path.startsWith(prefix)) continue;
       const isThere = [entry.settled, ...entry.possible].map((digest) => digest !== null);
       if (isThere.every(Boolean)) certain.add(path);
       else if (isThere.some(Boolean)) possible.add(path);

@@ -32,6 +32,8 @@ export interface RoleProcesses {
   start(name: string, ...args: string[]): void;
   /** Everything, and waits until the gateway takes requests. */
   startAll(): Promise<void>;
+  /** Of a process that was started, if it has ended. */
+  exitCode(name: string): number | undefined;
   /** Gracefully. */
   end(...names: string[]): Promise<void>;
   endAll(): Promise<void>;
@@ -41,13 +43,17 @@ export interface RoleProcesses {
   /** A command of the program, of this cluster. */
   run(...args: string[]): Promise<Ran>;
   status(): Promise<ClusterStatus>;
-  untilReady(): Promise<void>;
+  /** `keysFolder`: where the credentials of `access` are; default the cluster's keys. */
+  untilReady(keysFolder?: string): Promise<void>;
   /** Asks until it gives something. */
   until<T>(what: string, look: () => Promise<T | undefined>): Promise<T>;
   stop(): Promise<void>;
 }
 
-export async function openRoleProcesses(options: { shards: number }): Promise<RoleProcesses> {
+/** `shards`: of a new cluster. `keys`: the folder of those of one that is made otherwise, in `folderOf('')`. */
+export async function openRoleProcesses(
+  options: { shards: number } | { keys: string },
+): Promise<RoleProcesses> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-roles-'));
   const etcd = await startTestEtcd();
   const port = await freePort();
@@ -55,7 +61,7 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
   const storagePort = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const children = new Map<string, ChildProcess>();
-  const keys = join(folder, 'keys');
+  const keys = join(folder, 'keys' in options ? options.keys : 'keys');
   const env = {
     ...process.env,
     HOLDFAST_CLUSTER_SECRET: SECRET,
@@ -84,6 +90,7 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
         if (!children.has(name)) cluster.start(name);
       await cluster.untilReady();
     },
+    exitCode: (name) => children.get(name)?.exitCode ?? undefined,
     async end(...names) {
       await Promise.all(
         names.map(async (name) => {
@@ -118,12 +125,12 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
       const { output } = await cluster.run('cluster', 'status', '--json');
       return JSON.parse(output) as ClusterStatus;
     },
-    async untilReady() {
+    async untilReady(keysFolder = keys) {
       await cluster.until('a gateway that is ready', async () => {
         const answer = await fetch(`${endpoint}/health/ready`).catch(() => undefined);
         return answer?.ok ? true : undefined;
       });
-      const root = JSON.parse(await readFile(join(keys, 'root-credentials.json'), 'utf8'));
+      const root = JSON.parse(await readFile(join(keysFolder, 'root-credentials.json'), 'utf8'));
       access.accessKey = root.accessKey;
       access.secretKey = root.secretKey;
     },
@@ -145,6 +152,7 @@ export async function openRoleProcesses(options: { shards: number }): Promise<Ro
       await rm(folder, { recursive: true, force: true });
     },
   };
+  if ('keys' in options) return cluster;
   const counts = ['--metadata-shards', String(options.shards), '--replicas', '3', '--copies', '1'];
   const made = await cluster.run('cluster', 'init', '--out', keys, ...counts);
   if (made.code !== 0) throw new Error(made.output);

@@ -1,7 +1,9 @@
 // A cluster of real processes for a test: etcd, metadata nodes, storage nodes and gateways, each a process with its data
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +19,7 @@ import { cleanEnvironment, type LogLine, settingVariables } from './start-server
 export { ETCD };
 
 const HOST = '127.0.0.1';
+const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const LOOK_AGAIN_MS = 200;
 /** On a machine that others use as well. */
@@ -29,6 +32,15 @@ export interface ClusterOptions {
   shards?: number;
   /** Of every process, by key. */
   settings?: Readonly<Record<string, string>>;
+  /** By name of a process: where its data folder is, if not in the cluster's. */
+  folders?: Readonly<Record<string, string>>;
+}
+
+/** What a command of the program came to. */
+export interface Ran {
+  code: number;
+  /** Of both streams. */
+  output: string;
 }
 
 export interface TestCluster {
@@ -53,6 +65,8 @@ export interface TestCluster {
   resume(name: string): void;
   /** Takes back what a test that has failed left behind. Resolves when it is healthy. */
   mend(): Promise<void>;
+  /** A command of the program, of this cluster: `('shard', 'confirm', '0-3')`. */
+  command(...args: string[]): Promise<Ran>;
   /** What `holdfast cluster status --json` says. Rejects while etcd is away. */
   status(): Promise<ClusterStatus>;
   /** Resolves when everybody is there and nothing is wrong. Rejects with what is. */
@@ -93,6 +107,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   for (const name of names) {
     etcdWays.set(name, await network.lead({ name: ETCD, from: name, port: () => etcdPort }));
   }
+  for (const [name, target] of Object.entries(options.folders ?? {}))
+    await symlink(target, join(folder, name));
   const events: string[] = [];
   const [listenPort = 0] = await freePorts(gateways);
   const cluster: DevCluster = new DevCluster(
@@ -191,6 +207,19 @@ class RunningCluster implements TestCluster {
       else this.resume(name);
     }
     await this.untilHealthy();
+  }
+
+  async command(...args: string[]): Promise<Ran> {
+    const { cluster } = this.#parts;
+    const secret = { HOLDFAST_CLUSTER_SECRET: cluster.secret };
+    const env = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...secret };
+    const all = [MAIN, ...args, '--join', cluster.etcdEndpoint];
+    const child = spawn(process.execPath, all, { cwd: this.folder, env });
+    const parts: string[] = [];
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
+    const [code] = await once(child, 'close');
+    return { code: Number(code), output: parts.join('') };
   }
 
   status(): Promise<ClusterStatus> {

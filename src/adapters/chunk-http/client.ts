@@ -4,12 +4,13 @@
 import { crc32 } from 'node:zlib';
 import { assert } from '../../lib/assert.ts';
 import { unpackPlain } from '../../lib/record-codec.ts';
-import { OldFence, OtherBytes, StaleMap } from '../../model/chunk-refusals.ts';
+import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
+import type { DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import { createDial } from './dial.ts';
 import { type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
@@ -38,12 +39,19 @@ export interface ChunkClient extends DiskDirectory {
   close(): Promise<void>;
 }
 
+/** Where it is not that of any request. */
+const TIMEOUTS_MS: Partial<Record<BatchName, number>> = {
+  // A whole disk is counted by reading what is known of all its chunks.
+  recount: LIMITS.chunkRecountMaxMs,
+  pull: LIMITS.chunkPullMaxMs,
+};
+
 export function createChunkClient(options: ChunkClientOptions): ChunkClient {
   const { credentials } = options;
   const prover = credentials.kind === 'secret' ? createProver(credentials.secret) : undefined;
   const dial = createDial(credentials);
   const nodes = new Map<string, NodeConnection>();
-  const disks = new Map<string, DiskChunks>();
+  const disks = new Map<string, DiskChunks & DiskOrders>();
   return {
     chunksOf({ id, address }) {
       const name = `${address} ${id}`;
@@ -62,7 +70,7 @@ export function createChunkClient(options: ChunkClientOptions): ChunkClient {
   };
 }
 
-class RemoteDisk implements DiskChunks {
+class RemoteDisk implements DiskChunks, DiskOrders {
   readonly #node: NodeConnection;
   readonly #diskId: DiskId;
 
@@ -148,15 +156,70 @@ class RemoteDisk implements DiskChunks {
     return this.#batch('recount', {});
   }
 
+  async inspect(
+    ids: readonly ChunkId[],
+    { fence, mapVersion }: Order,
+    { readBytes, signal }: { readBytes: boolean; signal: AbortSignal },
+  ): Promise<InspectedChunk[]> {
+    const found: InspectedChunk[] = [];
+    // An order is taken also where there is nothing to be asked.
+    do {
+      const page = ids.slice(found.length, found.length + LIMITS.chunkBatchIdsMax);
+      const asked = { ids: page, fence, readBytes };
+      const answered = await this.#batch<InspectedChunk[]>('inspect', asked, { mapVersion, signal });
+      // A disk that reads answers for as many as it has read in bounded time.
+      if (answered.length > page.length || (answered.length === 0 && page.length > 0))
+        throw new AppError('ServiceUnavailable', { cause: new Error('an answer of another question') });
+      found.push(...answered);
+    } while (found.length < ids.length);
+    return found;
+  }
+
+  pull(
+    { id, sizeBytes, checksum, from }: Parameters<DiskOrders['pull']>[0],
+    { fence, mapVersion }: Order,
+    signal: AbortSignal,
+  ): Promise<'stored' | 'absent'> {
+    const body = { ids: [id], fence, pull: { sizeBytes, checksum, from } };
+    return this.#batch('pull', body, { mapVersion, signal });
+  }
+
+  async dropMisplaced(ids: readonly ChunkId[], order: Order): Promise<void> {
+    await this.#dropByOrder('drop-misplaced', ids, order);
+  }
+
+  async dropAside(ids: readonly ChunkId[], order: Order): Promise<void> {
+    await this.#dropByOrder('drop-aside', ids, order);
+  }
+
+  async #dropByOrder(name: BatchName, ids: readonly ChunkId[], { fence, mapVersion }: Order): Promise<void> {
+    for (const page of pagesOf(ids)) await this.#batch(name, { ids: page, fence }, { mapVersion });
+  }
+
+  listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
+    return this.#batch('list-aside', { homes, after, limit });
+  }
+
+  listOf({ homes, after, limit }: Parameters<DiskOrders['listOf']>[0]): ReturnType<DiskOrders['listOf']> {
+    assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
+    return this.#batch('list-of', { homes, after, limit });
+  }
+
   /** Answers are what the port's own calls give, of a peer that has proven to be one. */
-  async #batch<Reply>(name: BatchName, body: Partial<BatchBody>): Promise<Reply> {
+  async #batch<Reply>(
+    name: BatchName,
+    body: Partial<BatchBody>,
+    how: { mapVersion?: number; signal?: AbortSignal } = {},
+  ): Promise<Reply> {
     const packed = packBatch(body);
+    const timeoutMs = TIMEOUTS_MS[name];
     const answer = await this.#node.request({
       ...{ method: 'POST', path: batchPath(this.#diskId, name), body: packed },
       checksum: formatChecksum(crc32(packed)),
       answerBytesMax: LIMITS.chunkBatchBytesMax,
-      // A whole disk is counted by reading what is known of all its chunks.
-      ...(name === 'recount' && { timeoutMs: LIMITS.chunkRecountMaxMs }),
+      ...(how.mapVersion !== undefined && { map: String(how.mapVersion) }),
+      ...(how.signal && { signal: how.signal }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
     });
     if (answer.status !== 200 || crc32(answer.bytes) !== answer.checksum) throw this.#failure(answer);
     return unpackPlain(answer.bytes) as Reply;
@@ -168,6 +231,8 @@ class RemoteDisk implements DiskChunks {
         return new StaleMap(mapVersion);
       case 'old-fence':
         return new OldFence();
+      case 'owned-here':
+        return new OwnedHere();
       case 'other-bytes':
         return new OtherBytes(id === undefined ? '' : `${id.blobId}.${id.index}`);
       case 'full':

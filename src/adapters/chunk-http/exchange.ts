@@ -6,16 +6,15 @@ import type { ByteGate } from '../../lib/byte-gate.ts';
 import { EMPTY_BYTES } from '../../lib/bytes.ts';
 import { freeMemory } from '../../lib/free-memory.ts';
 import { packPlain } from '../../lib/record-codec.ts';
-import { OldFence, OtherBytes } from '../../model/chunk-refusals.ts';
-import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { ServedDisks } from '../../ports/chunk-server.ts';
-import type { ChunkId, ChunkPort } from '../../ports/chunks.ts';
+import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { isSameProof, type Prover } from './peer-proof.ts';
+import { codeOf, Refused } from './refused.ts';
+import { refuseOtherHomes, runBatch } from './run-batch.ts';
 import {
-  type BatchBody,
   type BatchName,
   CHUNK_BODY_BYTES_MAX,
   formatChecksum,
@@ -25,7 +24,6 @@ import {
   parsePath,
   parseWhole,
   REFUSALS,
-  type RefusalCode,
   type Target,
   unpackBatch,
 } from './wire.ts';
@@ -60,16 +58,6 @@ interface Answer {
   /** Of HEAD, which has no bytes. */
   sizeBytes?: number;
   checksum?: number;
-}
-
-/** Ends the request; the rest of its body is read and dropped, so that the connection can go on. */
-class Refused extends Error {
-  readonly code: RefusalCode;
-
-  constructor(code: RefusalCode, cause?: unknown) {
-    super(code, { cause });
-    this.code = code;
-  }
 }
 
 export class ChunkExchange {
@@ -147,11 +135,11 @@ export class ChunkExchange {
     return version;
   }
 
-  async #serve(chunks: ChunkPort, target: Target, version: number): Promise<void> {
+  async #serve(chunks: ServedDisk, target: Target, version: number): Promise<void> {
     const { method } = this.#request;
     if (target.kind !== 'chunk') {
       if (method !== 'POST') throw new Refused('malformed');
-      return this.#batch(chunks, target.kind);
+      return this.#batch(chunks, target.kind, version);
     }
     switch (method) {
       case 'PUT':
@@ -167,7 +155,7 @@ export class ChunkExchange {
     }
   }
 
-  async #put(chunks: ChunkPort, id: ChunkId, version: number): Promise<void> {
+  async #put(chunks: ServedDisk, id: ChunkId, version: number): Promise<void> {
     if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
     await this.#withBody(CHUNK_BODY_BYTES_MAX, async (bytes, checksum) => {
       // It may have been heard while the body came.
@@ -177,7 +165,7 @@ export class ChunkExchange {
     });
   }
 
-  async #get(chunks: ChunkPort, id: ChunkId): Promise<void> {
+  async #get(chunks: ServedDisk, id: ChunkId): Promise<void> {
     const { reads } = this.#parts;
     await reads.enter(1);
     try {
@@ -192,7 +180,7 @@ export class ChunkExchange {
     }
   }
 
-  async #head(chunks: ChunkPort, id: ChunkId): Promise<void> {
+  async #head(chunks: ServedDisk, id: ChunkId): Promise<void> {
     const [stored] = await chunks.have([id]);
     if (stored == null) throw new Refused('missing');
     const { sizeBytes, checksum, receivedAtMs } = stored;
@@ -200,20 +188,29 @@ export class ChunkExchange {
     this.#answer({ status: 200, sizeBytes, checksum });
   }
 
-  async #delete(chunks: ChunkPort, id: ChunkId): Promise<void> {
+  async #delete(chunks: ServedDisk, id: ChunkId): Promise<void> {
     const fence = parseFence(this.#header(HEADER.fence));
     if (fence === undefined) throw new Refused('malformed');
+    refuseOtherHomes([id], fence);
     await chunks.drop([id], fence);
     this.#answer({ status: 204 });
   }
 
-  async #batch(chunks: ChunkPort, name: BatchName): Promise<void> {
+  async #batch(chunks: ServedDisk, name: BatchName, version: number): Promise<void> {
     await this.#withBody(LIMITS.chunkBatchBytesMax, async (bytes) => {
       const body = unpackBatch(bytes);
       if (body === undefined) throw new Refused('malformed');
-      const packed = packPlain(await runBatch(chunks, name, body));
+      const ask = { version, signal: this.#untilGone(), clock: this.#parts.clock };
+      const packed = packPlain(await runBatch(chunks, name, { ...body, ...ask }));
       this.#answer({ status: 200, bytes: packed, checksum: crc32(packed) });
     });
+  }
+
+  /** Aborts when nobody waits for the answer any more. */
+  #untilGone(): AbortSignal {
+    const gone = new AbortController();
+    this.#response.once('close', () => gone.abort());
+    return gone.signal;
   }
 
   /** Waits for room, takes the whole body and checks it; the room is free again when `use` is done. */
@@ -290,23 +287,6 @@ export class ChunkExchange {
   }
 }
 
-function runBatch(chunks: ChunkPort, name: BatchName, body: BatchBody): Promise<unknown> {
-  const { ids, fence, after, limit } = body;
-  switch (name) {
-    case 'have':
-      return chunks.have(ids);
-    case 'drop':
-      if (fence === undefined) throw new Refused('malformed');
-      return chunks.drop(ids, fence).then(() => null);
-    case 'list':
-      return chunks.list({ limit, ...(after && { after }) });
-    case 'usage':
-      return chunks.usage();
-    case 'recount':
-      return chunks.recount();
-  }
-}
-
 /** Fills `bytes`, exactly. */
 function receiveBody(request: IncomingMessage, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -323,13 +303,4 @@ function receiveBody(request: IncomingMessage, bytes: Uint8Array): Promise<void>
     request.on('error', broken);
     request.on('close', broken);
   });
-}
-
-function codeOf(error: unknown): RefusalCode {
-  if (error instanceof Refused) return error.code;
-  if (error instanceof OldFence) return 'old-fence';
-  if (error instanceof OtherBytes) return 'other-bytes';
-  if (!(error instanceof AppError)) return 'failed';
-  if (error.code === 'InsufficientStorage') return 'full';
-  return error.code === 'SlowDown' ? 'busy' : 'failed';
 }

@@ -1,6 +1,6 @@
 // The protocol between client.ts and server.ts, in one place: paths, headers, codes of refusals, bodies of batches.
 //   PUT, GET, HEAD, DELETE  /disks/DISK/chunks/BLOB.INDEX
-//   POST                    /disks/DISK/{have,drop,list,usage,recount}, plain data both ways
+//   POST                    /disks/DISK/BATCH, plain data both ways: what is asked of several chunks, and all orders
 // Each request names its cluster; a body has its length and CRC32. Nothing is sent in pieces of unknown number.
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { sealedBytes } from '../../lib/seal.ts';
@@ -31,6 +31,7 @@ export const REFUSALS = {
   'no-disk': 421,
   'stale-map': 409,
   'old-fence': 409,
+  'owned-here': 409,
   'other-bytes': 409,
   checksum: 422,
   missing: 404,
@@ -51,12 +52,19 @@ export const CHUNK_BODY_BYTES_MAX = sealedBytes({
   pieceBytes: LIMITS.sealPieceBytes,
 });
 
-export const BATCHES = ['have', 'drop', 'list', 'usage', 'recount'] as const;
+/** By home shards alone (R38, R39); their map is in the header. */
+export const ORDERS = ['inspect', 'pull', 'drop-misplaced', 'drop-aside'] as const;
+export type OrderName = (typeof ORDERS)[number];
+
+export const BATCHES = [
+  ...['have', 'drop', 'list', 'usage', 'recount', 'list-aside', 'list-of'],
+  ...ORDERS,
+] as const;
 export type BatchName = (typeof BATCHES)[number];
 
 export type Target = { diskId: DiskId } & ({ kind: 'chunk'; id: ChunkId } | { kind: BatchName });
 
-const PATH = /^\/disks\/([0-9a-f]{32})\/(?:chunks\/([0-9a-f]{32})\.(\d{1,10})|([a-z]+))$/;
+const PATH = /^\/disks\/([0-9a-f]{32})\/(?:chunks\/([0-9a-f]{32})\.(\d{1,10})|([a-z-]+))$/;
 
 export function chunkPath(diskId: DiskId, { blobId, index }: ChunkId): string {
   return `/disks/${diskId}/chunks/${blobId}.${index}`;
@@ -109,6 +117,18 @@ export interface BatchBody {
   fence?: Fence | undefined;
   after?: ChunkId | undefined;
   limit: number;
+  /** Of an inspection. */
+  readBytes: boolean;
+  /** Of a list: shards. */
+  homes: readonly number[];
+  /** What the one of `ids` is, and where it is. */
+  pull?: PullBody | undefined;
+}
+
+export interface PullBody {
+  sizeBytes: number;
+  checksum: number;
+  from: { diskId: DiskId; address: string };
 }
 
 interface PackedBatch {
@@ -116,15 +136,22 @@ interface PackedBatch {
   fence?: string;
   after?: readonly [string, number];
   limit?: number;
+  readBytes?: boolean;
+  homes?: readonly number[];
+  pull?: readonly [sizeBytes: number, checksum: number, diskId: string, address: string];
 }
 
 export function packBatch(body: Partial<BatchBody>): Uint8Array {
   const pair = ({ blobId, index }: ChunkId) => [blobId, index] as const;
+  const { ids, fence, after, limit, readBytes, homes, pull } = body;
   const packed: PackedBatch = {
-    ...(body.ids && { ids: body.ids.map(pair) }),
-    ...(body.fence && { fence: formatFence(body.fence) }),
-    ...(body.after && { after: pair(body.after) }),
-    ...(body.limit !== undefined && { limit: body.limit }),
+    ...(ids && { ids: ids.map(pair) }),
+    ...(fence && { fence: formatFence(fence) }),
+    ...(after && { after: pair(after) }),
+    ...(limit !== undefined && { limit }),
+    ...(readBytes !== undefined && { readBytes }),
+    ...(homes && { homes }),
+    ...(pull && { pull: [pull.sizeBytes, pull.checksum, pull.from.diskId, pull.from.address] }),
   };
   return packPlain(packed);
 }
@@ -133,16 +160,32 @@ export function packBatch(body: Partial<BatchBody>): Uint8Array {
 export function unpackBatch(bytes: Uint8Array): BatchBody | undefined {
   const packed = unpackObject(bytes);
   if (packed === undefined) return undefined;
-  const { ids = [], fence, after, limit = 0 } = packed;
+  const { ids = [], fence, after, limit = 0, readBytes = false, homes = [], pull } = packed;
   if (!Array.isArray(ids) || ids.length > LIMITS.chunkBatchIdsMax) return undefined;
   const chunkIds = ids.map(toChunkId).filter((id) => id !== undefined);
   if (chunkIds.length !== ids.length) return undefined;
   if (!Number.isInteger(limit) || limit < 0 || limit > LIMITS.chunkBatchIdsMax) return undefined;
-  const parsed = { ids: chunkIds, limit, fence: parseFence(fence), after: toChunkId(after) };
+  if (typeof readBytes !== 'boolean' || !isHomes(homes)) return undefined;
+  const texts = { fence: parseFence(fence), after: toChunkId(after), pull: toPull(pull) };
   const isWhole =
-    (fence === undefined || parsed.fence !== undefined) &&
-    (after === undefined || parsed.after !== undefined);
-  return isWhole ? parsed : undefined;
+    (fence === undefined || texts.fence !== undefined) &&
+    (after === undefined || texts.after !== undefined) &&
+    (pull === undefined || texts.pull !== undefined);
+  return isWhole ? { ids: chunkIds, limit, readBytes, homes, ...texts } : undefined;
+}
+
+function isHomes(homes: unknown): homes is number[] {
+  const isShard = (home: unknown) => Number.isInteger(home) && Number(home) >= 0;
+  return Array.isArray(homes) && homes.length <= LIMITS.shardCountMax && homes.every(isShard);
+}
+
+function toPull(packed: unknown): PullBody | undefined {
+  if (!Array.isArray(packed)) return undefined;
+  const [sizeBytes, checksum, diskId, address] = packed as unknown[];
+  if (!isIndex(sizeBytes) || sizeBytes > CHUNK_BODY_BYTES_MAX || !isIndex(checksum)) return undefined;
+  if (typeof diskId !== 'string' || !/^[0-9a-f]{32}$/.test(diskId)) return undefined;
+  if (typeof address !== 'string' || !/^[\w.:[\]-]{1,300}$/.test(address)) return undefined;
+  return { sizeBytes, checksum, from: { diskId, address } };
 }
 
 function unpackObject(bytes: Uint8Array): PackedBatch | undefined {
@@ -158,10 +201,10 @@ function toChunkId(pair: unknown): ChunkId | undefined {
   if (!Array.isArray(pair)) return undefined;
   const [blobId, index] = pair as unknown[];
   if (typeof blobId !== 'string' || !/^[0-9a-f]{32}$/.test(blobId)) return undefined;
-  return typeof index === 'number' && isIndex(index) ? { blobId: blobId as BlobId, index } : undefined;
+  return isIndex(index) ? { blobId: blobId as BlobId, index } : undefined;
 }
 
 /** As the keys of a disk hold it, in four bytes. */
-function isIndex(value: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
+function isIndex(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
 }

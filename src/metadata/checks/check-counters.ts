@@ -9,6 +9,7 @@ import { type QueryOf, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { REGION, TABLES } from '../keyspace.ts';
+import { debtCounts } from './check-debts.ts';
 import { CheckScan } from './scan.ts';
 
 interface Sums {
@@ -29,6 +30,7 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
         [COUNTER.bytes, total.sizeBytes],
         [COUNTER.buckets, total.openCount],
         [COUNTER.condemned, condemned],
+        ...(await debtCounts(view)),
       ]);
       if (shard === SYSTEM_SHARD) await checkBucketCounts(scan);
       return { findings: scan.findings };

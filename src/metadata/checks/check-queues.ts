@@ -8,6 +8,7 @@ import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
 import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
+import { pendingDebts } from './check-debts.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
   async run({ blobIds }, state) {
@@ -73,6 +74,8 @@ export const countPending: QuerySpec<QueryOf<'count-pending'>, ResultOf<'count-p
         for await (const { key } of allRows(view, table)) if (count++ === 0) oldestAtMs = readU48(key);
         if (count > 0) pending.push({ kind, count, oldestAtMs });
       }
+      const owed = await pendingDebts(view);
+      if (owed !== undefined) pending.push(owed);
       return { pending };
     } finally {
       view.close();

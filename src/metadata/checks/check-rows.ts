@@ -15,6 +15,7 @@ import {
   checkManifestPage,
   checkPendingClaim,
 } from './check-blobs.ts';
+import { checkDebt, checkDebtQueue } from './check-debts.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -41,7 +42,7 @@ type Query = QueryOf<'check-rows'>;
 type Result = ResultOf<'check-rows'>;
 
 /** `bodies` are compared with blobs by their keys; versions are walked; of the others there is nothing to compare. */
-type Apart = 'bodies' | 'objects' | 'ticks' | 'history' | 'homeHistories';
+type Apart = 'bodies' | 'objects' | 'ticks' | 'history' | 'homeHistories' | 'audits';
 
 const nothing: RowCheck = async () => {};
 
@@ -64,6 +65,8 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   condemned: checkCondemned,
   pendingClaims: checkPendingClaim,
   outbox: checkOutbox,
+  debts: checkDebt,
+  debtQueue: checkDebtQueue,
   names: checkName,
   accounts: checkAccount,
   accountNames: checkAccountIndex('name'),

@@ -2,6 +2,7 @@
 // may have forgotten the links, and the blobs themselves: both are made anew. Links begin as pending ones, so that what
 // was released between the telling and this entry is found (R30).
 import { assert } from '../../lib/assert.ts';
+import { COPIES_UNKNOWN, wholeRange } from '../../model/debts.ts';
 import { homeShardOf } from '../../model/names.ts';
 import {
   type BlobRecord,
@@ -10,10 +11,12 @@ import {
   historyCodec,
   linkCodec,
 } from '../../model/records/rows.ts';
+import { chunkCount } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
-import type { RowPut, View } from '../../ports/state-machine.ts';
+import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { changeDebt, findDebt, joinChanges, NO_CHANGE, type RowChange } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { findHistory } from '../history.ts';
 import {
@@ -39,11 +42,13 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     view.row(HISTORY_ROW);
     for (const { blobId, linkId } of claims) {
       view.row(blobRow(blobId));
+      findDebt(blobId, view);
       view.row(linkRow(blobId, linkId));
     }
   },
 
-  decide({ shard: holder, claims }, view, { shard }) {
+  decide({ shard: holder, claims }, view, context) {
+    const { shard } = context;
     assert(holder !== shard, 'a shard knows its own links');
     const history = findHistory(view);
     const mayMake = history !== undefined && history.confirmedAtMs === undefined;
@@ -55,6 +60,8 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     const held = told.filter(({ blob }) => blob !== undefined);
     const made = held.filter(({ blob }) => blob?.isMade);
     const freed = held.filter(({ blob }) => blob?.wasCondemned);
+    const madeBlobs = new Map(made.map(({ claim }) => [claim.blobId, claim])).values();
+    const owed = joinChanges([...madeBlobs].map((claim) => lookLater(claim, view, context)));
     return {
       outcome: {
         kind: 'asserted',
@@ -63,11 +70,22 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
       puts: [
         ...held.flatMap(({ claim, blob }) => [...(blob?.puts ?? []), ...linkPuts(claim, holder)]),
         ...(history !== undefined && held.length > 0 ? [countPut(history, held.length, made.length)] : []),
+        ...owed.puts,
       ],
-      counters: freed.length > 0 ? [{ name: COUNTER.condemned, delta: -freed.length }] : [],
+      counters: [
+        ...(freed.length > 0 ? [{ name: COUNTER.condemned, delta: -freed.length }] : []),
+        ...owed.counters,
+      ],
     };
   },
 });
+
+/** Where its chunks are was known to the blob's row alone, or to the look at all that passed it by (R39). */
+function lookLater({ blobId, layout }: HeldClaim, view: View, context: DecideContext): RowChange {
+  if (layout.kind !== 'data' || layout.storage !== 'chunks') return NO_CHANGE;
+  const after = { copies: COPIES_UNKNOWN, ranges: wholeRange(chunkCount(layout)) };
+  return changeDebt(blobId, { before: findDebt(blobId, view), after }, context);
+}
 
 interface Standing {
   puts: RowPut[];

@@ -40,6 +40,7 @@ export const commitPart = defineCommand<CommandOf<'commit-part'>, OutcomeOf<'com
     return {
       outcome: { kind: 'committed', modifiedAtMs: nowMs },
       puts: [...admitted.puts, put(row, partCodec.encode(part)), ...endLinks(ended, nowMs)],
+      counters: admitted.counters,
     };
   },
 });

@@ -3,6 +3,7 @@ import { checkWriteConditions } from '../../model/preconditions.ts';
 import { linksOf } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
+import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
 import { admitGrant, grantLocks, isBornAlready, lookAtGrant } from '../links.ts';
@@ -33,6 +34,6 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     const outcome = writeVersion({ bucket, history, version, context });
     if (outcome.kind === 'blocked') return refuse(outcome);
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    return { outcome, puts: [...admitted.puts, ...settled.puts], counters: settled.counters };
+    return { outcome, ...joinChanges([admitted, settled]) };
   },
 });

@@ -3,8 +3,9 @@ import { assert } from '../../lib/assert.ts';
 import type { BlobId } from '../../model/names.ts';
 import { type BlobRecord, blobCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { RowPut, View } from '../../ports/state-machine.ts';
+import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { changeDebt, findDebt, joinChanges, type RowChange } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { isUnconfirmed } from '../history.ts';
 import { blobRow, bodyRow, condemnedRow, HISTORY_ROW, manifestPageRange, remove } from '../keyspace.ts';
@@ -17,21 +18,23 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
     view.row(HISTORY_ROW);
     for (const blobId of blobIds) {
       const blob = findBlob(blobId, view);
+      findDebt(blobId, view);
       if (blob?.kind === 'manifest') view.range(manifestPageRange(blobId, 0, 1));
     }
   },
 
-  decide({ blobIds }, view) {
+  decide({ blobIds }, view, context) {
     if (isUnconfirmed(view)) return refuse({ kind: 'unconfirmed' });
     const found = blobIds.flatMap((blobId) => {
       const blob = findBlob(blobId, view);
       return blob === undefined ? [] : [{ blobId, blob }];
     });
     const delta = -found.length;
+    const owed = joinChanges(found.map(({ blobId }) => endDebt(blobId, view, context)));
     return {
       outcome: { kind: 'erased' },
-      puts: found.flatMap(({ blobId, blob }) => erase(blobId, blob, view)),
-      counters: delta === 0 ? [] : [{ name: COUNTER.condemned, delta }],
+      puts: [...found.flatMap(({ blobId, blob }) => erase(blobId, blob, view)), ...owed.puts],
+      counters: delta === 0 ? [] : [{ name: COUNTER.condemned, delta }, ...owed.counters],
     };
   },
 });
@@ -39,6 +42,11 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
 function findBlob(blobId: BlobId, view: View): BlobRecord | undefined {
   const row = view.row(blobRow(blobId));
   return row && blobCodec.decode(row);
+}
+
+/** Nobody mends what is gone. */
+function endDebt(blobId: BlobId, view: View, context: DecideContext): RowChange {
+  return changeDebt(blobId, { before: findDebt(blobId, view), after: undefined }, context);
 }
 
 function erase(blobId: BlobId, { kind, storage, condemnedAtMs }: BlobRecord, view: View): RowPut[] {

@@ -1,6 +1,7 @@
 // The stored rows of a shard besides versions: their types and codecs. Keys are in metadata/keyspace.ts.
 import { defineRecord } from '../../lib/record-codec.ts';
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from '../checksums.ts';
+import type { Debt } from '../debts.ts';
 import type { ETag } from '../etag.ts';
 import type {
   AccountId,
@@ -156,6 +157,27 @@ export interface BlobRecord extends BlobLayout {
   condemnedAtMs?: number;
 }
 export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
+
+/** What is owed of a blob's chunks (R36): it stands in the queue of debts by its copies and the time of its first note. */
+export interface DebtRecord extends Debt {
+  notedAtMs: number;
+  /** Hex, random: another one after each note, so that only what was looked at is settled. */
+  mark: string;
+}
+export const debtCodec = defineRecord<DebtRecord>({ name: 'debt', version: 1 });
+
+/** The look at all blobs of a shard that is under way, or was the last one (R39). */
+export interface AuditRecord {
+  /** Of the placement map by which it began. Births by an older one are debts from here on. */
+  mapVersion: number;
+  beganAtMs: number;
+  /** Behind which blob it goes on; absent: at the first. */
+  after?: BlobId;
+  isUnderWay: boolean;
+  /** The last one that came to its end. */
+  ended?: { mapVersion: number; beganAtMs: number; endedAtMs: number };
+}
+export const auditCodec = defineRecord<AuditRecord>({ name: 'audit', version: 1 });
 
 /** A link row in the blob's home, or under a foreign row (R26-R30). */
 export interface LinkRecord {

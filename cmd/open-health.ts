@@ -1,0 +1,15 @@
+// The address of its own for health and metrics, where the settings have one (health.listen). Wiring only.
+import { startHealthServer } from '../src/adapters/health-server.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** To be opened before all that it tells of, so that it tells to the end. Gives where it listens, for the log. */
+export async function openHealth(
+  { config, telemetry, log, closing }: Surroundings,
+  isReady: () => boolean,
+): Promise<{ health?: string }> {
+  const { listen } = config.health;
+  if (listen === undefined) return {};
+  const server = await startHealthServer({ listen, isReady, readMetrics: () => telemetry.scrape(), log });
+  closing.defer(() => server.close());
+  return { health: server.address };
+}

@@ -1,0 +1,65 @@
+// Debts as rows (R36): the record under its blob, its place in the queue, and what the counters say of both.
+import { toHex } from '../lib/bytes.ts';
+import { type Debt, rangedChunks } from '../model/debts.ts';
+import type { BlobId } from '../model/names.ts';
+import { type AuditRecord, auditCodec, type DebtRecord, debtCodec } from '../model/records/rows.ts';
+import type { CounterDelta, DecideContext, RowPut, View } from '../ports/state-machine.ts';
+import { COUNTER } from './counters.ts';
+import { AUDIT_ROW, debtQueueRow, debtRow, PRESENT, put, remove } from './keyspace.ts';
+
+const MARK_BYTES = 8;
+
+export interface RowChange {
+  puts: RowPut[];
+  counters: CounterDelta[];
+}
+
+export const NO_CHANGE: RowChange = { puts: [], counters: [] };
+
+export function findDebt(blobId: BlobId, view: View): DebtRecord | undefined {
+  const row = view.row(debtRow(blobId));
+  return row && debtCodec.decode(row);
+}
+
+export function findAudit(view: View): AuditRecord | undefined {
+  const row = view.row(AUDIT_ROW);
+  return row && auditCodec.decode(row);
+}
+
+/** The debt of a blob as it shall be: the time of its first note stays. Absent: nothing is owed any more. */
+export function changeDebt(
+  blobId: BlobId,
+  { before, after }: { before: DebtRecord | undefined; after: Debt | undefined },
+  context: Pick<DecideContext, 'nowMs' | 'random'>,
+): RowChange {
+  const puts: RowPut[] = [];
+  const counters: CounterDelta[] = [];
+  if (before !== undefined) {
+    puts.push(remove(debtQueueRow({ ...before, blobId })));
+    counters.push(...countersOf(before, -1));
+    if (after === undefined) puts.push(remove(debtRow(blobId)));
+  }
+  if (after !== undefined) {
+    const { copies, ranges } = after;
+    const notedAtMs = before?.notedAtMs ?? context.nowMs;
+    const record: DebtRecord = { copies, ranges, notedAtMs, mark: toHex(context.random(MARK_BYTES)) };
+    puts.push(put(debtRow(blobId), debtCodec.encode(record)));
+    puts.push(put(debtQueueRow({ ...record, blobId }), PRESENT));
+    counters.push(...countersOf(record, 1));
+  }
+  return { puts, counters };
+}
+
+export function joinChanges(changes: readonly RowChange[]): RowChange {
+  return {
+    puts: changes.flatMap(({ puts }) => puts),
+    counters: changes.flatMap(({ counters }) => counters),
+  };
+}
+
+function countersOf({ copies, ranges }: Debt, sign: 1 | -1): CounterDelta[] {
+  return [
+    { name: COUNTER.debts(copies), delta: sign },
+    { name: COUNTER.debtChunks(copies), delta: sign * rangedChunks(ranges) },
+  ];
+}

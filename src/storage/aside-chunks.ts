@@ -1,0 +1,129 @@
+// Copies that did not verify (R40): each counts as none from the moment at which it was found, durably, and what is left of
+// it is kept under keys of its own until the chunk's home says that it may go. A new copy may come beside it.
+import { homeShardOf } from '../model/names.ts';
+import type { ChunkId } from '../ports/chunks.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { KvPort, KvPut } from '../ports/kv.ts';
+import type { Logger } from '../ports/telemetry.ts';
+import { type ChunkHalves, judge, readHalves } from './chunk-halves.ts';
+import type { DiskTotals } from './disk-totals.ts';
+import {
+  asideBounds,
+  asideCodec,
+  asideDataKey,
+  asideKey,
+  dataKey,
+  indexKey,
+  parseIndexKey,
+} from './keyspace.ts';
+import { type ReadPage, readPage } from './read-page.ts';
+
+export interface AsideDeps {
+  kv: KvPort;
+  totals: DiskTotals;
+  clock: ClockPort;
+  log: Logger;
+  onDamaged(): void;
+}
+
+const PAGE_ROWS = 1000;
+
+export class AsideChunks {
+  readonly #deps: AsideDeps;
+  #count = 0;
+
+  private constructor(deps: AsideDeps) {
+    this.#deps = deps;
+  }
+
+  static async open(deps: AsideDeps): Promise<AsideChunks> {
+    const aside = new AsideChunks(deps);
+    for await (const _id of aside.#ids(undefined)) aside.#count++;
+    return aside;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /**
+   * Reads the copy once more, and sets it aside if it does not verify now either. In turn with drops: nothing but a put may
+   * come between.
+   */
+  async take(id: ChunkId): Promise<'aside' | 'missing' | 'whole'> {
+    const { kv, totals, clock, log } = this.#deps;
+    let halves = await readHalves(kv, id);
+    // A put may have come between the two.
+    if (halves.row === undefined || halves.bytes === undefined) halves = await readHalves(kv, id);
+    const verdict = judge(halves, { isProven: false });
+    if (verdict.kind !== 'damaged') return verdict.kind;
+    const { row, bytes } = halves;
+    const [isAside] = await this.has([id]);
+    countOut(totals, halves);
+    const kept = bytes === undefined || bytes === 'lost' ? undefined : Uint8Array.from(bytes);
+    const facts = row === undefined || row === 'lost' ? {} : { sizeBytes: row.sizeBytes, crc32: row.crc32 };
+    const record = { ...facts, asideAtMs: clock.wallMs(), hasBytes: kept !== undefined };
+    const rows: KvPut[] = [
+      { column: 'index', key: indexKey(id), value: null },
+      { column: 'data', key: dataKey(id), value: null },
+      { column: 'index', key: asideKey(id), value: asideCodec.encode(record) },
+      totals.row(),
+    ];
+    if (kept !== undefined) rows.push({ column: 'data', key: asideDataKey(id), value: kept });
+    await kv.commit(rows);
+    if (isAside !== true) this.#count++;
+    this.#deps.onDamaged();
+    log.error({ ...id, why: verdict.why }, 'chunk-damaged');
+    return 'aside';
+  }
+
+  async has(ids: readonly ChunkId[]): Promise<boolean[]> {
+    if (this.#count === 0) return ids.map(() => false);
+    const rows = await this.#deps.kv.getMany('index', ids.map(asideKey));
+    return rows.map((row) => row !== undefined);
+  }
+
+  /** What a commit takes that drops them; to be followed by `dropped`. */
+  async rowsToDrop(ids: readonly ChunkId[]): Promise<{ rows: KvPut[]; dropped(): void }> {
+    const has = await this.has(ids);
+    const present = ids.filter((_, at) => has[at]);
+    return {
+      rows: present.flatMap((id) => [
+        { column: 'index', key: asideKey(id), value: null },
+        { column: 'data', key: asideDataKey(id), value: null },
+      ]),
+      dropped: () => {
+        this.#count -= present.length;
+      },
+    };
+  }
+
+  /** Of these homes, in id order. */
+  async list(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]> {
+    const homes = new Set(options.homes);
+    const found: ChunkId[] = [];
+    if (this.#count === 0 || options.limit <= 0) return found;
+    for await (const id of this.#ids(options.after)) {
+      if (!homes.has(homeShardOf(id.blobId))) continue;
+      if (found.push(id) >= options.limit) break;
+    }
+    return found;
+  }
+
+  async *#ids(after: ChunkId | undefined): AsyncGenerator<ChunkId> {
+    const bounds = asideBounds(after);
+    for (let gte: Uint8Array | undefined = bounds.gte; gte !== undefined; ) {
+      const range = { column: 'index', gte, lt: bounds.lt, limit: PAGE_ROWS, keysOnly: true };
+      const { rows, next }: ReadPage = await readPage(this.#deps.kv, range);
+      for (const { key } of rows) yield parseIndexKey(key);
+      gte = next;
+    }
+  }
+}
+
+/** As far as it is known what was counted in. */
+function countOut(totals: DiskTotals, { row, bytes }: ChunkHalves): void {
+  if (row === undefined) return;
+  if (row !== 'lost') totals.count(-1, -row.sizeBytes);
+  else totals.count(-1, bytes === undefined || bytes === 'lost' ? 0 : -bytes.length);
+}

@@ -1,0 +1,239 @@
+// More than processes that die: a disk that has lost bytes of a metadata node, and two metadata nodes that are given up
+// while one of their shards has writes that nobody else has (docs/disasters.md). Four metadata nodes, so that each shard
+// lacks another one, and some lose their majority while others do not.
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openMetadataKv } from '../../cmd/cluster/metadata-folder.ts';
+import { must } from '../../src/lib/assert.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
+import { flipBits } from '../support/flip-bits.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
+import type { TestCluster } from '../support/start-cluster.ts';
+import { seededBytes } from '../support/tree.ts';
+
+const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
+const SHARDS = 4;
+const METADATA = ['metadata-1', 'metadata-2', 'metadata-3', 'metadata-4'];
+const WITHIN = { timeout: 90_000, interval: 200 };
+const ROWS_MAX = 1_000_000;
+/** Its bytes lie in chunks. */
+const LARGE_BYTES = 300_000;
+
+let endurance: Endurance;
+let cluster: TestCluster;
+
+beforeAll(async () => {
+  endurance = await openEndurance({
+    ...{ seed: SEED, workersPerShard: 1, compare: 'touched', betweenMs: 3000 },
+    cluster: {
+      ...{ metadata: METADATA.length, shards: SHARDS },
+      // What could be freed too early is.
+      settings: { 'storage.readingGrace': '1s' },
+    },
+  });
+  cluster = endurance.cluster;
+}, 120_000);
+afterAll(() => endurance?.stop());
+
+let turn = 0;
+const ask = (wanted: RawRequest): Promise<RawAnswer> =>
+  send(must(cluster.gateways[turn++ % cluster.gateways.length], 'a gateway'), wanted);
+const statusOf = async (wanted: RawRequest) => (await ask(wanted)).status;
+const put = (path: string, body?: Buffer) => statusOf({ method: 'PUT', path, ...(body && { body }) });
+const copy = (source: string, path: string) =>
+  statusOf({ method: 'PUT', path, headers: { 'x-amz-copy-source': source } });
+const remove = (path: string) => statusOf({ method: 'DELETE', path });
+
+/** Resolves with ms until `look` says so. */
+async function until(look: () => Promise<boolean> | boolean): Promise<number> {
+  const sinceMs = performance.now();
+  await expect.poll(look, WITHIN).toBe(true);
+  return Math.round(performance.now() - sinceMs);
+}
+
+test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =>
+  endurance.endure('bits flipped in metadata', async ({ back, note }) => {
+    const name = await busiestNode(cluster);
+    // What is in a log goes into tables at a start.
+    await cluster.kill(name);
+    await cluster.run(name);
+    await cluster.untilHealthy();
+    await cluster.kill(name);
+    const flippedCount = await flipBits(join(cluster.folder, name, 'metadata'), [0.1, 0.3, 0.5]);
+    expect(flippedCount).toBeGreaterThan(0);
+    await cluster.run(name);
+    const sinceMs = performance.now();
+    await back(`${flippedCount} bits flipped, and started again`);
+    // It ends by what it reads, is started again by whoever looks after it, and begins with an empty database.
+    await until(() => cluster.processId(name) === undefined);
+    note(`found ${Math.round(performance.now() - sinceMs)} ms after the start`);
+    const foundMs = performance.now();
+    await cluster.run(name);
+    await cluster.untilHealthy();
+    note(`all replicas whole ${Math.round(performance.now() - foundMs)} ms later`);
+    const log = await cluster.logOf(name);
+    expect(log.filter(({ event }) => event === 'database-put-aside')).toHaveLength(1);
+  }),
+);
+
+/** Names of the nodes that vote in each shard, once they are spread evenly. */
+async function voterNames(): Promise<string[][]> {
+  let names: string[][] = [];
+  await until(async () => {
+    const { shards } = await cluster.untilHealthy();
+    names = await Promise.all(
+      shards.map(({ voters }) => Promise.all(voters.map(({ nodeId }) => cluster.nameOf(nodeId)))),
+    );
+    return METADATA.every((name) => names.filter((voters) => voters.includes(name)).length === 3);
+  });
+  return names;
+}
+
+const nodeIdOf = async (name: string): Promise<string> => {
+  const { members } = await cluster.status();
+  for (const { nodeId, role } of members)
+    if (role === 'metadata' && (await cluster.nameOf(nodeId)) === name) return nodeId;
+  throw new Error(`${name} is no member`);
+};
+
+/** One bucket of each shard. */
+async function bucketsByShard(): Promise<string[]> {
+  const seqs = async () =>
+    (await cluster.status()).shards.map(
+      ({ primary, voters }) => voters.find(({ nodeId }) => nodeId === primary)?.appliedSeq ?? 0,
+    );
+  const buckets: string[] = [];
+  for (let index = 0; [1, 2, 3].some((shard) => buckets[shard] === undefined); index++) {
+    const bucket = `lost-${index}`;
+    expect(await put(`/${bucket}`)).toBe(200);
+    const before = await seqs();
+    for (let count = 0; count < 20; count++)
+      expect(await put(`/${bucket}/some`, Buffer.from('some'))).toBe(200);
+    const grown = (await seqs()).map((seq, shard) => seq - (before[shard] ?? 0));
+    buckets[grown.indexOf(Math.max(...grown))] ??= bucket;
+  }
+  return buckets;
+}
+
+/** How many rows of a node that does not run have this text in their key or value. */
+async function rowsWith(folder: string, text: string): Promise<number> {
+  const kv = await openMetadataKv(folder);
+  try {
+    const rows = await kv.range({
+      ...{ column: 'rows', gte: new Uint8Array(), lt: Buffer.alloc(64, 0xff), limit: ROWS_MAX },
+    });
+    return rows.filter(({ key, value }) => Buffer.concat([key, value]).includes(text)).length;
+  } finally {
+    await kv.close();
+  }
+}
+
+test('two metadata nodes are given up, and one shard loses its last writes', {
+  timeout: 300_000,
+}, async () => {
+  const { load } = endurance;
+  const voters = await voterNames();
+  const buckets = await bucketsByShard();
+  // Of the shard that will forget, one stands still while the two that are to be lost go on.
+  const shard = voters.findIndex((_, index) => index !== SYSTEM_SHARD);
+  const [behind = '', ...lost] = must(voters[shard], 'voters');
+  const other = must(
+    METADATA.find((name) => ![behind, ...lost].includes(name)),
+    'a fourth one',
+  );
+  const without = voters.findIndex((names) => !names.includes(behind));
+  const home = must(buckets[shard], 'a bucket');
+  const [elsewhere = ''] = buckets.filter((_, index) => index !== shard && index !== SYSTEM_SHARD);
+  const large = (key: string) => seededBytes(key, LARGE_BYTES);
+  expect(await put(`/${home}/known`, large('known'))).toBe(200);
+  const ids = new Map<string, string>();
+  for (const name of METADATA) ids.set(name, await nodeIdOf(name));
+
+  cluster.pause(behind);
+  // What only the two have: an object that is lost, one that lives on as a copy, and the claims of both copies.
+  await until(async () => (await put(`/${home}/forgotten`, large('forgotten'))) === 200);
+  expect(await put(`/${home}/copied`, large('copied'))).toBe(200);
+  await until(async () => (await copy(`/${home}/copied`, `/${elsewhere}/copied`)) === 200);
+  await until(async () => (await copy(`/${home}/known`, `/${elsewhere}/known`)) === 200);
+  // The fourth one has all that it should.
+  await sleep(2000);
+  for (const name of lost) await cluster.kill(name);
+  cluster.resume(behind);
+
+  const lostMs = performance.now();
+  for (const [number, from] of [
+    [shard, behind],
+    [without, other],
+  ] as const) {
+    const recover = ['shard', 'recover', String(number), '--from', must(ids.get(from), 'an id')];
+    await until(async () => {
+      const { code } = await cluster.command(...recover, '--accept-loss');
+      return code === 0;
+    });
+  }
+  await until(async () => (await cluster.status()).shards.every(({ isOpen }) => isOpen));
+  const openMs = performance.now() - lostMs;
+  load.start();
+  const backMs = await load.back(performance.now(), 60_000);
+
+  const read = async (path: string) => {
+    const { status, body } = await ask({ method: 'GET', path });
+    return status === 200 ? body : status;
+  };
+  expect(await read(`/${home}/forgotten`)).toBe(404);
+  expect(await read(`/${home}/copied`)).toBe(404);
+  expect(await read(`/${elsewhere}/known`)).toEqual(large('known'));
+  // Its source forgot that somebody holds it; nothing is freed for that.
+  expect(await remove(`/${home}/known`)).toBe(204);
+
+  // The nodes that were given up come back: their rows stay as they are, to be looked at.
+  for (const name of lost) await cluster.run(name);
+  await until(async () => {
+    const { alarms } = await cluster.status();
+    return alarms.filter((alarm) => alarm.includes('histories that were given up')).length === 2;
+  });
+  const [salvaged = ''] = lost;
+  await cluster.kill(salvaged);
+  const kept = join(cluster.folder, 'salvage');
+  await cp(join(cluster.folder, salvaged, 'metadata'), join(kept, 'metadata'), { recursive: true });
+  await cluster.run(salvaged);
+  const keptCount = await rowsWith(kept, 'forgotten');
+  expect(keptCount).toBeGreaterThan(0);
+
+  const both = [shard, without].sort().join(',');
+  await Promise.all(
+    lost.map((name) =>
+      until(async () => {
+        const node = must(ids.get(name), 'an id');
+        const { code, output } = await cluster.command('shard', 'discard', both, '--node', node);
+        return code === 0 || output.includes('nothing of it is superseded');
+      }),
+    ),
+  );
+  const confirmed: string[] = [];
+  await until(async () => {
+    const { code, output } = await cluster.command(
+      'shard',
+      'confirm',
+      `${[shard, without].sort().join(',')}`,
+    );
+    confirmed.push(output);
+    return code === 0;
+  });
+  await cluster.untilHealthy();
+  const wholeMs = performance.now() - lostMs;
+  await load.stop();
+  expect(load.problems.splice(0)).toEqual([]);
+  // Longer than anything is kept for readers.
+  await sleep(3000);
+  expect(await read(`/${elsewhere}/known`)).toEqual(large('known'));
+  expect(await read(`/${elsewhere}/copied`)).toEqual(large('copied'));
+  console.log(
+    `two of four metadata nodes given up: open again after ${Math.round(openMs)} ms of commands, writes ${Math.round(backMs)} ms later; ${keptCount} rows of a lost object in the files that were kept; all whole after ${Math.round(wholeMs)} ms; ${confirmed.at(-1)?.trim().replaceAll('\n', ' ')}`,
+  );
+});
+
+test('all that is left is sound', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));

@@ -1,0 +1,28 @@
+// Flips bits in the tables of a database that nobody has open, as a disk does that loses bytes without saying so.
+import { open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Of smaller ones more is index and footer than rows. */
+const TABLE_BYTES_MIN = 8 * 1024;
+
+/** One bit at each of these places of every table that is large enough; resolves with how many. */
+export async function flipBits(folder: string, shares: readonly number[]): Promise<number> {
+  let count = 0;
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith('.sst')) continue;
+    const path = join(folder, name);
+    const { size } = await stat(path);
+    if (size < TABLE_BYTES_MIN) continue;
+    const file = await open(path, 'r+');
+    for (const share of shares) {
+      const at = Math.floor(size * share);
+      const byte = Buffer.alloc(1);
+      await file.read(byte, 0, 1, at);
+      byte[0] = (byte[0] ?? 0) ^ 1;
+      await file.write(byte, 0, 1, at);
+      count++;
+    }
+    await file.close();
+  }
+  return count;
+}
