@@ -19,9 +19,9 @@ beforeEach(async () => {
   await world.createBucket();
 });
 
-function placed(sizeBytes: number, places: PlacedChunks): NewData {
+function placed(sizeBytes: number, places: Omit<PlacedChunks, 'newestVersion'>): NewData {
   const data = world.newData({ sizeBytes });
-  for (const birth of data.grant.births) birth.placed = places;
+  for (const birth of data.grant.births) birth.placed = { newestVersion: places.mapVersion, ...places };
   return data;
 }
 const blobOf = (data: NewData) => data.uses[0]?.blobId as BlobId;
@@ -29,11 +29,13 @@ const ranges = (to: number, ...holders: string[]) => [{ from: 0, to, holders }];
 const list = async () => (await world.query('list-debts', { limit: 100 })).debts;
 const counts = async () => (await world.query('count-debts', {})).debts;
 const note = (data: NewData, copies: number, to = 3, ...holders: string[]) =>
-  world.execute('note-debts', { debts: [{ blobId: blobOf(data), copies, ranges: ranges(to, ...holders) }] });
-async function settle(data: NewData, mark: string, left?: { copies: number; to: number }) {
-  const rest = left && { copies: left.copies, ranges: ranges(left.to) };
+  world.execute('note-debts', {
+    debts: [{ blobId: blobOf(data), copies, ranges: ranges(to, ...holders), mapVersion: 1 }],
+  });
+async function settle(data: NewData, mark: string, left?: { copies: number; to: number }, mapVersion = 1) {
+  const rest = left && { copies: left.copies, ranges: ranges(left.to), mapVersion };
   const debt = { blobId: blobOf(data), mark, ...(rest && { left: rest }) };
-  return (await world.execute('settle-debts', { debts: [debt] })).count;
+  return (await world.execute('settle-debts', { mapVersion, debts: [debt] })).count;
 }
 async function nothingFound(): Promise<void> {
   for (const table of ['debts', 'debtQueue'] as const) {
@@ -54,7 +56,7 @@ describe('a birth', () => {
         blobId: blobOf(data),
         ...{ sizeBytes: 3 * MiB, chunkSizeBytes: MiB },
         debt: {
-          ...{ copies: 2, ranges: ranges(2, 'a', 'b') },
+          ...{ copies: 2, ranges: ranges(2, 'a', 'b'), mapVersion: 1 },
           ...{ notedAtMs: world.clock.wallMs(), mark: expect.stringMatching(/^[0-9a-f]{16}$/) },
         },
       },
@@ -136,6 +138,15 @@ describe('debts', () => {
     await nothingFound();
   });
 
+  test('owed by a newer map are not settled by an older one', async () => {
+    await world.execute('note-audit', { step: 'begin', mapVersion: 5 });
+    const data = placed(3 * MiB, { mapVersion: 4, ranges: [] });
+    await world.put('k', { data });
+    const { mark = '' } = (await list())[0]?.debt ?? {};
+    expect(await settle(data, mark, undefined, 4)).toBe(0);
+    expect(await settle(data, mark, undefined, 5)).toBe(1);
+  });
+
   test('may be settled in part, and go on in another place of the queue', async () => {
     const data = world.newData({ sizeBytes: 3 * MiB });
     await world.put('k', { data });
@@ -153,8 +164,8 @@ describe('debts', () => {
     await world.put('k', { data });
     const blobId = blobOf(data);
     const debts = [
-      { blobId, copies: 2, ranges: ranges(1, 'a') },
-      { blobId, copies: 1, ranges: ranges(2, 'b') },
+      { blobId, copies: 2, ranges: ranges(1, 'a'), mapVersion: 1 },
+      { blobId, copies: 1, ranges: ranges(2, 'b'), mapVersion: 1 },
     ];
     await world.execute('note-debts', { debts });
     expect(await counts()).toEqual([{ copies: 1, blobCount: 1, chunkCount: 2 }]);

@@ -40,9 +40,15 @@ export function changeDebt(
     if (after === undefined) puts.push(remove(debtRow(blobId)));
   }
   if (after !== undefined) {
-    const { copies, ranges } = after;
+    const { copies, ranges, mapVersion } = after;
     const notedAtMs = before?.notedAtMs ?? context.nowMs;
-    const record: DebtRecord = { copies, ranges, notedAtMs, mark: toHex(context.random(MARK_BYTES)) };
+    const record: DebtRecord = {
+      copies,
+      ranges,
+      mapVersion,
+      notedAtMs,
+      mark: toHex(context.random(MARK_BYTES)),
+    };
     puts.push(put(debtRow(blobId), debtCodec.encode(record)));
     puts.push(put(debtQueueRow({ ...record, blobId }), PRESENT));
     counters.push(...countersOf(record, 1));

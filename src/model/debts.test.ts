@@ -21,7 +21,10 @@ describe('the places of a new blob', () => {
       { mapVersion: 3, holders: ['a', 'b'] },
       { mapVersion: 4, holders: ['a'] },
     ]);
-    expect(placed).toEqual({ mapVersion: 3, ranges: [range(1, 3, 'a', 'b'), range(3, 4, 'a')] });
+    expect(placed).toEqual({
+      ...{ mapVersion: 3, newestVersion: 4 },
+      ranges: [range(1, 3, 'a', 'b'), range(3, 4, 'a')],
+    });
   });
 
   test('are unknown where there is no map', () => {
@@ -41,35 +44,46 @@ describe('the places of a new blob', () => {
 describe('what a birth owes', () => {
   const chunkCount = 8;
   test('nothing, when all is on its owners by the map of the audit', () => {
-    expect(debtOfBirth({ mapVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount })).toBeUndefined();
+    expect(
+      debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges: [] }, { auditedFrom: 5, chunkCount }),
+    ).toBeUndefined();
   });
 
   test('by the chunk with fewest copies', () => {
     const ranges = [range(0, 2, 'a', 'b'), range(5, 6, 'a')];
-    expect(debtOfBirth({ mapVersion: 5, ranges }, { auditedFrom: 5, chunkCount })).toEqual({
+    expect(debtOfBirth({ mapVersion: 5, newestVersion: 5, ranges }, { auditedFrom: 5, chunkCount })).toEqual({
       copies: 1,
       ranges,
+      mapVersion: 5,
     });
   });
 
   test('all of it, when it was written by a map before the audit', () => {
     const old = debtOfBirth(
-      { mapVersion: 4, ranges: [range(2, 3, 'a', 'b')] },
+      { mapVersion: 4, newestVersion: 5, ranges: [range(2, 3, 'a', 'b')] },
       { auditedFrom: 5, chunkCount },
     );
-    expect(old).toEqual({ copies: 2, ranges: [range(0, 2), range(2, 3, 'a', 'b'), range(3, 8)] });
-    const whole = debtOfBirth({ mapVersion: 4, ranges: [] }, { auditedFrom: 5, chunkCount });
-    expect(whole).toEqual({ copies: COPIES_UNKNOWN, ranges: wholeRange(8) });
+    expect(old).toEqual({
+      copies: 2,
+      ranges: [range(0, 2), range(2, 3, 'a', 'b'), range(3, 8)],
+      mapVersion: 5,
+    });
+    const whole = debtOfBirth(
+      { mapVersion: 4, newestVersion: 5, ranges: [] },
+      { auditedFrom: 5, chunkCount },
+    );
+    expect(whole).toEqual({ copies: COPIES_UNKNOWN, ranges: wholeRange(8), mapVersion: 5 });
   });
 });
 
 describe('debts together', () => {
   test('keep the fewest copies and all holders', () => {
     const debt = mergeDebts(
-      { copies: 2, ranges: [range(0, 4, 'a', 'b')] },
-      { copies: 1, ranges: [range(2, 6, 'c')] },
+      { copies: 2, ranges: [range(0, 4, 'a', 'b')], mapVersion: 3 },
+      { copies: 1, ranges: [range(2, 6, 'c')], mapVersion: 2 },
     );
     expect(debt).toEqual({
+      mapVersion: 3,
       copies: 1,
       ranges: [range(0, 2, 'a', 'b'), range(2, 4, 'a', 'b', 'c'), range(4, 6, 'c')],
     });

@@ -16,6 +16,8 @@ export interface Debt {
   copies: number;
   /** In order, without overlap, at least one. */
   ranges: DebtRange[];
+  /** Of the newest placement map by which something of it is owed: by an older one nothing of it is settled. */
+  mapVersion: number;
 }
 
 /** No chunk is known to lack a copy: they are to be looked at. The last in turn. */
@@ -23,8 +25,9 @@ export const COPIES_UNKNOWN = 9;
 
 /** How the chunks of a new blob were placed: `ranges` are those that are not on just their owners by this map. */
 export interface PlacedChunks {
-  /** The oldest by which one of them was written. */
+  /** The oldest by which one of them was written, and the newest. */
   mapVersion: number;
+  newestVersion: number;
   ranges: DebtRange[];
 }
 
@@ -32,27 +35,29 @@ export interface PlacedChunks {
 export function gatherPlaces(
   placed: readonly ({ mapVersion: number; holders?: readonly string[] } | undefined)[],
 ): PlacedChunks | undefined {
-  let mapVersion = Number.POSITIVE_INFINITY;
+  const known = placed.filter((place) => place !== undefined);
+  if (known.length === 0) return undefined;
+  const versions = known.map((place) => place.mapVersion);
   const ranges: DebtRange[] = [];
   for (const [index, place] of placed.entries()) {
-    if (place === undefined) continue;
-    mapVersion = Math.min(mapVersion, place.mapVersion);
-    if (place.holders !== undefined)
+    if (place?.holders !== undefined)
       ranges.push({ from: index, to: index + 1, holders: [...place.holders].sort() });
   }
-  return mapVersion === Number.POSITIVE_INFINITY ? undefined : { mapVersion, ranges: boundRanges(ranges) };
+  const [mapVersion, newestVersion] = [Math.min(...versions), Math.max(...versions)];
+  return { mapVersion, newestVersion, ranges: boundRanges(ranges) };
 }
 
 /** R36: what a birth owes. `auditedFrom`: the map by which its home looks at everything, or last began to. */
 export function debtOfBirth(
-  { mapVersion, ranges }: PlacedChunks,
+  { mapVersion, newestVersion, ranges }: PlacedChunks,
   { auditedFrom, chunkCount }: { auditedFrom: number; chunkCount: number },
 ): Debt | undefined {
   // A pass may have gone by already, and these chunks lie where owners were before it.
   const isOld = mapVersion < auditedFrom;
   if (ranges.length === 0 && !isOld) return undefined;
   const copies = Math.min(COPIES_UNKNOWN, ...ranges.map(({ holders }) => holders.length));
-  return { copies, ranges: isOld ? mergeRanges(ranges, wholeRange(chunkCount)) : ranges };
+  const owed = isOld ? mergeRanges(ranges, wholeRange(chunkCount)) : ranges;
+  return { copies, ranges: owed, mapVersion: Math.max(newestVersion, auditedFrom) };
 }
 
 export function wholeRange(chunkCount: number): DebtRange[] {
@@ -61,7 +66,11 @@ export function wholeRange(chunkCount: number): DebtRange[] {
 
 /** All that either says: of what both have, all holders. */
 export function mergeDebts(a: Debt, b: Debt): Debt {
-  return { copies: Math.min(a.copies, b.copies), ranges: mergeRanges(a.ranges, b.ranges) };
+  return {
+    copies: Math.min(a.copies, b.copies),
+    ranges: mergeRanges(a.ranges, b.ranges),
+    mapVersion: Math.max(a.mapVersion, b.mapVersion),
+  };
 }
 
 export function mergeRanges(a: readonly DebtRange[], b: readonly DebtRange[]): DebtRange[] {
@@ -102,4 +111,28 @@ function unionOf(ranges: readonly DebtRange[]): string[] {
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((holder, at) => holder === b[at]);
+}
+
+/** What is still owed of a blob, by what was found of its chunks; undefined: nothing. `owed`: in the order of chunks. */
+export function debtOfChunks(
+  owed: readonly { index: number; copies: number; holders: readonly string[] }[],
+  mapVersion: number,
+): Debt | undefined {
+  if (owed.length === 0) return undefined;
+  const ranges = owed.map(({ index, holders }) => ({
+    from: index,
+    to: index + 1,
+    holders: [...holders].sort(),
+  }));
+  const copies = Math.min(COPIES_UNKNOWN, ...owed.map((chunk) => chunk.copies));
+  return { copies, ranges: boundRanges(ranges), mapVersion };
+}
+
+/** But for the map. */
+export function isSameDebt(a: Debt, b: Debt): boolean {
+  if (a.copies !== b.copies || a.ranges.length !== b.ranges.length) return false;
+  return a.ranges.every(({ from, to, holders }, at) => {
+    const other = b.ranges[at];
+    return other?.from === from && other.to === to && isSame(holders, other.holders);
+  });
 }

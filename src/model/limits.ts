@@ -150,8 +150,15 @@ export const LIMITS = {
   /** Of one debt, whose record is bounded so; more become one. */
   debtRangesMax: 32,
   debtHoldersMax: 16,
-  /** Debts, or blobs, of one page of repair or audit. */
+  /** Debts, or rows of blobs, of one page of repair or audit. */
   debtPageMax: 200,
+  /** Chunks that a repair has in hand at once. */
+  mendChunksMax: 512,
+  /** Copies that one metadata node has on their way at once: what clients notice of a repair. */
+  repairPullsMax: 6,
+  /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second. */
+  diskRestMinMs: 1 * SECOND,
+  diskRestMaxMs: 60 * SECOND,
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,

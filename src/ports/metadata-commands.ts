@@ -361,9 +361,11 @@ export interface CommandTable {
     command: { debts: (Debt & { blobId: BlobId })[] };
     outcome: { kind: 'noted'; count: number };
   };
-  /** What was mended of debts, each only if nothing was noted since it was listed. `left`: what is still owed. */
+  /**
+   * What was mended of debts by that map, each only if nothing was noted since it was listed. `left`: what is still owed.
+   */
   'settle-debts': {
-    command: { debts: { blobId: BlobId; mark: string; left?: Debt }[] };
+    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: Debt }[] };
     outcome: { kind: 'settled'; count: number };
   };
   /**

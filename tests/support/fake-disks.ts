@@ -28,7 +28,7 @@ export class FakeDisk extends NoOrders implements DiskChunks {
     bytes: Uint8Array,
     { mapVersion, signal }: { mapVersion: number; signal: AbortSignal },
   ): Promise<void> {
-    await this.#begin('put', signal);
+    await this.begin('put', signal);
     if (this.mood === 'full') throw new AppError('InsufficientStorage');
     if (typeof this.mood === 'object' && mapVersion < this.mood.staleBefore)
       throw new StaleMap(this.mood.staleBefore);
@@ -36,14 +36,14 @@ export class FakeDisk extends NoOrders implements DiskChunks {
   }
 
   async get(id: ChunkId, { signal }: { signal: AbortSignal }): Promise<ChunkRead> {
-    await this.#begin('get', signal);
+    await this.begin('get', signal);
     const bytes = this.stored.get(nameOf(id));
     if (bytes === undefined) return { kind: 'missing' };
     return this.mood === 'damaged' ? { kind: 'damaged' } : { kind: 'found', bytes };
   }
 
   async have(ids: readonly ChunkId[]): ReturnType<DiskChunks['have']> {
-    await this.#begin('have');
+    await this.begin('have');
     return ids.map((id) => {
       const bytes = this.stored.get(nameOf(id));
       return bytes === undefined ? null : { sizeBytes: bytes.length, checksum: 0, receivedAtMs: 0 };
@@ -51,29 +51,29 @@ export class FakeDisk extends NoOrders implements DiskChunks {
   }
 
   async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    await this.#begin('drop');
+    await this.begin('drop');
     this.fences.push(fence);
     for (const id of ids) this.stored.delete(nameOf(id));
   }
 
   async list(): ReturnType<DiskChunks['list']> {
-    await this.#begin('list');
+    await this.begin('list');
     return [];
   }
 
   async usage(): ReturnType<DiskChunks['usage']> {
-    await this.#begin('usage');
+    await this.begin('usage');
     const kept = { chunkCount: this.stored.size, liveBytes: 0 };
     return { ...kept, pendingReclaimBytes: 1, diskFreeBytes: 10, diskTotalBytes: 100 };
   }
 
   async recount(): ReturnType<DiskChunks['recount']> {
-    await this.#begin('recount');
+    await this.begin('recount');
     const kept = { chunkCount: this.stored.size, liveBytes: 0 };
     return { counted: kept, kept };
   }
 
-  async #begin(what: string, signal?: AbortSignal): Promise<void> {
+  protected async begin(what: string, signal?: AbortSignal): Promise<void> {
     this.asked.push(what);
     if (this.mood === 'dead') throw new AppError('ServiceUnavailable');
     if (this.mood === 'busy') throw new AppError('SlowDown');

@@ -253,7 +253,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
     { 'queue-missing': 1, 'counter-wrong': 2 },
     async (world) => {
       const { use } = await world.seen('inline');
-      const debt = { copies: 2, ranges: wholeRange(1), notedAtMs: 5, mark: '00' };
+      const debt = { copies: 2, ranges: wholeRange(1), mapVersion: 1, notedAtMs: 5, mark: '00' };
       await world.plant(debtRow(use.blobId), debtCodec.encode(debt));
       return [['queue-missing', { shard: 0, blob: use.blobId, table: 'debts' }]];
     },

@@ -4,12 +4,12 @@ import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskOrders } from '../../src/ports/disk-orders.ts';
 
 export class NoOrders implements DiskOrders {
-  inspect = unexpected;
-  pull = unexpected;
-  dropMisplaced = unexpected;
-  dropAside = unexpected;
-  listAside = unexpected;
-  listOf = unexpected;
+  inspect: DiskOrders['inspect'] = unexpected;
+  pull: DiskOrders['pull'] = unexpected;
+  dropMisplaced: DiskOrders['dropMisplaced'] = unexpected;
+  dropAside: DiskOrders['dropAside'] = unexpected;
+  listAside: DiskOrders['listAside'] = unexpected;
+  listOf: DiskOrders['listOf'] = unexpected;
 }
 
 async function unexpected(): Promise<never> {

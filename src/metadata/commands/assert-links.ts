@@ -16,8 +16,8 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { changeDebt, findDebt, joinChanges, NO_CHANGE, type RowChange } from '../debts.ts';
-import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { changeDebt, findAudit, findDebt, joinChanges, NO_CHANGE, type RowChange } from '../debts.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { findHistory } from '../history.ts';
 import {
   blobRow,
@@ -35,11 +35,13 @@ type Command = CommandOf<'assert-links'>;
 export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
   locks: ({ claims }) => [
     exclusive(LOCK.history),
+    shared(LOCK.audit),
     ...claims.map(({ blobId }) => exclusive(LOCK.blob(blobId))),
   ],
 
   look({ claims }, view) {
     view.row(HISTORY_ROW);
+    findAudit(view);
     for (const { blobId, linkId } of claims) {
       view.row(blobRow(blobId));
       findDebt(blobId, view);
@@ -83,7 +85,8 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
 /** Where its chunks are was known to the blob's row alone, or to the look at all that passed it by (R39). */
 function lookLater({ blobId, layout }: HeldClaim, view: View, context: DecideContext): RowChange {
   if (layout.kind !== 'data' || layout.storage !== 'chunks') return NO_CHANGE;
-  const after = { copies: COPIES_UNKNOWN, ranges: wholeRange(chunkCount(layout)) };
+  const mapVersion = findAudit(view)?.mapVersion ?? 0;
+  const after = { copies: COPIES_UNKNOWN, ranges: wholeRange(chunkCount(layout)), mapVersion };
   return changeDebt(blobId, { before: findDebt(blobId, view), after }, context);
 }
 

@@ -33,9 +33,8 @@ export const noteDebts = defineCommand<Command, OutcomeOf<'note-debts'>>({
 
 function byBlob(debts: Command['debts']): Map<BlobId, Debt> {
   const merged = new Map<BlobId, Debt>();
-  for (const { blobId, copies, ranges } of debts) {
+  for (const { blobId, ...debt } of debts) {
     const known = merged.get(blobId);
-    const debt = { copies, ranges };
     merged.set(blobId, known === undefined ? debt : mergeDebts(known, debt));
   }
   return merged;

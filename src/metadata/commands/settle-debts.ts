@@ -12,11 +12,12 @@ export const settleDebts = defineCommand<CommandOf<'settle-debts'>, OutcomeOf<'s
     for (const { blobId } of debts) findDebt(blobId, view);
   },
 
-  decide({ debts }, view, context) {
+  decide({ debts, mapVersion }, view, context) {
     assert(new Set(debts.map(({ blobId }) => blobId)).size === debts.length, 'a debt is settled once');
     const changes = debts.flatMap(({ blobId, mark, left }) => {
       const before = findDebt(blobId, view);
-      if (before?.mark !== mark) return [];
+      // R38: who owns a chunk by a map that is over says nothing of what is owed by a newer one.
+      if (before?.mark !== mark || before.mapVersion > mapVersion) return [];
       return [changeDebt(blobId, { before, after: left }, context)];
     });
     return { outcome: { kind: 'settled', count: changes.length }, ...joinChanges(changes) };

@@ -1,0 +1,41 @@
+// Disks that do not answer or take nothing are left alone for a while, longer each time, so that what waits for them holds
+// up nothing else. A guess of this process: a disk that rests counts as one that does not answer.
+import { LIMITS } from '../../model/limits.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskId } from '../../ports/placement.ts';
+
+/** `ask`: everything; `take`: only that it stores a copy. */
+export type DiskEffort = 'ask' | 'take';
+
+export interface DiskRests {
+  isResting(disk: DiskId, effort: DiskEffort): boolean;
+  failed(disk: DiskId, effort: DiskEffort): void;
+  worked(disk: DiskId, effort: DiskEffort): void;
+  /** How often it answered after it had not. */
+  returnsOf(disk: DiskId): number;
+}
+
+export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRests {
+  const rests = { ask: new Map<DiskId, Rest>(), take: new Map<DiskId, Rest>() };
+  const returns = new Map<DiskId, number>();
+  const isNow = (rest: Rest | undefined) => rest !== undefined && rest.untilMs > clock.monotonicMs();
+  return {
+    isResting: (disk, effort) =>
+      isNow(rests.ask.get(disk)) || (effort === 'take' && isNow(rests.take.get(disk))),
+    failed(disk, effort) {
+      const pauseMs = Math.min((rests[effort].get(disk)?.pauseMs ?? 0) * 2, LIMITS.diskRestMaxMs);
+      const rest = Math.max(pauseMs, LIMITS.diskRestMinMs);
+      rests[effort].set(disk, { untilMs: clock.monotonicMs() + rest, pauseMs: rest });
+    },
+    worked(disk, effort) {
+      if (rests.ask.delete(disk)) returns.set(disk, (returns.get(disk) ?? 0) + 1);
+      if (effort === 'take') rests.take.delete(disk);
+    },
+    returnsOf: (disk) => returns.get(disk) ?? 0,
+  };
+}
+
+interface Rest {
+  untilMs: number;
+  pauseMs: number;
+}

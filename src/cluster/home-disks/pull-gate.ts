@@ -1,0 +1,47 @@
+// How much repair a node has under way at once, and how many bytes it may move in a second, so that clients keep the
+// machines (R39).
+import type { ClockPort } from '../../ports/clock.ts';
+
+export interface PullGate {
+  /** Runs `pull` when it is its turn. Rejects, unrun, when `signal` aborts before. */
+  run<T>(sizeBytes: number, signal: AbortSignal, pull: () => Promise<T>): Promise<T>;
+}
+
+export function createPullGate(options: {
+  clock: ClockPort;
+  inFlightMax: number;
+  /** 0: as fast as it goes. */
+  bytesPerSecond: number;
+}): PullGate {
+  const { clock, inFlightMax, bytesPerSecond } = options;
+  const waiting: (() => void)[] = [];
+  let inFlight = 0;
+  /** When the bytes that were let through are paid for. */
+  let paidAtMs = clock.monotonicMs();
+
+  async function pay(sizeBytes: number, signal: AbortSignal): Promise<void> {
+    if (bytesPerSecond === 0) return;
+    const nowMs = clock.monotonicMs();
+    const startMs = Math.max(paidAtMs, nowMs);
+    paidAtMs = startMs + (sizeBytes / bytesPerSecond) * 1000;
+    if (startMs > nowMs) await clock.sleep(startMs - nowMs, signal);
+  }
+
+  return {
+    async run(sizeBytes, signal, pull) {
+      if (inFlight >= inFlightMax) await new Promise<void>((resolve) => waiting.push(resolve));
+      else inFlight++;
+      try {
+        signal.throwIfAborted();
+        await pay(sizeBytes, signal);
+        signal.throwIfAborted();
+        return await pull();
+      } finally {
+        // The place goes to who waits longest.
+        const next = waiting.shift();
+        if (next === undefined) inFlight--;
+        else next();
+      }
+    },
+  };
+}

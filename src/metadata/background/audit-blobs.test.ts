@@ -1,0 +1,147 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
+import { nameOf } from '../../../tests/support/order-disks.ts';
+
+let home: HomeWorld;
+beforeEach(async () => {
+  home = await openHomeWorld();
+});
+const audit = async () => (await home.world.query('get-audit', {})).audit;
+const work = () => home.workers.audit.work(new AbortController().signal);
+function lose(disk: string, data: Awaited<ReturnType<HomeWorld['newBlob']>>, index = 0): void {
+  home.disk(disk).stored.delete(nameOf(chunkIds(data)[index] as never));
+}
+
+describe('an audit', () => {
+  test('makes a debt of each blob that lacks a copy', async () => {
+    const lacking = await home.newBlob('k1', 'abc', { chunks: 3 });
+    const whole = await home.newBlob('k2', 'abc');
+    lose('b', lacking, 1);
+    await home.run('audit');
+    const { debts } = await home.world.query('list-debts', { limit: 9 });
+    expect(debts.map(({ debt }) => debt)).toMatchObject([
+      { copies: 2, ranges: [{ from: 1, to: 2, holders: ['a', 'c'] }] },
+    ]);
+    await home.run('repair');
+    expect([home.where(lacking), home.where(whole), await home.debts()]).toEqual([
+      ['abc', 'abc', 'abc'],
+      ['abc'],
+      [],
+    ]);
+  });
+
+  test('comes when owners have changed, and each so many days', async () => {
+    await home.run('audit');
+    expect(await audit()).toMatchObject({ isUnderWay: false, ended: { mapVersion: 1 } });
+    const beganAtMs = (await audit())?.beganAtMs;
+    home.world.clock.advance(6 * DAY);
+    await home.world.execute('tick', {});
+    await home.run('audit');
+    expect((await audit())?.beganAtMs).toBe(beganAtMs);
+    home.changeOwners('abd');
+    await home.run('audit');
+    expect((await audit())?.ended?.mapVersion).toBe(2);
+    home.world.clock.advance(7 * DAY);
+    await home.world.execute('tick', {});
+    await home.run('audit');
+    expect(home.world.clock.wallMs() - ((await audit())?.beganAtMs ?? 0)).toBe(0);
+  });
+
+  test('begins anew when owners change under it', async () => {
+    for (let at = 0; at < 3; at++) await home.newBlob(`k${at}`, 'abc');
+    await work();
+    expect(await audit()).toMatchObject({ isUnderWay: true, mapVersion: 1 });
+    home.changeOwners('abd');
+    await home.run('audit');
+    expect(await home.debts()).toEqual([3, 3, 3]);
+    await home.run('repair');
+    expect(await home.debts()).toEqual([]);
+  });
+
+  test('goes on after a start where it had come', async () => {
+    for (let at = 0; at < 450; at++) {
+      await home.newBlob(`k${at}`, 'abc');
+      home.world.clock.advance(1);
+    }
+    await work();
+    await work();
+    const { after } = (await audit()) ?? {};
+    expect(after).toBeDefined();
+    home.disk('a').asked.length = 0;
+    home.reopen();
+    await home.run('audit');
+    expect(await audit()).toMatchObject({ isUnderWay: false });
+    expect(home.disk('a').asked.length).toBe(2);
+  });
+
+  test('does not go on by a map from before it began', async () => {
+    await home.newBlob('k', 'abc');
+    await home.world.execute('note-audit', { step: 'begin', mapVersion: 5 });
+    await home.run('audit');
+    expect(await audit()).toMatchObject({ isUnderWay: true, mapVersion: 5 });
+    expect(home.disk('a').asked).toEqual([]);
+  });
+
+  test('ends though a disk is silent; what it may lack is looked at when it is back', async () => {
+    const data = await home.newBlob('k', 'abc');
+    lose('c', data);
+    home.disk('c').mood = 'dead';
+    await home.run('audit');
+    expect([await home.debts(), (await audit())?.isUnderWay]).toEqual([[], false]);
+    home.disk('c').mood = 'well';
+    home.world.clock.advance(60_000);
+    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    await home.run('audit');
+    expect(await home.debts()).toEqual([2]);
+    await home.run('repair');
+    expect(home.where(data)).toEqual(['abc']);
+  });
+});
+
+describe('when owners have changed', () => {
+  test('data moves: the owners before hold what the new ones lack, and drop it then', async () => {
+    const data = await home.newBlob('k', 'abc', { chunks: 2 });
+    home.changeOwners('abd');
+    await home.run('audit', 'repair');
+    expect([home.where(data), await home.debts()]).toEqual([['abd', 'abd'], []]);
+  });
+
+  test('all at once, nothing is lost, and nothing is left behind', async () => {
+    const data = await home.newBlob('k', 'abc');
+    home.changeOwners('de');
+    await home.run('audit', 'repair');
+    expect(home.where(data)).toEqual(['de']);
+  });
+
+  test('what a silent owner may lack is owed, so that the owners before may be forgotten', async () => {
+    const data = await home.newBlob('k', 'abc');
+    home.disk('d').mood = 'dead';
+    home.changeOwners('abd');
+    await home.run('audit');
+    expect((await audit())?.ended?.mapVersion).toBe(2);
+    home.changeOwners('abd', { previous: '' });
+    await home.run('repair');
+    expect([home.where(data), await home.debts()]).toEqual([['abc'], [3]]);
+    home.disk('d').mood = 'well';
+    home.world.clock.advance(120_000);
+    await home.run('repair');
+    expect([home.where(data), await home.debts()]).toEqual([['abd'], []]);
+  });
+
+  test('a birth by the map before is looked at again, though the audit has passed', async () => {
+    await home.run('audit');
+    home.changeOwners('abd');
+    await home.run('audit');
+    const late = await home.newBlob('late', 'abc', { mapVersion: 1 });
+    await home.run('repair');
+    expect([home.where(late), await home.debts()]).toEqual([['abd'], []]);
+  });
+
+  test('a disk that is gone for good is made up for', async () => {
+    const data = await home.newBlob('k', 'abc');
+    home.disk('a').mood = 'dead';
+    home.changeOwners('bcd', { without: 'a' });
+    await home.run('audit', 'repair');
+    expect([home.where(data), await home.debts()]).toEqual([['abcd'], []]);
+  });
+});

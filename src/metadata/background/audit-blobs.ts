@@ -1,0 +1,157 @@
+// The look at all chunks of a shard (R39): whenever owners have changed, and each so many days. What is not on just its
+// owners becomes a debt. How far it has come is a row of the shard, so that another primary goes on there. Disks that
+// were away are looked at for themselves when they are back.
+import { debtOfChunks } from '../../model/debts.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { BlobId } from '../../model/names.ts';
+import type { AuditRecord } from '../../model/records/rows.ts';
+import { chunkCount } from '../../model/version.ts';
+import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { ChunkState, HomeDisks } from '../../ports/home-disks.ts';
+import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { DiskId } from '../../ports/placement.ts';
+import type { TelemetryPort } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createShardWorker, doneValue } from './shard-worker.ts';
+
+const IDLE_MS = 5000;
+
+export interface BlobAuditDeps {
+  metadata: MetadataPort;
+  disks: HomeDisks;
+  shards(): readonly number[];
+  fenceOf(shard: number): Fence;
+  telemetry: TelemetryPort;
+  /** From the beginning of one to that of the next, where nothing else asks for it. */
+  auditEveryMs: number;
+}
+
+/** A look at what some disks have, since they are back. Kept in memory: the whole audit comes in any case. */
+interface Revisit {
+  disks: Set<DiskId>;
+  after?: BlobId;
+}
+
+interface ShardTurn {
+  /** How often each disk was back, when it was last looked at for that. */
+  seen: Map<DiskId, number>;
+  revisit?: Revisit;
+}
+
+export function createBlobAudit(deps: BlobAuditDeps): Worker {
+  const { metadata, disks } = deps;
+  const turns = new Map<number, ShardTurn>();
+
+  async function note(shard: number, command: CommandOf<'note-audit'>): Promise<true> {
+    // `gone`: another primary is at work. It is looked at anew.
+    doneValue(await metadata.execute({ shard }, 'note-audit', command));
+    return true;
+  }
+
+  async function goOn(shard: number, audit: AuditRecord, signal: AbortSignal): Promise<boolean> {
+    const { mapVersion, beganAtMs, after } = audit;
+    const next = await lookAtPage(deps, { shard, after, signal });
+    if (next === 'later') return false;
+    if (next === 'end') return note(shard, { step: 'end', mapVersion, beganAtMs });
+    return note(shard, { step: 'reach', mapVersion, beganAtMs, after: next });
+  }
+
+  async function revisit(shard: number, signal: AbortSignal): Promise<boolean> {
+    const turn: ShardTurn = turns.get(shard) ?? { seen: new Map() };
+    turns.set(shard, turn);
+    if (turn.revisit === undefined) {
+      const back = disks.disks().filter((disk) => disks.returnsOf(disk) > (turn.seen.get(disk) ?? 0));
+      if (back.length === 0) return false;
+      for (const disk of back) turn.seen.set(disk, disks.returnsOf(disk));
+      turn.revisit = { disks: new Set(back) };
+    }
+    const { disks: of, after } = turn.revisit;
+    const next = await lookAtPage(deps, { shard, after, of, signal });
+    if (next === 'later') return false;
+    if (next === 'end') delete turn.revisit;
+    else turn.revisit.after = next;
+    return true;
+  }
+
+  return createShardWorker({
+    name: 'audit-blobs',
+    shards: deps.shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      const mapVersion = disks.mapVersion();
+      if (mapVersion === 0) return false;
+      const reply = await metadata.query({ shard }, 'get-audit', {});
+      const { audit } = doneValue(reply);
+      const nowMs = reply.kind === 'done' ? reply.timeMs : 0;
+      if (isDue(deps, audit, nowMs)) return note(shard, { step: 'begin', mapVersion });
+      // By a map from before it began it would pass over what it is for.
+      if (audit?.isUnderWay && mapVersion < audit.mapVersion) return false;
+      return audit?.isUnderWay ? goOn(shard, audit, signal) : revisit(shard, signal);
+    },
+  });
+}
+
+function isDue({ disks, auditEveryMs }: BlobAuditDeps, audit: AuditRecord | null, nowMs: number): boolean {
+  if (audit === null || audit.mapVersion < disks.auditFrom()) return true;
+  return !audit.isUnderWay && nowMs - audit.beganAtMs >= auditEveryMs;
+}
+
+/** Behind which blob the next page begins. `later`: the map, the epoch or the shard is not to be relied on now. */
+async function lookAtPage(
+  deps: BlobAuditDeps,
+  page: {
+    shard: number;
+    after: BlobId | undefined;
+    of?: ReadonlySet<DiskId>;
+    signal: AbortSignal;
+  },
+): Promise<BlobId | 'end' | 'later'> {
+  const { metadata, disks, telemetry } = deps;
+  const { shard, after, of, signal } = page;
+  const query = { limit: LIMITS.debtPageMax, ...(after && { after }) };
+  const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-blobs', query));
+  const fence = deps.fenceOf(shard);
+  const owed: Owed[] = [];
+  let mapVersion = 0;
+  for (const ids of idBatches(blobs)) {
+    const seen = await disks.look(ids, { fence, ...(of && { of }), signal });
+    if (seen === undefined) return 'later';
+    mapVersion = Math.max(mapVersion, seen.mapVersion);
+    owed.push(...owedOf(ids, seen.states));
+    telemetry.count('holdfast_audited_chunks_total', {}, ids.length);
+  }
+  const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
+    const debt = debtOfChunks(its, mapVersion);
+    return debt === undefined ? [] : [{ blobId, ...debt }];
+  });
+  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  return next ?? 'end';
+}
+
+function* idBatches(blobs: ResultOf<'list-blobs'>['blobs']): Generator<ChunkId[]> {
+  let batch: ChunkId[] = [];
+  for (const { blobId, ...layout } of blobs) {
+    const count = chunkCount({ ...layout, storage: 'chunks' });
+    for (let index = 0; index < count; index++) {
+      batch.push({ blobId, index });
+      if (batch.length < LIMITS.chunkBatchIdsMax) continue;
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+interface Owed {
+  blobId: BlobId;
+  index: number;
+  copies: number;
+  holders: DiskId[];
+}
+
+function owedOf(ids: readonly ChunkId[], states: readonly ChunkState[]): Owed[] {
+  return ids.flatMap((id, at) => {
+    const state = states[at];
+    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
+  });
+}

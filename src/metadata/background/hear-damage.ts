@@ -1,0 +1,108 @@
+// Asks each disk which copies it keeps aside because they did not verify (R40): each is a debt of its blob at once, and the
+// copy that is aside goes with the repair, once the owners have proven theirs.
+import { BoundedMap } from '../../lib/bounded-map.ts';
+import { COPIES_UNKNOWN, debtOfChunks } from '../../model/debts.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { homeShardOf, idTimeMs } from '../../model/names.ts';
+import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { HomeDisks } from '../../ports/home-disks.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { DiskId } from '../../ports/placement.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { doneValue } from './shard-worker.ts';
+
+const ASK_EVERY_MS = 30_000;
+const PAGE_CHUNKS = 500;
+/** Of one disk in one round: a disk with more than that is dying, and heard of again. */
+const PAGES_MAX = 10;
+/** A repair may take that long: noted again meanwhile, it would have to begin anew. */
+const NOTED_KEPT_MS = 10 * 60_000;
+const NOTED_MAX = 20_000;
+
+export interface DamageHearingDeps {
+  metadata: MetadataPort;
+  disks: HomeDisks;
+  shards(): readonly number[];
+  fenceOf(shard: number): Fence;
+  clock: ClockPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+}
+
+export function createDamageHearing(deps: DamageHearingDeps): Worker {
+  const noted = new BoundedMap<string, number>(NOTED_MAX);
+
+  async function hear(disk: DiskId, signal: AbortSignal): Promise<void> {
+    let after: ChunkId | undefined;
+    for (let page = 0; page < PAGES_MAX; page++) {
+      signal.throwIfAborted();
+      const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
+      const aside = await deps.disks.listAside(disk, query);
+      if (aside === undefined || aside.length === 0) return;
+      const news = aside.filter((id) => isNews(disk, id));
+      for (const [shard, ids] of Map.groupBy(news, ({ blobId }) => homeShardOf(blobId)))
+        await noteDamage(deps, { disk, shard, ids, signal });
+      for (const id of news) noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+      after = aside.at(-1);
+      if (aside.length < PAGE_CHUNKS) return;
+    }
+  }
+
+  function isNews(disk: DiskId, id: ChunkId): boolean {
+    const notedAtMs = noted.get(nameOf(disk, id));
+    return notedAtMs === undefined || deps.clock.monotonicMs() - notedAtMs >= NOTED_KEPT_MS;
+  }
+
+  return {
+    name: 'hear-damage',
+    async work(signal) {
+      if (deps.shards().length > 0) {
+        const heard = await Promise.allSettled(deps.disks.disks().map((disk) => hear(disk, signal)));
+        for (const one of heard) if (one.status === 'rejected') throw one.reason;
+      }
+      return { state: 'idle', idleMs: ASK_EVERY_MS };
+    },
+  };
+}
+
+function nameOf(disk: DiskId, { blobId, index }: ChunkId): string {
+  return `${disk} ${blobId}.${index}`;
+}
+
+async function noteDamage(
+  deps: DamageHearingDeps,
+  damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
+): Promise<void> {
+  const { metadata, disks, telemetry, log } = deps;
+  const { disk, shard, ids, signal } = damage;
+  const fence = deps.fenceOf(shard);
+  const tick = await metadata.execute({ shard }, 'tick', {});
+  if (tick.kind !== 'done') return;
+  const blobIds = [...new Set(ids.map(({ blobId }) => blobId))];
+  const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
+  const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
+  // R32: nobody can come to need it. What is condemned goes with its blob.
+  const orphans = ids.filter(
+    ({ blobId }) => rows.get(blobId) === null && tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs,
+  );
+  if (orphans.length > 0 && !isUnconfirmed) await disks.dropAside(disk, orphans, fence);
+  const live = ids.filter(({ blobId }) => rows.get(blobId)?.condemnedAtMs === undefined && rows.get(blobId));
+  if (live.length === 0) return;
+  const seen = await disks.look(live, { fence, signal });
+  if (seen === undefined) return;
+  const owed = live.map((id, at) => {
+    const state = seen.states[at];
+    const known = state?.kind === 'owed' ? state : { copies: COPIES_UNKNOWN, holders: [] };
+    // The disk itself too, so that what it keeps aside is seen.
+    return { ...id, copies: known.copies, holders: [...known.holders, disk] };
+  });
+  const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
+    const debt = debtOfChunks(its, seen.mapVersion);
+    return debt === undefined ? [] : [{ blobId, ...debt }];
+  });
+  doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
+  log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
+}

@@ -1,0 +1,201 @@
+// Mends what the blobs of a shard owe (R39): fewest copies first, a page of debts at a time. What cannot be mended now,
+// because a disk is away or full, is passed over and comes in turn again; it holds up nothing else. Nothing is ever given
+// up: a chunk that no disk has stays a debt, and an alarm.
+import { debtOfChunks, isSameDebt } from '../../model/debts.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { chunkCount } from '../../model/version.ts';
+import type { Fence } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { ChunkState, ChunkToMend, HomeDisks } from '../../ports/home-disks.ts';
+import type { MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { DebtPlace } from '../../ports/metadata-queries.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createShardWorker, doneValue } from './shard-worker.ts';
+
+const IDLE_MS = 1000;
+/** However far a pass has come, what has fewest copies is looked for so often. */
+const HEAD_EVERY_MS = 10_000;
+/** A pass that mended nothing is followed by a rest of so many times its length. */
+const REST_SHARE = 4;
+const REST_MAX_MS = 30_000;
+/** Lost chunks that one pass over a shard logs one by one. */
+const LOST_LOGGED_MAX = 10;
+
+export interface DebtRepairDeps {
+  metadata: MetadataPort;
+  disks: HomeDisks;
+  shards(): readonly number[];
+  /** Who orders copies and drops for a shard (R21). */
+  fenceOf(shard: number): Fence;
+  clock: ClockPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+}
+
+type ListedDebt = ResultOf<'list-debts'>['debts'][number];
+
+/** One way through the queue of a shard. */
+interface Pass {
+  after?: DebtPlace;
+  beganAtMs: number;
+  mendedCount: number;
+  lostCount: number;
+}
+
+interface ShardTurn {
+  pass: Pass | undefined;
+  headAtMs: number;
+  restUntilMs: number;
+  /** Chunks that the last whole pass found nowhere. */
+  lostCount: number;
+}
+
+export function createDebtRepair(deps: DebtRepairDeps): Worker {
+  const { disks, clock } = deps;
+  const turns = new Map<number, ShardTurn>();
+
+  return createShardWorker({
+    name: 'repair-debts',
+    shards: deps.shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      if (disks.mapVersion() === 0) return false;
+      const turn = turns.get(shard) ?? { pass: undefined, headAtMs: 0, restUntilMs: 0, lostCount: 0 };
+      turns.set(shard, turn);
+      const nowMs = clock.monotonicMs();
+      if (turn.pass === undefined) {
+        if (nowMs < turn.restUntilMs) return false;
+        turn.pass = { beganAtMs: nowMs, mendedCount: 0, lostCount: 0 };
+        turn.headAtMs = nowMs;
+      }
+      if (nowMs - turn.headAtMs >= HEAD_EVERY_MS) {
+        turn.headAtMs = nowMs;
+        const head = { ...turn.pass };
+        delete head.after;
+        return (await mendPage(deps, { shard, pass: head, signal })) !== 'later';
+      }
+      const found = await mendPage(deps, { shard, pass: turn.pass, signal });
+      if (found === 'later') return false;
+      if (found === 'more') return true;
+      return endPass(turn, turn.pass);
+    },
+  });
+
+  /** True when something was mended: what comes next in the queue may be mended now. */
+  function endPass(turn: ShardTurn, pass: Pass): boolean {
+    turn.pass = undefined;
+    turn.lostCount = pass.lostCount;
+    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
+    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+    if (pass.mendedCount > 0) return true;
+    const nowMs = clock.monotonicMs();
+    turn.restUntilMs = nowMs + Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
+    return false;
+  }
+}
+
+/** `later`: the map, the epoch or the shard is not to be relied on now. */
+async function mendPage(
+  deps: DebtRepairDeps,
+  { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
+): Promise<'more' | 'end' | 'later'> {
+  const { metadata } = deps;
+  const query = { limit: LIMITS.debtPageMax, ...(pass.after && { after: pass.after }) };
+  const page = doneValue(await metadata.query({ shard }, 'list-debts', query));
+  const fence = deps.fenceOf(shard);
+  for (const debts of byChunks(page.debts)) {
+    const mended = await mendAll(deps, debts, { fence, signal });
+    if (mended === undefined) return 'later';
+    await settle(deps, { shard, pass, debts, mended });
+  }
+  if (page.next === undefined) return 'end';
+  pass.after = page.next;
+  return 'more';
+}
+
+/** Debts together, as long as they are of few chunks. */
+function* byChunks(debts: readonly ListedDebt[]): Generator<ListedDebt[]> {
+  let some: ListedDebt[] = [];
+  let count = 0;
+  for (const debt of debts) {
+    const its = [...chunksOf(debt)].length;
+    if (some.length > 0 && count + its > LIMITS.mendChunksMax) {
+      yield some;
+      some = [];
+      count = 0;
+    }
+    some.push(debt);
+    count += its;
+  }
+  if (some.length > 0) yield some;
+}
+
+function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToMend> {
+  const count = chunkCount({ ...layout, storage: 'chunks' });
+  for (const { from, to, holders } of debt.ranges)
+    for (let index = from; index < Math.min(to, count); index++) yield { id: { blobId, index }, holders };
+}
+
+interface FoundChunk {
+  id: ChunkToMend['id'];
+  state: ChunkState;
+}
+
+interface MendedChunks {
+  /** The oldest map by which one of them was mended. */
+  mapVersion: number;
+  chunks: FoundChunk[];
+}
+
+async function mendAll(
+  { disks }: DebtRepairDeps,
+  debts: readonly ListedDebt[],
+  how: { fence: Fence; signal: AbortSignal },
+): Promise<MendedChunks | undefined> {
+  const chunks = debts.flatMap((debt) => [...chunksOf(debt)]);
+  const found: FoundChunk[] = [];
+  let mapVersion = Number.POSITIVE_INFINITY;
+  for (let from = 0; from < chunks.length; from += LIMITS.mendChunksMax) {
+    const some = chunks.slice(from, from + LIMITS.mendChunksMax);
+    const mended = await disks.mend(some, how);
+    if (mended === undefined) return undefined;
+    mapVersion = Math.min(mapVersion, mended.mapVersion);
+    found.push(...mended.states.map((state, at) => ({ id: (some[at] as ChunkToMend).id, state })));
+  }
+  return { mapVersion, chunks: found };
+}
+
+async function settle(
+  deps: DebtRepairDeps,
+  found: { shard: number; pass: Pass; debts: readonly ListedDebt[]; mended: MendedChunks },
+): Promise<void> {
+  const { shard, pass, debts, mended } = found;
+  const { mapVersion } = mended;
+  const byBlob = Map.groupBy(mended.chunks, ({ id }) => id.blobId);
+  const settled = debts.flatMap(({ blobId, debt }) => {
+    const its = byBlob.get(blobId) ?? [];
+    noteLost(deps, pass, its);
+    const left = debtOfChunks(its.flatMap(owedChunk), mapVersion);
+    if (left !== undefined && isSameDebt(left, debt)) return [];
+    return [{ blobId, mark: debt.mark, ...(left && { left }) }];
+  });
+  if (settled.length === 0) return;
+  const { count } = doneValue(
+    await deps.metadata.execute({ shard }, 'settle-debts', { mapVersion, debts: settled }),
+  );
+  pass.mendedCount += count;
+}
+
+function owedChunk({ id, state }: FoundChunk): { index: number; copies: number; holders: string[] }[] {
+  if (state.kind === 'owed') return [{ index: id.index, copies: state.copies, holders: state.holders }];
+  return state.kind === 'lost' ? [{ index: id.index, copies: 0, holders: [] }] : [];
+}
+
+function noteLost({ log, telemetry }: DebtRepairDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
+  for (const { id, state } of chunks) {
+    if (state.kind !== 'lost') continue;
+    telemetry.count('holdfast_lost_chunks_found_total');
+    if (pass.lostCount++ < LOST_LOGGED_MAX) log.error({ ...id }, 'chunk-lost');
+  }
+}

@@ -1,0 +1,135 @@
+// The reverse sweep of a cluster (R32): walks what each disk has of the shards that are led here, and asks the shards
+// whether they know it. What no commit can claim any more is dropped there; what lies where it should not becomes a debt,
+// by which it goes once its owners have proven theirs (R38). Condemned blobs are not its business (R31).
+import { COPIES_UNKNOWN, debtOfChunks } from '../../model/debts.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { homeShardOf, idTimeMs } from '../../model/names.ts';
+import type { BlobRecord } from '../../model/records/rows.ts';
+import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { HomeDisks } from '../../ports/home-disks.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { DiskId } from '../../ports/placement.ts';
+import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { doneValue } from './shard-worker.ts';
+
+const PAGE_CHUNKS = 500;
+/** A copy that came late to a disk that stood in: long after every debt of its birth. */
+const MISPLACED_AFTER_MS = 10 * 60_000;
+const IDLE_MS = 10_000;
+
+export interface DiskSweepDeps {
+  metadata: MetadataPort;
+  disks: HomeDisks;
+  shards(): readonly number[];
+  fenceOf(shard: number): Fence;
+  clock: ClockPort;
+  log: Logger;
+  telemetry: TelemetryPort;
+  /** From the end of one pass over all disks to the beginning of the next. */
+  passEveryMs: number;
+}
+
+interface ListedChunk {
+  id: ChunkId;
+  receivedAtMs: number;
+}
+
+export function createDiskSweep(deps: DiskSweepDeps): Worker {
+  const { disks, clock, log } = deps;
+  let left: DiskId[] | undefined;
+  let after: ChunkId | undefined;
+  let droppedCount = 0;
+  let nextAtMs = 0;
+
+  function endPass(): void {
+    if (droppedCount > 0) log.info({ droppedCount }, 'orphan-chunks-dropped');
+    left = undefined;
+    droppedCount = 0;
+    nextAtMs = clock.monotonicMs() + deps.passEveryMs;
+  }
+
+  return {
+    name: 'sweep-disks',
+    async work(signal) {
+      if (left === undefined) {
+        if (clock.monotonicMs() < nextAtMs || deps.shards().length === 0)
+          return { state: 'idle', idleMs: IDLE_MS };
+        left = disks.disks();
+      }
+      const [disk] = left;
+      if (disk === undefined) {
+        endPass();
+        return { state: 'idle', idleMs: Math.min(IDLE_MS, deps.passEveryMs) };
+      }
+      const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
+      const page = await disks.listOf(disk, query);
+      for (const [shard, chunks] of Map.groupBy(page?.chunks ?? [], ({ id }) => homeShardOf(id.blobId))) {
+        if (signal.aborted) return { state: 'busy' };
+        droppedCount += await sweep(deps, { disk, shard, chunks });
+      }
+      after = page?.next;
+      if (after === undefined) left.shift();
+      return { state: 'busy' };
+    },
+  };
+}
+
+/** How many it has dropped. */
+async function sweep(
+  deps: DiskSweepDeps,
+  { disk, shard, chunks }: { disk: DiskId; shard: number; chunks: readonly ListedChunk[] },
+): Promise<number> {
+  const { metadata, disks, telemetry } = deps;
+  const nowMs = deps.clock.wallMs();
+  const settled = chunks.filter(({ receivedAtMs }) => nowMs - receivedAtMs > MISPLACED_AFTER_MS);
+  // Of its own chunks only those are asked for that no commit can claim any more.
+  const asked = settled.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
+  if (asked.length === 0) return 0;
+  // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
+  const tick = await metadata.execute({ shard }, 'tick', {});
+  if (tick.kind !== 'done') return 0;
+  const blobIds = [...new Set(asked.map(({ id }) => id.blobId))];
+  const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
+  const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
+  await noteMisplaced(deps, {
+    ...{ disk, shard },
+    ids: asked.flatMap(({ id }) => (isLive(rows.get(id.blobId)) && !disks.isOwner(disk, id) ? [id] : [])),
+  });
+  // R23: what a home does not know may be what it has lost.
+  if (isUnconfirmed) return 0;
+  const orphans = asked.filter(
+    (chunk) =>
+      rows.get(chunk.id.blobId) === null &&
+      mayBeOrphan(chunk, nowMs) &&
+      tick.timeMs - idTimeMs(chunk.id.blobId) > LIMITS.blobIdAgeMaxMs,
+  );
+  if (orphans.length === 0) return 0;
+  const ids = orphans.map(({ id }) => id);
+  if (!(await disks.drop(disk, ids, deps.fenceOf(shard)))) return 0;
+  telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
+  return ids.length;
+}
+
+function mayBeOrphan({ id, receivedAtMs }: ListedChunk, nowMs: number): boolean {
+  return nowMs - receivedAtMs > LIMITS.sweepAfterMs && nowMs - idTimeMs(id.blobId) > LIMITS.sweepAfterMs;
+}
+
+function isLive(row: BlobRecord | null | undefined): boolean {
+  return row !== null && row !== undefined && row.condemnedAtMs === undefined;
+}
+
+async function noteMisplaced(
+  { metadata, disks }: DiskSweepDeps,
+  { disk, shard, ids }: { disk: DiskId; shard: number; ids: readonly ChunkId[] },
+): Promise<void> {
+  if (ids.length === 0) return;
+  const mapVersion = disks.mapVersion();
+  const debts = [...Map.groupBy(ids, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
+    const owed = its.map(({ index }) => ({ index, copies: COPIES_UNKNOWN, holders: [disk] }));
+    const debt = debtOfChunks(owed, mapVersion);
+    return debt === undefined ? [] : [{ blobId, ...debt }];
+  });
+  doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+}

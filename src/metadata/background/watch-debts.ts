@@ -1,0 +1,59 @@
+// What the shards that are led here owe, as figures: by copies, and how long it will take at the pace of the last minutes.
+import { COPIES_UNKNOWN } from '../../model/debts.ts';
+import type { ClockPort } from '../../ports/clock.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { TelemetryPort } from '../../ports/telemetry.ts';
+import type { Worker } from '../../ports/worker.ts';
+
+const LOOK_EVERY_MS = 10_000;
+/** Weight of the newest look in the pace. */
+const NEWEST_SHARE = 0.2;
+
+export function createDebtWatch(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: ClockPort;
+  telemetry: TelemetryPort;
+}): Worker {
+  const { metadata, shards, clock, telemetry } = deps;
+  let last: { chunkCount: number; atMs: number } | undefined;
+  let chunksPerMs = 0;
+
+  /** By copies. Shards that do not answer are left out. */
+  async function count(): Promise<{ blobCount: number; chunkCount: number }[]> {
+    const sums = Array.from({ length: COPIES_UNKNOWN + 1 }, () => ({ blobCount: 0, chunkCount: 0 }));
+    for (const shard of shards()) {
+      const reply = await metadata.query({ shard }, 'count-debts', {});
+      for (const { copies, ...some } of reply.kind === 'done' ? reply.value.debts : []) {
+        const sum = sums[copies];
+        if (sum === undefined) continue;
+        sum.blobCount += some.blobCount;
+        sum.chunkCount += some.chunkCount;
+      }
+    }
+    return sums;
+  }
+
+  return {
+    name: 'watch-debts',
+    async work() {
+      const sums = await count();
+      for (const [copies, { blobCount, chunkCount }] of sums.entries()) {
+        const labels = { copies: copies === COPIES_UNKNOWN ? 'unknown' : String(copies) };
+        telemetry.gauge('holdfast_debts', blobCount, labels);
+        telemetry.gauge('holdfast_debt_chunks', chunkCount, labels);
+      }
+      const chunkCount = sums.reduce((sum, some) => sum + some.chunkCount, 0);
+      const atMs = clock.monotonicMs();
+      if (last !== undefined && atMs > last.atMs) {
+        const pace = Math.max(0, last.chunkCount - chunkCount) / (atMs - last.atMs);
+        chunksPerMs = chunksPerMs === 0 ? pace : chunksPerMs + NEWEST_SHARE * (pace - chunksPerMs);
+      }
+      last = { chunkCount, atMs };
+      const leftMs =
+        chunkCount === 0 ? 0 : chunksPerMs === 0 ? Number.POSITIVE_INFINITY : chunkCount / chunksPerMs;
+      telemetry.gauge('holdfast_repair_left_seconds', leftMs / 1000);
+      return { state: 'idle', idleMs: LOOK_EVERY_MS };
+    },
+  };
+}

@@ -1,0 +1,146 @@
+// Home shards with their background work over disks that obey (order-disks.ts): for repair, audit, damage and the sweep.
+// Disks have names of one letter; all partitions have the same owners.
+import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
+import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
+import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
+import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { chunkCount } from '../../src/model/version.ts';
+import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
+import type { HomeDisks } from '../../src/ports/home-disks.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
+import { createOrderDisks, nameOf, type OrderDisk } from './order-disks.ts';
+
+export const DAY = 24 * 3600_000;
+const MiB = 1024 * 1024;
+
+export type HomeWorkerName = 'repair' | 'audit';
+
+export interface HomeWorld {
+  world: MetadataShards;
+  placement: KnownPlacement;
+  disks: HomeDisks;
+  disk(id: DiskId): OrderDisk;
+  /** The epoch in whose name orders are given. */
+  epoch: number;
+  /** Fixed event names that were logged as warnings or errors. */
+  warnings: string[];
+  counts: Map<string, number>;
+  gauges: Map<string, number>;
+  workers: Record<HomeWorkerName, Worker>;
+  /** Each until it is idle, in this order. */
+  run(...names: HomeWorkerName[]): Promise<void>;
+  /** As after a start of the process. */
+  reopen(): void;
+  /** Owners of all partitions from now on; who owned them before is `previous` unless told otherwise. */
+  changeOwners(owners: string, options?: { previous?: string; without?: string }): PlacementMap;
+  /** A blob with its chunks on these disks, committed with what it owes, under `key`. */
+  newBlob(key: string, on: string, options?: { chunks?: number; mapVersion?: number }): Promise<NewData>;
+  /** The disks that have each chunk. */
+  where(data: NewData): string[];
+  /** Copies of the debts there are, in their order. */
+  debts(): Promise<number[]>;
+}
+
+export function mapOf(options: {
+  disks: string;
+  owners: string;
+  previous?: string;
+  version?: number;
+  auditFrom?: number;
+}): PlacementMap {
+  const { disks, owners, previous = '', version = 1, auditFrom = version } = options;
+  const all = (names: string) => Array.from({ length: LIMITS.partitionCount }, () => [...names]);
+  const placed = [...disks].map((id) => ({
+    ...{ id, nodeId: `node-${id}`, zone: `zone-${id}` },
+    ...{ capacityBytes: 1024 ** 4, address: `${id}:1` },
+  }));
+  return {
+    ...{ version, auditFrom, copies: owners.length, disks: placed, owners: all(owners) },
+    ...{ previous: all(previous), former: all(''), retired: [] },
+  };
+}
+
+export function chunkIds(data: NewData): ChunkId[] {
+  return data.uses.flatMap((use) =>
+    Array.from({ length: chunkCount(use) }, (_, index) => ({ blobId: use.blobId, index })),
+  );
+}
+
+/** Disks a to e, owners a, b and c. */
+export async function openHomeWorld(): Promise<HomeWorld> {
+  const world = await openMetadata();
+  await world.createBucket();
+  const placement = createKnownPlacement(mapOf({ disks: 'abcde', owners: 'abc' }));
+  const warnings: string[] = [];
+  const [counts, gauges] = [new Map<string, number>(), new Map<string, number>()];
+  const nothing = () => {};
+  const warn = (_fields: object, event: string) => void warnings.push(event);
+  const log = { debug: nothing, info: nothing, error: warn, warn };
+  const telemetry = {
+    count: (name: string, _labels?: object, by = 1) => void counts.set(name, (counts.get(name) ?? 0) + by),
+    gauge: (name: string, value: number) => void gauges.set(name, value),
+    observe: nothing,
+  };
+  const directory = createOrderDisks(() => placement.current());
+  const { clock } = world;
+
+  function openWorkers(): Pick<HomeWorld, 'disks' | 'workers'> {
+    const disks = createHomeDisks({
+      ...{ placement, directory, clock, log, telemetry, repairBytesPerSecond: 0 },
+    });
+    const shards = () => [0];
+    const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: home.epoch });
+    const parts = { metadata: world.shards, disks, shards, fenceOf, clock, log, telemetry };
+    return {
+      disks,
+      workers: {
+        repair: createDebtRepair(parts),
+        audit: createBlobAudit({ ...parts, auditEveryMs: 7 * DAY }),
+      },
+    };
+  }
+
+  const home: HomeWorld = {
+    ...{ world, placement, warnings, counts, gauges },
+    epoch: 1,
+    ...openWorkers(),
+    disk: (id) => directory.of(id),
+    async run(...names) {
+      for (const name of names)
+        while ((await home.workers[name].work(new AbortController().signal)).state === 'busy');
+    },
+    reopen: () => void Object.assign(home, openWorkers()),
+    changeOwners(owners, { previous, without = '' } = {}) {
+      const before = placement.current();
+      const leaving = (before.owners[0] ?? []).filter((disk) => !owners.includes(disk));
+      const map = mapOf({
+        disks: [...'abcde'].filter((disk) => !without.includes(disk)).join(''),
+        ...{ owners, previous: previous ?? leaving.join(''), version: before.version + 1 },
+      });
+      placement.learn(map);
+      return map;
+    },
+    async newBlob(key, on, { chunks = 1, mapVersion = placement.current().version } = {}) {
+      const data = world.newData({ sizeBytes: chunks * MiB });
+      for (const id of chunkIds(data))
+        for (const disk of on) directory.of(disk).stored.set(nameOf(id), Uint8Array.of(7));
+      const isWhole = on === (placement.current().owners[0] ?? []).join('');
+      const ranges = isWhole ? [] : [{ from: 0, to: chunks, holders: [...on] }];
+      for (const birth of data.grant.births) birth.placed = { mapVersion, newestVersion: mapVersion, ranges };
+      await world.put(key, { data });
+      return data;
+    },
+    where: (data) =>
+      chunkIds(data).map((id) =>
+        [...'abcde'].filter((disk) => directory.of(disk).stored.has(nameOf(id))).join(''),
+      ),
+    async debts() {
+      const { debts } = await world.query('list-debts', { limit: 1000 });
+      return debts.map(({ debt }) => debt.copies);
+    },
+  };
+  return home;
+}
