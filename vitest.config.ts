@@ -13,7 +13,10 @@ const PARALLEL = [
   'tests/{contract,scenarios,api,deploy}/**/*.test.ts',
 ];
 
-const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{damage,grow,recover,run}.test.ts'];
+const CLIENTS = [
+  'tests/clients/**/*.test.ts',
+  'tests/cluster/{compose,damage,grow,recover,restic,run}.test.ts',
+];
 
 const LAST = ['tests/last/**/*.test.ts'];
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { addDiskCommands } from './disk-commands.ts';
 
 export interface ClusterCommandContext {
   print(line: string): void;
@@ -32,6 +33,7 @@ export function addClusterCommands(program: Command, context: ClusterCommandCont
   addInit(cluster, context);
   addGrow(cluster, context);
   addStatus(cluster, context);
+  addDiskCommands(cluster, context);
   addRebuild(cluster, context);
   addRun(cluster, context);
 }
@@ -93,7 +95,8 @@ function addStatus(cluster: Command, context: ClusterCommandContext): void {
     .description('members, shards with primary, epoch and voters, alarms')
     .option('--json', 'as JSON');
   status.action(async () => {
-    const { readClusterStatus, printClusterStatus } = await import('./status.ts');
+    const { readClusterStatus } = await import('./status.ts');
+    const { printClusterStatus } = await import('./print-status.ts');
     const { lastKnownPath } = await import('./last-known.ts');
     const config = context.readSettings(status);
     const lastKnown = lastKnownPath(process.env, config.join);

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
-import type { PlacedDisk } from '../../src/ports/placement.ts';
+import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 
 export interface KnownCluster {
@@ -16,7 +16,8 @@ export interface KnownCluster {
   members: Member[];
   /** By shard; null: none is written yet. */
   records: (ShardRecord | null)[];
-  disks: PlacedDisk[];
+  /** Null: there is none, or an earlier release has kept this. */
+  placement?: PlacementDocument | null;
 }
 
 /** One for each cluster, which is known by its etcd servers. */

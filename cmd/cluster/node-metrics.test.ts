@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
-import { isMetadataReady, measureDisks, measureReplicas } from './node-metrics.ts';
+import { isMetadataReady, measureReplicas } from './node-metrics.ts';
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
@@ -57,34 +57,6 @@ test('gauges of replicas', async () => {
     'holdfast_replica_unapplied_entries 15',
     'holdfast_shards_behind_registry 0',
     'holdfast_shards_with_doubted_clock 1',
-  ])
-    expect(text).toContain(`${line}\n`);
-  expect(refused).toEqual([]);
-});
-
-test('gauges of disks, together', async () => {
-  const { telemetry, refused } = telemetryWithLog();
-  const usage = {
-    chunkCount: 2,
-    liveBytes: 20,
-    pendingReclaimBytes: 1,
-    diskFreeBytes: 50,
-    diskTotalBytes: 80,
-  };
-  measureDisks(telemetry, {
-    usages: async () => [
-      { ...usage, diskId: 'a' },
-      { ...usage, diskId: 'b', chunkCount: 5 },
-    ],
-  });
-  const { text } = await telemetry.scrape();
-  for (const line of [
-    'holdfast_disks_served 2',
-    'holdfast_chunks 7',
-    'holdfast_chunk_bytes 40',
-    'holdfast_pending_reclaim_bytes 2',
-    'holdfast_disk_free_bytes 100',
-    'holdfast_disk_bytes 160',
   ])
     expect(text).toContain(`${line}\n`);
   expect(refused).toEqual([]);

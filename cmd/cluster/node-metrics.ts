@@ -1,7 +1,6 @@
-// What metadata and storage nodes tell at their own address (health.listen): whether they are ready, and gauges.
+// What a metadata node tells at its own address (health.listen): whether it is ready, and gauges.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
-import type { StorageNode } from '../../src/storage/storage-node.ts';
 
 const ROLES: readonly ReplicaStatus['role'][] = ['primary', 'follower', 'candidate', 'opening'];
 const STATES: readonly ReplicaStatus['state'][] = [
@@ -59,23 +58,5 @@ export function measureReplicas(telemetry: PromTelemetry, read: () => readonly R
       'holdfast_shards_with_doubted_clock',
       countOf(({ role, isTimeBelieved }) => role === 'primary' && !isTimeBelieved),
     );
-  });
-}
-
-/** Over all disks that are served. */
-export function measureDisks(telemetry: PromTelemetry, node: Pick<StorageNode, 'usages'>): void {
-  telemetry.onScrape(async () => {
-    const usages = await node.usages();
-    const gauge = (name: string, of: (usage: (typeof usages)[number]) => number) =>
-      telemetry.gauge(
-        name,
-        usages.reduce((sum, usage) => sum + of(usage), 0),
-      );
-    telemetry.gauge('holdfast_disks_served', usages.length);
-    gauge('holdfast_chunks', ({ chunkCount }) => chunkCount);
-    gauge('holdfast_chunk_bytes', ({ liveBytes }) => liveBytes);
-    gauge('holdfast_pending_reclaim_bytes', ({ pendingReclaimBytes }) => pendingReclaimBytes);
-    gauge('holdfast_disk_free_bytes', ({ diskFreeBytes }) => diskFreeBytes);
-    gauge('holdfast_disk_bytes', ({ diskTotalBytes }) => diskTotalBytes);
   });
 }

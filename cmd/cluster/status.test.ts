@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
+import type { ReplicaStatus, ShardCall } from '../../src/ports/shard-calls.ts';
 import {
   CLUSTER_ID,
   CLUSTER_SECRET,
@@ -15,7 +15,8 @@ import {
 } from '../../tests/support/rpc-nodes.ts';
 import type { KnownCluster } from './last-known.ts';
 import { lastKnownPath } from './last-known.ts';
-import { printClusterStatus, readClusterStatus } from './status.ts';
+import { printClusterStatus } from './print-status.ts';
+import { readClusterStatus } from './status.ts';
 
 /** Nobody listens there. */
 const ETCD = 'http://127.0.0.1:1';
@@ -50,7 +51,7 @@ function knownCluster(address: string): KnownCluster {
         nonce: '',
       },
     ],
-    disks: [],
+    placement: null,
   };
 }
 
@@ -73,7 +74,10 @@ test('nodes are asked where they were last, and who leads now is known by them',
   const addresses = new Map<string, string>();
   const handler = {
     ticket: () => ({ processId: 'p', monotonicMs: 0, wallMs: 0 }),
-    handle: async () => ({ kind: 'done', value: [status], timeMs: 0 }) as const,
+    handle: async ({ kind, name }: ShardCall) => {
+      const value = kind === 'status' ? [status] : name === 'get-audit' ? { audit: null } : { debts: [] };
+      return { kind: 'done', value, timeMs: 0 } as const;
+    },
   };
   const node = await startRpcNode({ nodeId: TWO, credentials, addresses, handler });
   const lastKnown = join(folder, 'known.json');

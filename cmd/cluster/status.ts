@@ -1,25 +1,22 @@
 // holdfast cluster status: members, shards and alarms, from the registry and from what metadata nodes say themselves.
 import type { EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { formatTable } from '../../src/cli/format.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
-import type { HistoryRecord } from '../../src/model/records/rows.ts';
-import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
-import type { ResultOf } from '../../src/ports/metadata.ts';
-import type { PlacedDisk } from '../../src/ports/placement.ts';
+import type { QueryName, ResultOf } from '../../src/ports/metadata.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort, VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
+import { alarmsOfChunks } from './chunk-alarms.ts';
+import { type ChunkStatus, readChunkStatus } from './chunk-status.ts';
 import { answer, connect, NoAnswer } from './join.ts';
 import { type KnownCluster, keepKnown, readKnown } from './last-known.ts';
-import { askNode, openCalls, SILENT, short } from './operator-tools.ts';
+import { askNode, openCalls, SILENT } from './operator-tools.ts';
+import { alarmsOfDisasters, alarmsOfShards, type Doubts, type Said, timeText } from './shard-alarms.ts';
 
 const ANSWER_MAX_MS = 3000;
-/** Entries behind that are worth a word. */
-const LAG_SHOWN_MIN = 1000;
 
 export interface VoterStatus {
   nodeId: NodeId;
@@ -43,7 +40,7 @@ export interface ShardStatus {
   verification?: VerificationStatus;
 }
 
-export interface ClusterStatus {
+export interface ClusterStatus extends ChunkStatus {
   clusterId: string;
   /** Set while etcd does not answer: members and voters are those of that time, wall clock ms. */
   knownAtMs?: number;
@@ -51,9 +48,6 @@ export interface ClusterStatus {
   shards: ShardStatus[];
   alarms: string[];
 }
-
-/** R23: of shards that have gone on with one replica, and whose operator has not confirmed it. */
-type Doubts = ReadonlyMap<number, HistoryRecord>;
 
 /**
  * `lastKnown`: a file for what etcd tells, to go by when it does not answer. Throws {@link Refusal} when there is no
@@ -67,14 +61,26 @@ export async function readClusterStatus({
   lastKnown?: string;
 }): Promise<ClusterStatus> {
   const { known, whyAway } = await findCluster(config, lastKnown);
-  const { identity, members, disks } = known;
+  const { identity, members } = known;
   const { clusterId, shardCount } = identity;
   const records = known.records.map((record) => record ?? undefined);
-  const { said, doubts } = await askNodes(config, { clusterId, members, records });
-  const shards = records.flatMap((record, shard) => {
-    if (record === undefined) return [];
-    return [describe(shard, whyAway === undefined ? record : presentRecord(shard, record, said), said)];
-  });
+  await using closing = new AsyncDisposableStack();
+  const calls = await openCalls(closing, { config, clusterId, members });
+  const said = await askNodes(calls, members);
+  const present = records.map((record, shard) =>
+    record === undefined || whyAway === undefined ? record : presentRecord(shard, record, said),
+  );
+  const ask = createAskPrimary(calls, present);
+  const [doubts, chunks] = await Promise.all([
+    askHistories(ask, present),
+    readChunkStatus({
+      ...{ config, clusterId, shardCount, members, ask, answerMaxMs: ANSWER_MAX_MS },
+      map: known.placement ? placementOf(known.placement) : undefined,
+    }),
+  ]);
+  const shards = present.flatMap((record, shard) =>
+    record === undefined ? [] : [describe(shard, record, said)],
+  );
   const away =
     whyAway === undefined
       ? []
@@ -84,11 +90,15 @@ export async function readClusterStatus({
     ...(whyAway !== undefined && { knownAtMs: known.atMs }),
     members,
     shards,
+    ...chunks,
     alarms: [
       ...away,
       ...alarmsOfShards(shards, said, identity),
-      // Which nodes are there only etcd knows.
-      ...(whyAway === undefined ? alarmsOfDisks(disks, members, identity) : []),
+      ...alarmsOfChunks(chunks, {
+        ...{ identity, nowMs: systemClock.wallMs() },
+        // Which nodes are there only etcd knows.
+        areMembersKnown: whyAway === undefined,
+      }),
       ...alarmsOfDisasters({ said, doubts, shardCount }),
     ],
   };
@@ -125,7 +135,7 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
     atMs: systemClock.wallMs(),
     ...{ identity, members },
     records: found.map((registered) => registered?.record ?? null),
-    disks: placement === undefined ? [] : [...placementOf(placement.document).disks],
+    placement: placement?.document ?? null,
   };
 }
 
@@ -140,49 +150,49 @@ function presentRecord(shard: number, record: ShardRecord, said: Said): ShardRec
   return present;
 }
 
-type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
-
-/** What each metadata node that answers says of its replicas, and primaries of histories that are not the first. */
-async function askNodes(
-  config: Config,
-  {
-    clusterId,
-    members,
-    records,
-  }: { clusterId: string; members: readonly Member[]; records: readonly (ShardRecord | undefined)[] },
-): Promise<{ said: Said; doubts: Doubts }> {
-  await using closing = new AsyncDisposableStack();
-  const calls = await openCalls(closing, { config, clusterId, members });
+/** What each metadata node that answers says of its replicas. */
+async function askNodes(calls: ShardCallPort, members: readonly Member[]): Promise<Said> {
   const nodes = members.filter(({ role }) => role === 'metadata');
   const question = { kind: 'status', withinMs: ANSWER_MAX_MS } as const;
   const replies = await Promise.all(nodes.map(({ nodeId }) => askNode(calls, nodeId, question)));
-  const said = new Map(
+  return new Map(
     nodes.flatMap(({ nodeId }, at) => {
       const reply = replies[at];
       return reply?.kind === 'done' ? [[nodeId, reply.value as ReplicaStatus[]] as const] : [];
     }),
   );
-  const histories = await Promise.all(
-    records.map((record, shard) => (record === undefined ? undefined : askHistory(calls, shard, record))),
-  );
-  return { said, doubts: new Map(histories.filter((history) => history !== undefined)) };
 }
 
-/** undefined: it is the first one, or confirmed, or nobody says. */
-async function askHistory(
-  calls: ShardCallPort,
+type Ask = <Q extends 'get-history' | 'count-debts' | 'get-audit'>(
   shard: number,
-  { incarnation, primary }: ShardRecord,
-): Promise<[number, HistoryRecord] | undefined> {
-  if (incarnation === 1 || primary === null) return undefined;
-  const question = { kind: 'query', envelope: { shard }, name: 'get-history', body: {} } as const;
-  const signal = AbortSignal.timeout(ANSWER_MAX_MS);
-  const reply = await calls
-    .call(primary.nodeId, { ...question, budgetMs: ANSWER_MAX_MS }, signal)
-    .catch(() => undefined);
-  if (reply?.kind !== 'done') return undefined;
-  const { history } = reply.value as ResultOf<'get-history'>;
-  return history === null || history.confirmedAtMs !== undefined ? undefined : [shard, history];
+  name: Q,
+) => Promise<ResultOf<Q> | undefined>;
+
+/** A query of the primary; undefined: nobody says. */
+function createAskPrimary(calls: ShardCallPort, records: readonly (ShardRecord | undefined)[]): Ask {
+  return async <Q extends QueryName>(shard: number, name: Q) => {
+    const primary = records[shard]?.primary;
+    if (primary === null || primary === undefined) return undefined;
+    const question = { kind: 'query', envelope: { shard }, name, body: {} } as const;
+    const signal = AbortSignal.timeout(ANSWER_MAX_MS);
+    const reply = await calls
+      .call(primary.nodeId, { ...question, budgetMs: ANSWER_MAX_MS }, signal)
+      .catch(() => undefined);
+    return reply?.kind === 'done' ? (reply.value as ResultOf<Q>) : undefined;
+  };
+}
+
+/** Histories that are not the first, and not confirmed. */
+async function askHistories(ask: Ask, records: readonly (ShardRecord | undefined)[]): Promise<Doubts> {
+  const found = await Promise.all(
+    records.map(async (record, shard) => {
+      if (record === undefined || record.incarnation === 1) return [];
+      const answered = await ask(shard, 'get-history');
+      const history = answered?.history ?? null;
+      return history === null || history.confirmedAtMs !== undefined ? [] : [[shard, history] as const];
+    }),
+  );
+  return new Map(found.flat());
 }
 
 function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
@@ -206,120 +216,4 @@ function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
     learners: learners.map(({ nodeId }) => nodeId),
     ...(leading?.verification && { verification: leading.verification }),
   };
-}
-
-function alarmsOfShards(
-  shards: readonly ShardStatus[],
-  said: Said,
-  { shardCount, replicaCount }: ClusterIdentity,
-): string[] {
-  const alarms: string[] = [];
-  const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
-  if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
-  if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
-  const unheard = new Map<NodeId, number>();
-  for (const { shard, isOpen, voters, verification } of shards) {
-    if (!isOpen) alarms.push(`shard ${shard} is not open`);
-    const mismatchAtMs = verification?.mismatchAtMs ?? null;
-    if (mismatchAtMs !== null)
-      alarms.push(
-        `shard ${shard}: its replicas were found to differ at ${timeText(mismatchAtMs)}: the log of its primary has \`state-differs\``,
-      );
-    for (const { nodeId, state, lag = 0 } of voters) {
-      if (!said.has(nodeId)) unheard.set(nodeId, (unheard.get(nodeId) ?? 0) + 1);
-      else if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
-      else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${short(nodeId)} lacks ${lag} entries`);
-    }
-  }
-  // One line for a node, however many shards it has.
-  for (const [nodeId, count] of unheard)
-    alarms.push(`metadata node ${short(nodeId)} does not answer: a voter of ${count} shards`);
-  for (const [nodeId, statuses] of said)
-    if (statuses.some(({ isTimeBelieved }) => !isTimeBelieved))
-      alarms.push(`the clock of ${short(nodeId)} differs from a majority`);
-  return alarms;
-}
-
-/** R23: what the operator has to look after before all is as it was. */
-function alarmsOfDisasters({
-  said,
-  doubts,
-  shardCount,
-}: {
-  said: Said;
-  doubts: Doubts;
-  shardCount: number;
-}): string[] {
-  const alarms: string[] = [];
-  for (const [nodeId, statuses] of said) {
-    const behind = statuses.filter(({ isRegistryBehind }) => isRegistryBehind).map(({ shard }) => shard);
-    if (behind.length > 0)
-      alarms.push(
-        `etcd is behind what ${short(nodeId)} has seen of shards ${behind.join(', ')}: stop the nodes and run \`holdfast cluster rebuild-coordination\``,
-      );
-    const given = statuses.filter(({ state }) => state === 'superseded').map(({ shard }) => shard);
-    if (given.length > 0)
-      alarms.push(
-        `${short(nodeId)} has rows of histories that were given up, of shards ${given.join(', ')}: save what you want of them, then \`holdfast shard discard\``,
-      );
-  }
-  for (const [shard, { assertedBy }] of doubts)
-    alarms.push(
-      `shard ${shard} was recovered and frees nothing: ${assertedBy.length} of ${shardCount} shards have told what they hold of it${assertedBy.length === shardCount ? ', `holdfast shard confirm` ends this' : ''}`,
-    );
-  return alarms;
-}
-
-/** Disks that chunks are placed on, and whose nodes are not there. */
-function alarmsOfDisks(
-  disks: readonly PlacedDisk[],
-  members: readonly Member[],
-  { chunkCopies }: ClusterIdentity,
-): string[] {
-  const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
-  const few =
-    disks.length > 0 && nodeCount < chunkCopies
-      ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
-      : [];
-  const present = new Set(members.flatMap((member) => member.disks.map(({ diskId }) => diskId)));
-  const away = disks
-    .filter(({ id }) => !present.has(id))
-    .map(({ id, nodeId }) => `disk ${short(id)} of storage node ${short(nodeId)} is away`);
-  return [...few, ...away];
-}
-
-const timeText = (timeMs: number) => `${new Date(timeMs).toISOString().slice(0, 19)}Z`;
-
-export function printClusterStatus(status: ClusterStatus, print: (line: string) => void): void {
-  print(`Cluster ${status.clusterId}`);
-  print('');
-  const members = status.members.map(({ nodeId, role, address, zone, version }) => [
-    ...[short(nodeId), role, address, zone === nodeId ? '' : zone, version],
-  ]);
-  print(formatTable([['NODE', 'ROLE', 'ADDRESS', 'ZONE', 'VERSION'], ...members]));
-  print('');
-  const shards = status.shards.map(({ shard, epoch, primary, isOpen, voters, verification }) => [
-    String(shard),
-    String(epoch),
-    primary === undefined ? '' : short(primary),
-    isOpen ? 'open' : 'not open',
-    voters.map(describeVoter).join(', '),
-    describePass(verification),
-  ]);
-  print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS', 'COMPARED'], ...shards]));
-  print('');
-  if (status.alarms.length === 0) print('No alarms.');
-  for (const alarm of status.alarms) print(`ALARM ${alarm}`);
-}
-
-/** When all of it was last compared. */
-function describePass(verification: VerificationStatus | undefined): string {
-  const { lastPass = null } = verification ?? {};
-  if (lastPass === null) return '';
-  return `${timeText(lastPass.endedAtMs)}${lastPass.partialCount > 0 ? ' in part' : ''}`;
-}
-
-function describeVoter({ nodeId, state, lag }: VoterStatus): string {
-  const words = [short(nodeId), ...(state === 'live' ? [] : [state]), ...(lag ? [`-${lag}`] : [])];
-  return words.join(' ');
 }

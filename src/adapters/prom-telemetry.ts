@@ -77,6 +77,50 @@ export const METRICS = {
     kind: 'counter',
     help: 'Streams that were refused because their caller is no member of the cluster, or means another node.',
   },
+  holdfast_debts: {
+    kind: 'gauge',
+    help: 'Pieces of data with a chunk that is not on all of its disks, of the shards that this node leads, by the copies of the chunk that has fewest; unknown: to be looked at.',
+    labels: ['copies'],
+  },
+  holdfast_debt_chunks: {
+    kind: 'gauge',
+    help: 'Chunks that wait for repair, likewise.',
+    labels: ['copies'],
+  },
+  holdfast_repair_left_seconds: {
+    kind: 'gauge',
+    help: 'How long the repair of what waits will take at the pace of the last minutes; infinite while nothing gets on.',
+  },
+  holdfast_repair_copies_total: { kind: 'counter', help: 'Copies of chunks that were made by repair.' },
+  holdfast_repair_bytes_total: { kind: 'counter', help: 'Bytes of these copies.' },
+  holdfast_repair_dropped_copies_total: {
+    kind: 'counter',
+    help: 'Copies that were dropped because they lay elsewhere than they should, all others being proven.',
+  },
+  holdfast_lost_chunks: {
+    kind: 'gauge',
+    help: 'Chunks of live data that no disk has: data is lost unless a disk comes back.',
+  },
+  holdfast_lost_chunks_found_total: {
+    kind: 'counter',
+    help: 'How often a repair has found a chunk on no disk; each time it looks.',
+  },
+  holdfast_audited_chunks_total: {
+    kind: 'counter',
+    help: 'Chunks of which it was looked whether they are on their disks.',
+  },
+  holdfast_damaged_chunks_found_total: {
+    kind: 'counter',
+    help: 'Copies that a disk has found damaged, of data that lives.',
+  },
+  holdfast_damaged_chunks_repaired_total: {
+    kind: 'counter',
+    help: 'Of these, those that were replaced and removed.',
+  },
+  holdfast_orphan_chunks_dropped_total: {
+    kind: 'counter',
+    help: 'Copies of chunks that no commit can claim any more, dropped by the sweep.',
+  },
   holdfast_worker_failures_total: {
     kind: 'counter',
     help: 'Units of background work that failed and will be tried again.',
@@ -116,6 +160,25 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Shards whose clock differs from that of a majority, as their primary here finds.',
   },
+  holdfast_audited_placement_version: {
+    kind: 'gauge',
+    help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet.',
+  },
+  holdfast_audits_under_way: { kind: 'gauge', help: 'Shards led here that look at where their chunks lie.' },
+  holdfast_placement_version: { kind: 'gauge', help: 'The newest placement map that this node knows.' },
+  holdfast_placement_audit_from: {
+    kind: 'gauge',
+    help: 'The version of the last change of owners: audits of older ones do not count.',
+  },
+  holdfast_placement_pending_partitions: {
+    kind: 'gauge',
+    help: 'Partitions with former owners that may have chunks alone, because a change is not done.',
+  },
+  holdfast_placement_disks: {
+    kind: 'gauge',
+    help: 'Disks of the placement map: staying, draining (on request), absent (given up until they return).',
+    labels: ['leave'],
+  },
   holdfast_replica_events_total: {
     kind: 'counter',
     help: 'What has happened to replicas of this node: takeover, opened, stepped-down, log-cut, snapshot-sent, snapshot-taken, quarantined, swap-lost, voters-changed, request-found, removed, verified, state-differs.',
@@ -124,7 +187,6 @@ export const METRICS = {
   holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
   holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
-  holdfast_disks_served: { kind: 'gauge', help: 'Disks that a storage node serves.' },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
   holdfast_pending_reclaim_bytes: {

@@ -8,6 +8,8 @@ import { type GatewayWorld, openGatewayWorld } from '../../tests/support/gateway
 import { type Access, openRequest, send } from '../../tests/support/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../tests/support/raw-socket.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
+import { must } from '../lib/assert.ts';
+import { homeShardOf } from '../model/names.ts';
 
 const MiB = 1024 * 1024;
 let world: GatewayWorld;
@@ -284,7 +286,8 @@ test('a stream that fails in the middle cuts the connection', async () => {
   expect((await send(root, { method: 'PUT', path: `/bucket/${key}`, body })).status).toBe(200);
   const stored = await world.chunks.list({ limit: 100 });
   const last = stored.filter(({ sizeBytes }) => sizeBytes > 1000).at(-1);
-  await world.chunks.drop(last === undefined ? [] : [last.id], { shard: 0, incarnation: 1, epoch: 1 });
+  const { id } = must(last, 'the chunk of the body');
+  await world.chunks.drop([id], { shard: homeShardOf(id.blobId), incarnation: 1, epoch: 1 });
   await expect(send(root, { method: 'GET', path: `/bucket/${key}` })).rejects.toThrow();
   const line = world.requests().find((fields) => fields.operation === 'GetObject' && fields.key === key);
   expect(line).toMatchObject({ status: 200, errorCode: 'ServiceUnavailable' });

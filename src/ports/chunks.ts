@@ -63,7 +63,13 @@ export interface ChunkPort {
     limit: number;
   }): Promise<{ id: ChunkId; sizeBytes: number; receivedAtMs: number }[]>;
   usage(): Promise<
-    ChunkTotals & { pendingReclaimBytes: number; diskFreeBytes: number; diskTotalBytes: number }
+    ChunkTotals & {
+      pendingReclaimBytes: number;
+      diskFreeBytes: number;
+      diskTotalBytes: number;
+      /** Of one disk: damaged copies that are kept aside (R40). */
+      asideCount?: number;
+    }
   >;
   /** For fsck: counts all chunks, and reads the totals that are kept of them, both at one moment. */
   recount(): Promise<{ counted: ChunkTotals; kept: ChunkTotals }>;

@@ -66,7 +66,8 @@ export function createDiskReserve(deps: {
   };
 }
 
-function reserveOf({ totalBytes }: DiskSpace): number {
+/** What is kept free of a file system, by default. */
+export function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;
   const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
   return Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax);

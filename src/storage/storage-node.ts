@@ -3,8 +3,6 @@
 // to say (R38).
 import { must } from '../lib/assert.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../ports/chunk-server.ts';
-import type { ChunkPort } from '../ports/chunks.ts';
-import type { DiskId } from '../ports/placement.ts';
 import type { StorageMembersPort } from '../ports/storage-members.ts';
 import type { Worker } from '../ports/worker.ts';
 import { type NodeDisks, type NodeDisksDeps, type OpenDisk, openNodeDisks, withDisk } from './node-disks.ts';
@@ -33,13 +31,9 @@ export interface StorageNode {
   readonly address: string;
   /** Background work of its disks, once it has started; run by the caller, and ended before `stop`. */
   readonly workers: readonly Worker[];
-  /** Of each disk that is served; none before it has started. Rejects once it has stopped. */
-  usages(): Promise<DiskUsage[]>;
   /** Resolves with the error when its last disk has failed. */
   readonly failed: Promise<Error>;
 }
-
-export type DiskUsage = Awaited<ReturnType<ChunkPort['usage']>> & { diskId: DiskId };
 
 const ANNOUNCE_AGAIN_MS = 2000;
 const LEAVE_MAX_MS = 2000;
@@ -71,14 +65,6 @@ class DisksOfNode implements StorageNode {
 
   get workers(): readonly Worker[] {
     return this.#workers;
-  }
-
-  async usages(): Promise<DiskUsage[]> {
-    if (this.#stopping.signal.aborted) throw new Error('the storage node has stopped');
-    const served = this.#disks?.served() ?? [];
-    return Promise.all(
-      served.map(async ({ identity, chunks }) => ({ ...(await chunks.usage()), diskId: identity.diskId })),
-    );
   }
 
   async start(): Promise<void> {

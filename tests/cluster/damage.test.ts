@@ -1,7 +1,7 @@
 // More than processes that die: a disk that has lost bytes of a metadata node, and two metadata nodes that are given up
 // while one of their shards has writes that nobody else has (docs/disasters.md). Four metadata nodes, so that each shard
 // lacks another one, and some lose their majority while others do not.
-import { cp } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -76,6 +76,26 @@ test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =
     note(`all replicas whole ${Math.round(performance.now() - foundMs)} ms later`);
     const log = await cluster.logOf(name);
     expect(log.filter(({ event }) => event === 'database-put-aside')).toHaveLength(1);
+  }),
+);
+
+test('a metadata node is lost for good and replaced', { timeout: 240_000 }, () =>
+  endurance.endure('metadata node lost and replaced', async ({ back, note }) => {
+    const name = await busiestNode(cluster);
+    const nodeId = await nodeIdOf(name);
+    const folder = join(cluster.folder, name);
+    const format = await readFile(join(folder, 'format.json'));
+    await cluster.kill(name);
+    await rm(folder, { recursive: true });
+    await back('lost');
+    // As docs/operations.md says: whoever takes its place has its id.
+    await mkdir(folder, { mode: 0o700 });
+    await writeFile(join(folder, 'node.json'), JSON.stringify({ nodeId, role: 'metadata' }));
+    await writeFile(join(folder, 'format.json'), format);
+    await cluster.run(name);
+    const startedMs = performance.now();
+    await cluster.untilHealthy();
+    note(`all replicas whole ${Math.round(performance.now() - startedMs)} ms after the start of the new one`);
   }),
 );
 

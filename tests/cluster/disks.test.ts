@@ -1,161 +1,165 @@
-// Disks of a cluster that fill up, under a continuous checked load: what a full disk refuses others take; with too few
-// left what grows is refused early with 507, and nothing else; and room that deletes give back is used again.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// Disks that are lost for good, away for a while, or full of flipped bits, under a continuous checked load: full replication
+// returns without help, and little is moved for who comes back. Where every copy lies is asked of every disk
+// (tests/support/copies.ts), not of those who repair.
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
-import { LIMITS } from '../../src/model/limits.ts';
-import { busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
-import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
-import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
+import { type Copies, findCopies, readPlacementMap } from '../support/copies.ts';
+import { type Endurance, openEndurance } from '../support/endure.ts';
+import { flipBits } from '../support/flip-bits.ts';
+import { digestOf } from '../support/ledger.ts';
+import { send } from '../support/raw-s3.ts';
 import type { TestCluster } from '../support/start-cluster.ts';
 import { seededBytes } from '../support/tree.ts';
 
 const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
-const DISK_BYTES = 1024 * MiB;
-const RESERVE_BYTES = DISK_BYTES * LIMITS.diskReserveShareMax;
-/** What a disk has above its reserve before it is filled, and what is then written. */
-const LEFT_BYTES = 40 * MiB;
-const FILLING_COUNT = 240;
-const WRITERS = 6;
-const WITHIN = { timeout: 90_000, interval: 200 };
-/** Until a node has measured its disk again. */
-const MEASURED_MS = 1100;
-const SMALL = seededBytes('small', 5000);
+const COPIES = 3;
+const AWAY_AFTER_MS = 10_000;
+const BULK_COUNT = 100;
+const WITHIN = { timeout: 120_000, interval: 500 };
 
-/** Without content a file system in memory takes none. */
-const NAMES = ['storage-1', 'storage-2', 'storage-3', 'metadata-1', 'metadata-2', 'metadata-3'];
-const disks = new Map<string, SmallDisk>();
-for (const name of NAMES) {
-  const disk = mountSmallDisk(DISK_BYTES);
-  if (disk !== undefined) disks.set(name, disk);
-}
-afterAll(() => {
-  for (const disk of disks.values()) disk.unmount();
-});
+let endurance: Endurance;
+let cluster: TestCluster;
 
-describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount one)', () => {
-  let endurance: Endurance;
-  let cluster: TestCluster;
-
-  beforeAll(async () => {
-    endurance = await openEndurance({
-      ...{ seed: SEED, workersPerShard: 1, compare: 'touched', betweenMs: 500 },
-      cluster: {
-        settings: { 'storage.readingGrace': '1s', 'storage.reclaimAfter': '16MiB' },
-        folders: Object.fromEntries([...disks].map(([name, { folder }]) => [name, folder])),
+beforeAll(async () => {
+  endurance = await openEndurance({
+    ...{ seed: SEED, workersPerShard: 1, compare: 'touched', betweenMs: 500 },
+    cluster: {
+      storage: 4,
+      settings: {
+        'storage.awayAfter': `${AWAY_AFTER_MS / 1000}s`,
+        'storage.readingGrace': '1s',
+        'storage.scrubPeriod': '1min',
       },
-    });
-    cluster = endurance.cluster;
-  }, 120_000);
-  afterAll(() => endurance?.stop());
-
-  const diskOf = (name: string) => must(disks.get(name), 'a disk');
-  let turn = 0;
-  const ask = (wanted: RawRequest) =>
-    send(must(cluster.gateways[turn++ % cluster.gateways.length], 'a gateway'), wanted);
-  const put = (path: string, body?: Buffer) => ask({ method: 'PUT', path, ...(body && { body }) });
-  const statusOf = async (wanted: RawRequest) => (await ask(wanted)).status;
-  const expectFull = ({ status, body }: RawAnswer) => {
-    expect(status).toBe(507);
-    expect(body.toString()).toContain('<Code>InsufficientStorage</Code>');
+    },
+  });
+  cluster = endurance.cluster;
+  const [gateway] = cluster.gateways;
+  const put = async (path: string, body?: Buffer) => {
+    const wanted = { method: 'PUT', path, ...(body && { body }) } as const;
+    expect((await send(must(gateway, 'a gateway'), wanted)).status).toBe(200);
   };
-  const bytesOf = (index: number) => seededBytes(`filling ${index}`, MiB);
-
-  async function forAll(count: number, work: (index: number) => Promise<void>): Promise<void> {
-    let next = 0;
-    const writer = async () => {
-      while (next < count) await work(next++);
-    };
-    await Promise.all(Array.from({ length: WRITERS }, writer));
+  await put('/bulk');
+  for (let index = 0; index < BULK_COUNT; index++) {
+    const body = seededBytes(`bulk ${index}`, MiB);
+    await put(`/bulk/${index}`, body);
+    endurance.load.ledger.acknowledge(`/bulk/${index}`, digestOf(body));
   }
+}, 180_000);
+afterAll(() => endurance?.stop());
 
-  /** Resolves with ms until `look` says so. */
-  async function until(look: () => Promise<boolean> | boolean): Promise<number> {
-    const sinceMs = performance.now();
-    await expect.poll(look, WITHIN).toBe(true);
-    return Math.round(performance.now() - sinceMs);
+/** Resolves with ms until `look` says so. */
+async function until(look: () => Promise<boolean>): Promise<number> {
+  const sinceMs = performance.now();
+  await expect.poll(() => look().catch(() => false), WITHIN).toBe(true);
+  return Math.round(performance.now() - sinceMs);
+}
+
+const isWhole = ({ byOwners, misplacedCount }: Copies) =>
+  Object.keys(byOwners).join() === String(COPIES) && misplacedCount === 0;
+
+/** Resolves with ms until every chunk lies on its owners, and nowhere else. */
+async function untilWhole(): Promise<number> {
+  let last: Copies | undefined;
+  try {
+    return await until(async () => {
+      last = await findCopies(cluster.config);
+      return isWhole(last);
+    });
+  } catch (error) {
+    const { byOwners = {}, misplacedCount } = last ?? {};
+    throw new Error(`not whole: by owners ${JSON.stringify(byOwners)}, misplaced ${misplacedCount}`, {
+      cause: error,
+    });
   }
+}
 
-  test('of storage nodes', { timeout: 240_000 }, () =>
-    endurance.endure('disks of storage nodes filled', async ({ back, note }) => {
-      const [full, other] = [diskOf('storage-1'), diskOf('storage-2')];
-      expect((await put('/filling')).status).toBe(200);
-      full.leave(RESERVE_BYTES + LEFT_BYTES);
-      const beganMs = performance.now();
-      await forAll(FILLING_COUNT, async (index) => {
-        expect((await put(`/filling/${index}`, bytesOf(index))).status).toBe(200);
+async function diskOf(name: string): Promise<string> {
+  const { members } = await cluster.status();
+  for (const { nodeId, role, disks } of members)
+    if (role === 'storage' && (await cluster.nameOf(nodeId)) === name) return must(disks[0], 'a disk').diskId;
+  throw new Error(`${name} is no member`);
+}
+
+/** Resolves with ms until the disk owns nothing. */
+const untilWithout = (disk: string) =>
+  until(async () => (await readPlacementMap(cluster.config)).owners.every((ids) => !ids.includes(disk)));
+
+test('a storage node is lost for good and replaced, then another one', { timeout: 400_000 }, () =>
+  endurance.endure('storage nodes lost for good', async ({ back, note }) => {
+    for (const name of ['storage-2', 'storage-4']) {
+      const disk = await diskOf(name);
+      await cluster.kill(name);
+      await rm(join(cluster.folder, name), { recursive: true });
+      await back(`${name} lost`);
+      note(`done without after ${await untilWithout(disk)} ms`);
+      note(`all copies there again ${await untilWhole()} ms later`);
+      await cluster.run(name);
+      const joinedMs = await until(async () => {
+        const next = await diskOf(name);
+        const map = await readPlacementMap(cluster.config);
+        return next !== disk && map.owners.some((ids) => ids.includes(next));
       });
-      const rate = (FILLING_COUNT * 1000) / (performance.now() - beganMs);
       note(
-        `${FILLING_COUNT} MiB written at ${Math.round(rate)} MiB/s, ${LEFT_BYTES / MiB} MiB of them fit on the one that was filled`,
+        `an empty one takes its place after ${joinedMs} ms, and has its share ${await untilWhole()} ms later`,
       );
-      // What was let through is still being written out to tables: that, too, the reserve is for.
-      expect(full.freeBytes()).toBeGreaterThan(RESERVE_BYTES / 2);
-      note(
-        `its reserve of ${Math.round(RESERVE_BYTES / MiB)} MiB was at ${Math.round(full.freeBytes() / MiB)}`,
-      );
-      await back('one is full');
+      await back('replaced');
+    }
+  }),
+);
 
-      other.leave(RESERVE_BYTES - 20 * MiB);
-      await until(async () => (await put('/filling/probe', bytesOf(0))).status === 507);
-      const askedMs = performance.now();
-      expectFull(await put('/filling/refused', bytesOf(0)));
-      note(`two of three full: 507 after ${Math.round(performance.now() - askedMs)} ms`);
-      expect(await statusOf({ method: 'HEAD', path: '/filling/refused' })).toBe(404);
-      expect((await put('/filling/small', SMALL)).status).toBe(200);
-      await back('two are full');
-      await forAll(FILLING_COUNT, async (index) => {
-        if (index % 10 > 0) return;
-        const { body } = await ask({ method: 'GET', path: `/filling/${index}` });
-        expect(body.equals(bytesOf(index)), `/filling/${index}`).toBe(true);
-      });
-      const beforeBytes = full.freeBytes();
-      await forAll(FILLING_COUNT, async (index) => {
-        expect(await statusOf({ method: 'DELETE', path: `/filling/${index}` })).toBe(204);
-      });
-      const roomMs = await until(() => full.freeBytes() > beforeBytes + LEFT_BYTES / 2);
-      note(`room of what was deleted is back on the one after ${roomMs} ms`);
-      other.leave('all');
-      const againMs = await until(async () => (await put('/filling/again', bytesOf(0))).status === 200);
-      note(`two have room: writes after ${againMs} ms`);
-      full.leave('all');
-    }),
-  );
+test('a storage node is away, for less and for more than it is waited for', { timeout: 300_000 }, () =>
+  endurance.endure('a storage node away and back', async ({ back, note }) => {
+    const name = 'storage-1';
+    const disk = await diskOf(name);
+    const before = await readPlacementMap(cluster.config);
+    const ownedCount = ({ owners }: typeof before) => owners.filter((ids) => ids.includes(disk)).length;
 
-  test('of a metadata node', { timeout: 180_000 }, () =>
-    endurance.endure('disk of a metadata node filled', async ({ back, note }) => {
-      const buckets = Array.from({ length: 8 }, (_, index) => `meta-${index}`);
-      for (const bucket of buckets) {
-        expect((await put(`/${bucket}`)).status).toBe(200);
-        for (const key of ['kept', 'deleted'])
-          expect((await put(`/${bucket}/${key}`, SMALL)).status).toBe(200);
-      }
-      const disk = diskOf(await busiestNode(cluster));
-      disk.leave(RESERVE_BYTES - 50 * MiB);
-      await sleep(MEASURED_MS);
-      let fullCount = 0;
-      for (const bucket of buckets) {
-        const answer = await put(`/${bucket}/refused`, SMALL);
-        if (answer.status !== 200) {
-          expectFull(answer);
-          fullCount++;
-        }
-        expect(await statusOf({ method: 'DELETE', path: `/${bucket}/deleted` })).toBe(204);
-        const { body } = await ask({ method: 'GET', path: `/${bucket}/kept` });
-        expect(body.equals(SMALL)).toBe(true);
-        const list = await ask({ method: 'GET', path: `/${bucket}?list-type=2` });
-        expect(list.body.toString()).toContain('<Key>kept</Key>');
-        expect(list.body.toString()).not.toContain('<Key>deleted</Key>');
-      }
-      note(`507 in ${fullCount} of ${buckets.length} buckets`);
-      expect(fullCount).toBeGreaterThan(0);
-      expect(fullCount).toBeLessThan(buckets.length);
-      disk.leave('all');
-      await back('room again');
-      for (const bucket of buckets) expect((await put(`/${bucket}/again`, SMALL)).status).toBe(200);
-    }),
-  );
+    await cluster.kill(name);
+    await back('away for a moment');
+    await cluster.run(name);
+    note(`back at once, whole after ${await untilWhole()} ms`);
+    expect((await readPlacementMap(cluster.config)).owners).toEqual(before.owners);
 
-  test('all that is left is sound', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
-});
+    await cluster.kill(name);
+    await back('away');
+    note(`done without after ${await untilWithout(disk)} ms, whole ${await untilWhole()} ms later`);
+    await cluster.run(name);
+    const returnMs = await until(async () => ownedCount(await readPlacementMap(cluster.config)) > 0);
+    note(`back in the map after ${returnMs} ms, whole ${await untilWhole()} ms later`);
+    const after = await readPlacementMap(cluster.config);
+    const same = after.owners.filter((ids, at) => ids.includes(disk) && before.owners[at]?.includes(disk));
+    note(
+      `it has ${same.length} of its ${ownedCount(before)} partitions again, and ${ownedCount(after)} in all`,
+    );
+    expect(same.length).toBeGreaterThan(0.8 * ownedCount(before));
+  }),
+);
+
+test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
+  endurance.endure('bits flipped in chunks', async ({ back, note }) => {
+    const name = 'storage-3';
+    // What is in a log goes into tables at a start.
+    await cluster.kill(name);
+    await cluster.run(name);
+    await untilWhole();
+    await cluster.kill(name);
+    const shares = Array.from({ length: 20 }, (_, index) => 0.02 + index * 0.04);
+    const flippedCount = await flipBits(join(cluster.folder, name, 'chunks'), shares);
+    expect(flippedCount).toBeGreaterThan(0);
+    await cluster.run(name);
+    await back(`${flippedCount} bits flipped`);
+    const { clients, ledger } = endurance.load;
+    for (let index = 0; index < BULK_COUNT; index++) {
+      const path = `/bulk/${index}`;
+      const answer = await clients.send(index % 2, { method: 'GET', path });
+      expect(answer?.status, path).toBe(200);
+      expect(ledger.check(path, digestOf(must(answer, 'an answer').body))).toBe(undefined);
+    }
+    note(`whole after ${await untilWhole()} ms`);
+  }),
+);
+
+test('all that is left is sound', { timeout: 180_000 }, () => endurance.expectSound({ readsData: true }));

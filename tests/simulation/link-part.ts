@@ -2,10 +2,9 @@
 // and copies in any order, and end or stand still between any two steps (R27 to R32). Checked: what is committed leads to
 // live data that its home knows of (I9, I10), a body comes back as it was (I12), and at rest links are owners, exactly (I16).
 import { AppError } from '../../src/model/errors.ts';
-import { LIMITS } from '../../src/model/limits.ts';
 import type { CommandOf, MetadataPort } from '../../src/ports/metadata.ts';
 import type { Chance } from './chance.ts';
-import { SimulatedHost, type SimulatedProcess } from './clock.ts';
+import type { SimulatedProcess } from './clock.ts';
 import { byKey, linearize } from './linearizability.ts';
 import {
   type Begun,
@@ -32,8 +31,6 @@ const AGAIN_SHARE = 0.3;
 const AGAIN_MAX_MS = 25_000;
 const LOOK_EVERY_MS = 500;
 const SETTLED_AFTER_MS = 100_000;
-/** So that no claim can be used any more, and what was left has expired. */
-const PASSES_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
 
 const BRANCHES = {
   copied: 'links: copied across shards',
@@ -103,7 +100,6 @@ export class LinkPart implements Part {
 
   async rest(): Promise<void> {
     const { scheduler } = this.#world.ground;
-    SimulatedHost.letTimePass(scheduler, PASSES_MS);
     const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
     for (let unrest = this.#rows.unrest(); unrest.length > 0; unrest = this.#rows.unrest()) {
       if (scheduler.nowMs > endMs)

@@ -1,8 +1,9 @@
 // The parts of a seed together, and what the run must see of them now and then.
 
+import { LIMITS } from '../../src/model/limits.ts';
 import { Chance } from './chance.ts';
 import { CHUNK_BRANCHES, ChunkPart } from './chunk-part.ts';
-import type { SimulatedProcess } from './clock.ts';
+import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import type { Driver } from './driver.ts';
 import { LINK_BRANCHES, LinkPart } from './link-part.ts';
 import { metadataDriver } from './metadata-driver.ts';
@@ -12,6 +13,8 @@ import { REVOCATION_BRANCHES, RevocationPart } from './revocation-part.ts';
 import { beginShardWork } from './shard-work.ts';
 
 export type PartName = 'chunks' | 'links' | 'names' | 'revocation';
+
+const PASSES_MS = Math.max(LIMITS.linkIdAgeMaxMs, LIMITS.blobIdAgeMaxMs) + 4 * 60 * 60_000;
 
 /** Of the seeds in which the state machine is the product's. */
 const SHARES: Readonly<Record<PartName, number>> = { chunks: 0.4, links: 0.3, names: 0.3, revocation: 0.25 };
@@ -70,7 +73,8 @@ export class Parts {
       hasNames: this.#names.includes('names'),
       hasRevocations: this.#names.includes('revocation'),
       links: this.#links,
-      openChunks: chunks && (() => chunks.open(process).chunks),
+      board: chunks?.board,
+      openChunks: chunks && (() => chunks.open(process)),
     };
   }
 
@@ -91,6 +95,9 @@ export class Parts {
   }
 
   async rest(): Promise<void> {
+    // So that no claim can be used any more, no blob be born, and what was left has expired.
+    if (this.#links !== undefined || this.#chunks !== undefined)
+      SimulatedHost.letTimePass(this.#world.ground.scheduler, PASSES_MS);
     await Promise.all(this.#parts.map((part) => part.rest()));
   }
 }

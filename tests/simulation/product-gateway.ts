@@ -17,6 +17,7 @@ import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
 import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
@@ -109,6 +110,7 @@ export function openIdentities(
 export interface OpenChunks {
   chunks: ChunkPort;
   placement: KnownPlacement;
+  directory: DiskDirectory;
   /** Who takes back the memory of chunks that are written. */
   onReleased(give: (buffer: ArrayBuffer) => void): void;
 }
@@ -138,7 +140,7 @@ export function openChunks(
     onReleased: (buffer) => give(buffer),
   });
   return {
-    ...{ chunks, placement },
+    ...{ chunks, placement, directory },
     onReleased(to) {
       give = to;
     },

@@ -1,7 +1,7 @@
 // A cluster of real processes for a test: etcd, metadata nodes, storage nodes and gateways, each a process with its data
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DevCluster, ETCD } from '../../cmd/cluster/dev-cluster.ts';
 import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
 import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
 import { freePort, freePorts } from './free-ports.ts';
@@ -49,6 +50,8 @@ export interface TestCluster {
   /** Its gateways, as root. */
   readonly gateways: readonly Access[];
   readonly network: ClusterNetwork;
+  /** Of somebody who looks at it. */
+  readonly config: Config;
   /** All processes by name, etcd too. */
   readonly names: readonly string[];
   /** What the processes' starts and ends have been. */
@@ -67,6 +70,8 @@ export interface TestCluster {
   mend(): Promise<void>;
   /** A command of the program, of this cluster: `('shard', 'confirm', '0-3')`. */
   command(...args: string[]): Promise<Ran>;
+  /** Starts one that goes on: a node, say. Who starts it ends it. */
+  spawn(...args: string[]): ChildProcessWithoutNullStreams;
   /** What `holdfast cluster status --json` says. Rejects while etcd is away. */
   status(): Promise<ClusterStatus>;
   /** Resolves when everybody is there and nothing is wrong. Rejects with what is. */
@@ -209,12 +214,16 @@ class RunningCluster implements TestCluster {
     await this.untilHealthy();
   }
 
-  async command(...args: string[]): Promise<Ran> {
+  spawn(...args: string[]): ChildProcessWithoutNullStreams {
     const { cluster } = this.#parts;
     const secret = { HOLDFAST_CLUSTER_SECRET: cluster.secret };
     const env = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...secret };
     const all = [MAIN, ...args, '--join', cluster.etcdEndpoint];
-    const child = spawn(process.execPath, all, { cwd: this.folder, env });
+    return spawn(process.execPath, all, { cwd: this.folder, env });
+  }
+
+  async command(...args: string[]): Promise<Ran> {
+    const child = this.spawn(...args);
     const parts: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
@@ -222,13 +231,16 @@ class RunningCluster implements TestCluster {
     return { code: Number(code), output: parts.join('') };
   }
 
-  status(): Promise<ClusterStatus> {
+  get config(): Config {
     const { cluster } = this.#parts;
-    const config = loadConfig({
+    return loadConfig({
       flags: { join: cluster.etcdEndpoint },
       env: { HOLDFAST_CLUSTER_SECRET: cluster.secret },
     });
-    return readClusterStatus({ config });
+  }
+
+  status(): Promise<ClusterStatus> {
+    return readClusterStatus({ config: this.config });
   }
 
   async untilHealthy(withinMs = HEALTHY_WITHIN_MS): Promise<ClusterStatus> {

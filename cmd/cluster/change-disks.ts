@@ -1,0 +1,148 @@
+// holdfast cluster drain, undrain, remove: what the operator wants of disks, written into the placement map as whoever places
+// disks writes it (src/cluster/place-disks.ts), by compare-and-swap.
+import { disksNamed } from '../../src/cluster/name-disks.ts';
+import { changePlacement } from '../../src/cluster/placement.ts';
+import {
+  holdings,
+  isPending,
+  leastSpread,
+  movedCount,
+  retireDisks,
+  withLeave,
+} from '../../src/cluster/placement-changes.ts';
+import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Coordination } from '../../src/ports/coordination.ts';
+import type { Member } from '../../src/ports/members.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import { servedDisks } from './disks.ts';
+import { answer } from './join.ts';
+import { short, withOperatorTools } from './operator-tools.ts';
+
+export type DiskChange = 'drain' | 'undrain' | 'remove';
+
+/** Others change the map seldom: who loses so often has lost to something else. */
+const TRIES_MAX = 5;
+
+interface Wish {
+  change: DiskChange;
+  /** Ids of disks, or of nodes for all of their disks, or how these begin. */
+  names: readonly string[];
+}
+
+/** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
+export function changeDisks(config: Config, wish: Wish, print: (line: string) => void): Promise<void> {
+  return withOperatorTools({ config, clusterId: undefined }, ({ coordination, members }) =>
+    writeDiskChange({ coordination, members, print }, wish),
+  );
+}
+
+export async function writeDiskChange(
+  parts: {
+    coordination: Pick<Coordination, 'placementMap'>;
+    members: readonly Member[];
+    print(line: string): void;
+  },
+  { change, names }: Wish,
+): Promise<void> {
+  const { placementMap } = parts.coordination;
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const stored = await answer(placementMap.read());
+    if (stored === undefined) throw new Refusal('no disk is placed yet');
+    const map = placementOf(stored.document);
+    const ids = disksNamed(map, names);
+    const next = CHANGES[change](map, ids, parts.members);
+    if (next === undefined) {
+      parts.print('Nothing to do: it is so already.');
+      return;
+    }
+    const swapped = await answer(
+      placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
+    );
+    if (swapped.kind === 'lost') continue;
+    tell({ map, next, ids, change, print: parts.print });
+    return;
+  }
+  throw new Refusal('the placement map changes all the time: somebody else writes to etcd; run this again');
+}
+
+/** undefined: the map says so already. */
+const CHANGES: Record<
+  DiskChange,
+  (map: PlacementMap, ids: ReadonlySet<DiskId>, members: readonly Member[]) => PlacementMap | undefined
+> = {
+  drain(map, ids) {
+    if (map.disks.every(({ id, leave }) => !ids.has(id) || leave === 'draining')) return undefined;
+    return changePlacement(map, { disks: withLeave(map.disks, ids, 'draining') });
+  },
+  undrain(map, ids) {
+    const drained = map.disks.filter(({ id, leave }) => ids.has(id) && leave === 'draining');
+    if (drained.length === 0) return undefined;
+    const drainedIds = new Set(drained.map(({ id }) => id));
+    return changePlacement(map, { disks: withLeave(map.disks, drainedIds, undefined) });
+  },
+  remove(map, ids, members) {
+    refuseNeeded(map, ids, members);
+    return retireDisks(map, ids);
+  },
+};
+
+function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, members: readonly Member[]): void {
+  const held = holdings(map);
+  const served = servedDisks(members);
+  for (const id of ids) {
+    const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
+    const disk = `disk ${short(id)}`;
+    if (ownedCount > 0)
+      throw new Refusal(
+        `${disk} owns ${ownedCount} partitions: \`holdfast cluster drain\` it first, and see that ${map.copies} other disks stay`,
+      );
+    if (pendingCount > 0)
+      throw new Refusal(
+        `${disk} may have the only copies of chunks of ${pendingCount} partitions: wait until \`holdfast cluster disks\` shows no change pending`,
+      );
+    const node = served.get(id);
+    if (node !== undefined)
+      throw new Refusal(
+        `${disk} is still served by node ${short(node.nodeId)} at ${node.address}: stop it first`,
+      );
+  }
+  const left = map.disks.length - ids.size;
+  if (left < map.copies)
+    throw new Refusal(`${left} disks would be left, and there are to be ${map.copies} copies of each chunk`);
+}
+
+function tell(done: {
+  map: PlacementMap;
+  next: PlacementMap;
+  ids: ReadonlySet<DiskId>;
+  change: DiskChange;
+  print(line: string): void;
+}): void {
+  const { map, next, ids, change, print } = done;
+  const held = holdings(next);
+  for (const id of ids) {
+    const owned = held.get(id)?.ownedCount ?? 0;
+    if (change === 'remove') print(`Disk ${short(id)} is removed, and is not taken in again.`);
+    else if (change === 'undrain') print(`Disk ${short(id)} stays: it owns ${owned} partitions.`);
+    else if (owned === 0) print(`Disk ${short(id)} drains: others own its partitions.`);
+    else
+      print(
+        `Disk ${short(id)} drains, but owns ${owned} partitions still: fewer than ${next.copies} other disks stay. Add disks.`,
+      );
+  }
+  if (change === 'remove') return;
+  warnOfSpread(map, next, print);
+  print(`Placement ${next.version}: ${movedCount(map, next)} copies of partitions are to be made.`);
+  if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
+}
+
+/** Copies in one place are lost together, and nothing else would tell. */
+function warnOfSpread(map: PlacementMap, next: PlacementMap, print: (line: string) => void): void {
+  const [before, after] = [leastSpread(map), leastSpread(next)];
+  if (after.zones < before.zones || after.nodes < before.nodes)
+    print(
+      `Attention: some chunks have their copies in ${after.zones} zones on ${after.nodes} nodes now, and had them in ${before.zones} on ${before.nodes}. Add disks of others, or undrain.`,
+    );
+}

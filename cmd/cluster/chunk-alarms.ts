@@ -1,0 +1,86 @@
+// What is wrong with chunks and disks, in sentences. Pure.
+import { formatBytes, formatCount } from '../../src/cli/format.ts';
+import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
+import { reserveOf } from '../../src/storage/disk-reserve.ts';
+import type { ChunkStatus, DiskStatus, PlacementStatus, RepairStatus } from './chunk-status.ts';
+import { short } from './operator-tools.ts';
+
+/** A change of owners that takes longer does not go on, or its disks are too slow. */
+const PENDING_LONG_MS = 6 * 3600 * 1000;
+/** Reserves that are left when a word is said of it. */
+const RESERVES_LEFT = 2;
+
+/** `areMembersKnown`: who is there is known by etcd, just now. */
+export function alarmsOfChunks(
+  { placement, repair, disks }: ChunkStatus,
+  {
+    identity,
+    nowMs,
+    areMembersKnown,
+  }: { identity: ClusterIdentity; nowMs: number; areMembersKnown: boolean },
+): string[] {
+  return [
+    ...alarmsOfRepair(repair, identity),
+    ...(placement === undefined ? [] : alarmsOfPlacement(placement, nowMs)),
+    ...(areMembersKnown ? alarmsOfDisks(disks, identity) : []),
+    ...disks.flatMap(alarmsOfUse),
+  ];
+}
+
+function alarmsOfRepair({ debts }: RepairStatus, { chunkCopies }: ClusterIdentity): string[] {
+  const alarms: string[] = [];
+  for (const { copies, blobCount, chunkCount } of debts) {
+    const what = `${formatCount(chunkCount)} chunks of ${formatCount(blobCount)} blobs`;
+    if (copies === 0)
+      alarms.push(`of ${what} no intact copy is found: \`holdfast fsck --read-data\` names them`);
+    else if (copies === 1 && chunkCopies > 1) alarms.push(`of ${what} one copy may be left, and no more`);
+  }
+  return alarms;
+}
+
+function alarmsOfPlacement({ pendingCount, audits, auditFrom }: PlacementStatus, nowMs: number): string[] {
+  const { beganAtMs } = audits;
+  if (pendingCount === 0 || beganAtMs === undefined || nowMs - beganAtMs < PENDING_LONG_MS) return [];
+  const hours = Math.floor((nowMs - beganAtMs) / 3_600_000);
+  return [
+    `the placement map of version ${auditFrom} is not carried out after ${hours} h: ${formatCount(pendingCount)} partitions still have former owners`,
+  ];
+}
+
+/** Disks that chunks are placed on, and that nobody serves. */
+function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIdentity): string[] {
+  const placed = disks.filter(({ state, leave }) => state !== 'new' && leave === undefined);
+  const nodeCount = new Set(placed.map(({ nodeId }) => nodeId)).size;
+  const few =
+    placed.length > 0 && nodeCount < chunkCopies
+      ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
+      : [];
+  return [
+    ...few,
+    ...disks.flatMap((disk) => {
+      const { state, leave, ownedCount, pendingCount } = disk;
+      const name = nameOf(disk);
+      if (state === 'silent') return [`${name} does not answer`];
+      if (state !== 'away') return [];
+      // Given up, and nothing is missed any more: it may come back, or be removed.
+      if (leave === 'absent' && ownedCount + pendingCount === 0) return [];
+      return [`${name} is away${leave === 'absent' ? ': its data is being copied to others' : ''}`];
+    }),
+  ];
+}
+
+function alarmsOfUse(disk: DiskStatus): string[] {
+  const { usage } = disk;
+  if (usage === undefined) return [];
+  const alarms: string[] = [];
+  const { diskFreeBytes, diskTotalBytes, asideCount = 0 } = usage;
+  const reserveBytes = reserveOf({ totalBytes: diskTotalBytes });
+  if (diskFreeBytes < reserveBytes)
+    alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
+  else if (diskFreeBytes < RESERVES_LEFT * reserveBytes)
+    alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - reserveBytes)} are left`);
+  if (asideCount > 0) alarms.push(`${nameOf(disk)} has ${formatCount(asideCount)} damaged copies set aside`);
+  return alarms;
+}
+
+const nameOf = ({ diskId, nodeId }: DiskStatus) => `disk ${short(diskId)} of storage node ${short(nodeId)}`;

@@ -1,0 +1,167 @@
+import { expect, test } from 'vitest';
+import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import { makePlacement } from '../../src/cluster/placement.ts';
+import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
+import { alarmsOfChunks } from './chunk-alarms.ts';
+import { measureAudits, measurePlacement } from './chunk-metrics.ts';
+import { type ChunkStatus, type DiskStatus, describeAudits, sumDebts, withRate } from './chunk-status.ts';
+import { printClusterStatus } from './print-status.ts';
+
+const HOUR = 3_600_000;
+const GiB = 1024 ** 3;
+const NOW = Date.UTC(2026, 0, 2);
+const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({
+  audit: {
+    ...{ mapVersion, beganAtMs, isUnderWay },
+    ended: isUnderWay
+      ? { mapVersion: mapVersion - 1, beganAtMs: 1, endedAtMs: 2 }
+      : { mapVersion, beganAtMs, endedAtMs: beganAtMs + 1 },
+  },
+});
+
+test('audits: the least version, how many are done since the last change, since when', () => {
+  expect(describeAudits([audit(4, 100), audit(5, 50, true), audit(5, 70)], 5)).toEqual({
+    ...{ leastVersion: 4, doneCount: 1, underWayCount: 1, unansweredCount: 0, beganAtMs: 50 },
+  });
+  const { leastVersion, unansweredCount } = describeAudits([audit(4, 1), undefined], 4);
+  expect([leastVersion, unansweredCount]).toEqual([undefined, 1]);
+  expect(describeAudits([audit(4, 1), { audit: null }], 4).leastVersion).toBeUndefined();
+});
+
+const debt = (copies: number, chunkCount: number) => ({ copies, blobCount: 1, chunkCount });
+
+test('debts of all shards are added up by their copies, and a rate says how long they last', () => {
+  const sum = sumDebts([
+    { debts: [debt(2, 10), debt(COPIES_UNKNOWN, 5)] },
+    { debts: [debt(1, 1), debt(2, 4)] },
+    undefined,
+  ]);
+  expect(sum).toEqual({
+    debts: [
+      { copies: 1, blobCount: 1, chunkCount: 1 },
+      { copies: 2, blobCount: 2, chunkCount: 14 },
+      { blobCount: 1, chunkCount: 5 },
+    ],
+    ...{ chunkCount: 20, unansweredCount: 1 },
+  });
+  expect(withRate(sum, 4)).toMatchObject({ chunksPerSecond: 4, leftMs: 5000 });
+  expect(withRate(sum, -1)).not.toHaveProperty('leftMs');
+});
+
+const DISK: DiskStatus = {
+  ...{ diskId: 'd1'.repeat(16), nodeId: 'a'.repeat(32), address: '127.0.0.1:1', zone: 'z', state: 'serving' },
+  ...{ capacityBytes: 100 * GiB, ownedCount: 4096, pendingCount: 0 },
+  usage: {
+    ...{ chunkCount: 7, liveBytes: 7, pendingReclaimBytes: 0 },
+    ...{ diskFreeBytes: 50 * GiB, diskTotalBytes: 100 * GiB },
+  },
+};
+const NO_DEBTS = { debts: [], chunkCount: 0, unansweredCount: 0 };
+const identity = {
+  ...{ clusterId: 'c', shardCount: 4, replicaCount: 3, chunkCopies: 1, masterKeyId: 'k', formatVersion: 1 },
+};
+const alarmsOf = (status: Partial<ChunkStatus>, more: object = {}) =>
+  alarmsOfChunks(
+    { repair: NO_DEBTS, disks: [DISK], ...status },
+    { identity: { ...identity, ...more }, nowMs: NOW, areMembersKnown: true },
+  );
+
+test('nothing is said while all is well', () => {
+  expect(alarmsOf({})).toEqual([]);
+  expect(alarmsOf({ repair: sumDebts([{ debts: [debt(1, 3)] }]) })).toEqual([]);
+});
+
+test('chunks with one copy and with none', () => {
+  const repair = sumDebts([{ debts: [debt(0, 2), debt(1, 3000), debt(2, 9)] }]);
+  expect(alarmsOf({ repair, disks: [] }, { chunkCopies: 3 })).toEqual([
+    expect.stringMatching(/^of 2 chunks of 1 blobs no intact copy is found/),
+    'of 3,000 chunks of 1 blobs one copy may be left, and no more',
+  ]);
+});
+
+test.each<[string, Partial<DiskStatus>, RegExp | undefined]>([
+  ['away', { state: 'away' }, /is away$/],
+  ['away and given up', { state: 'away', leave: 'absent' }, /is away: its data is being copied to others/],
+  ['given up, and missed no more', { state: 'away', leave: 'absent', ownedCount: 0 }, undefined],
+  ['silent', { state: 'silent' }, /does not answer/],
+  ['draining', { leave: 'draining' }, undefined],
+])('a disk that is %s', (_, change, expected) => {
+  const found = alarmsOf({ disks: [{ ...DISK, ...change }] });
+  expect(found).toEqual(expected === undefined ? [] : [expect.stringMatching(expected)]);
+});
+
+test.each<[number, number | undefined, RegExp]>([
+  [1 * GiB, undefined, /is full: it has 1.00 GiB/],
+  [3 * GiB, undefined, /is nearly full: 1.00 GiB are left/],
+  [50 * GiB, 3, /has 3 damaged copies set aside/],
+])('a disk with %d bytes free and %s aside', (diskFreeBytes, asideCount, expected) => {
+  const usage = {
+    ...{ chunkCount: 0, liveBytes: 0, pendingReclaimBytes: 0, diskFreeBytes, diskTotalBytes: 100 * GiB },
+    ...(asideCount && { asideCount }),
+  };
+  expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([expect.stringMatching(expected)]);
+});
+
+const placement = {
+  ...{ version: 8, copies: 3, partitionCount: 4096, pendingCount: 12, auditFrom: 7 },
+  audits: { leastVersion: 6, doneCount: 3, underWayCount: 1, unansweredCount: 0, beganAtMs: NOW - HOUR },
+};
+
+test('a change of the map that takes long', () => {
+  expect(alarmsOf({ placement })).toEqual([]);
+  const audits = { ...placement.audits, beganAtMs: NOW - 7 * HOUR };
+  expect(alarmsOf({ placement: { ...placement, audits } })).toEqual([
+    'the placement map of version 7 is not carried out after 7 h: 12 partitions still have former owners',
+  ]);
+  expect(alarmsOf({ placement: { ...placement, pendingCount: 0, audits } })).toEqual([]);
+});
+
+test('is printed for people', () => {
+  const lines: string[] = [];
+  const repair = withRate(sumDebts([{ debts: [debt(1, 1), debt(2, 120), debt(COPIES_UNKNOWN, 5)] }]), 2);
+  const leaving: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 30, pendingCount: 4 };
+  const done: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 0 };
+  printClusterStatus(
+    { clusterId: 'c', members: [], shards: [], alarms: [], placement, repair, disks: [DISK, leaving, done] },
+    (line) => lines.push(line),
+  );
+  const text = lines.join('\n');
+  for (const said of [
+    'serving, draining: 34 partitions left',
+    'serving, draining: may be removed',
+    '50.0 GiB of 100 GiB',
+    'Placement map 8, 3 copies: 12 of 4,096 partitions have former owners.',
+    'Audits of version 7: ended by 3 of 0 shards, 1 under way, all by version 6 at least.',
+    'Chunks that lack copies: 126 (1 with 1 copy, 120 with 2 copies, 5 to be looked at); 2 fewer each second, 1 min 3 s left.',
+  ])
+    expect(text).toContain(said);
+});
+
+test('the placement map and audits as metrics', async () => {
+  const refused: object[] = [];
+  const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => void refused.push(fields) };
+  const telemetry = createPromTelemetry({ log });
+  const disk = { nodeId: 'n', zone: 'z', capacityBytes: 1, address: 'a' };
+  const map = makePlacement({ disks: [{ ...disk, id: 'd' }], copies: 3 });
+  measurePlacement(telemetry, () => map);
+  const replica = (shard: number) =>
+    ({
+      query: async () =>
+        shard === 1 ? { kind: 'unknown' } : { kind: 'done', value: audit(3, 1, true), timeMs: 0 },
+    }) as never;
+  const statusOf = (shard: number, role: string) => ({ shard, role }) as never;
+  measureAudits(telemetry, {
+    replica,
+    status: () => [statusOf(0, 'primary'), statusOf(1, 'primary'), statusOf(2, 'follower')],
+  });
+  const { text } = await telemetry.scrape();
+  for (const line of [
+    'holdfast_audited_placement_version 2',
+    'holdfast_audits_under_way 1',
+    'holdfast_placement_version 1',
+    'holdfast_placement_pending_partitions 0',
+    'holdfast_placement_disks{leave="staying"} 1',
+  ])
+    expect(text).toContain(`${line}\n`);
+  expect(refused).toEqual([]);
+});

@@ -1,0 +1,35 @@
+// The commands about disks, for main.ts. Their code is loaded when one is called.
+import type { Command } from 'commander';
+import type { DiskChange } from './change-disks.ts';
+import { type ClusterCommandContext, MEMBER_SETTINGS } from './commands.ts';
+
+const DESCRIPTIONS: Record<DiskChange, string> = {
+  drain: 'move all data off disks, or off all disks of nodes, while they serve on',
+  undrain: 'let disks that drain stay; they get back what they had',
+  remove: 'forget disks that own nothing, have been drained or replaced, and are not served any more',
+};
+
+export function addDiskCommands(cluster: Command, context: ClusterCommandContext): void {
+  const disks = context
+    .withSettings(cluster.command('disks'), MEMBER_SETTINGS)
+    .description('disks with what they own, changes that are pending')
+    .option('--json', 'as JSON');
+  disks.action(async () => {
+    const { readDisks, printDisks } = await import('./disks.ts');
+    const found = await readDisks(context.readSettings(disks));
+    if (disks.opts<{ json?: true }>().json === true) context.print(JSON.stringify(found, undefined, 2));
+    else printDisks(found, context.print);
+    process.exit(0);
+  });
+  for (const change of ['drain', 'undrain', 'remove'] as const) {
+    const command = context
+      .withSettings(cluster.command(change), MEMBER_SETTINGS)
+      .description(DESCRIPTIONS[change])
+      .argument('<name...>', 'ids of disks, or of nodes for all of their disks, or how these begin');
+    command.action(async (names: string[]) => {
+      const { changeDisks } = await import('./change-disks.ts');
+      await changeDisks(context.readSettings(command), { change, names }, context.print);
+      process.exit(0);
+    });
+  }
+}

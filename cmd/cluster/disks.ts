@@ -1,0 +1,119 @@
+// holdfast cluster disks: the disks of the placement map, and what each of them is to the cluster's chunks.
+import { formatBytes, formatCount, formatTable } from '../../src/cli/format.ts';
+import { holdings, newDisks } from '../../src/cluster/placement-changes.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Coordination } from '../../src/ports/coordination.ts';
+import type { Member } from '../../src/ports/members.ts';
+import type { PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
+import { answer } from './join.ts';
+import { short, withOperatorTools } from './operator-tools.ts';
+
+export interface DiskStatus {
+  diskId: string;
+  nodeId: string;
+  zone: string;
+  address: string;
+  capacityBytes: number;
+  /** `new`: it is served, and in no map yet. */
+  state: 'placed' | 'draining' | 'absent' | 'new';
+  /** Partitions that it owns. */
+  ownedCount: number;
+  /** Partitions that it owned before a change that is not done: chunks may lie with it alone. */
+  pendingCount: number;
+  /** By a node that is there now. */
+  isServed: boolean;
+}
+
+export interface DisksStatus {
+  /** Of the map; 0: there is none yet. */
+  version: number;
+  copies: number;
+  partitionCount: number;
+  /** Partitions whose last change is not done. */
+  pendingPartitionCount: number;
+  /** The version that all shards have to audit before it is. */
+  auditFrom: number;
+  disks: DiskStatus[];
+  retired: readonly string[];
+}
+
+/** Throws {@link Refusal} when there is no cluster, or etcd does not answer. */
+export function readDisks(config: Config): Promise<DisksStatus> {
+  return withOperatorTools({ config, clusterId: undefined }, ({ coordination, members }) =>
+    describeDisks(coordination, members),
+  );
+}
+
+export async function describeDisks(
+  { placementMap }: Pick<Coordination, 'placementMap'>,
+  members: readonly Member[],
+): Promise<DisksStatus> {
+  const stored = await answer(placementMap.read());
+  if (stored === undefined)
+    throw new Refusal('no disk is placed yet: there are fewer storage nodes than copies');
+  const map = placementOf(stored.document);
+  const { version, copies, auditFrom, retired } = map;
+  return {
+    ...{ version, copies, auditFrom, retired },
+    partitionCount: map.owners.length,
+    pendingPartitionCount: map.previous.filter((ids) => ids.length > 0).length,
+    disks: [...placed(map, members), ...unplaced(map, members)],
+  };
+}
+
+function placed(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
+  const held = holdings(map);
+  const served = servedDisks(members);
+  return map.disks.map((disk) => {
+    const { ownedCount = 0, pendingCount = 0 } = held.get(disk.id) ?? {};
+    const isServed = served.has(disk.id);
+    return {
+      ...described({ ...disk, ...served.get(disk.id) }),
+      ...{ state: disk.leave ?? ('placed' as const), ownedCount, pendingCount, isServed },
+    };
+  });
+}
+
+function unplaced(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
+  return newDisks(map, [...servedDisks(members).values()]).map((disk) => ({
+    ...described(disk),
+    ...{ state: 'new' as const, ownedCount: 0, pendingCount: 0, isServed: true },
+  }));
+}
+
+function described({ id, nodeId, zone, address, capacityBytes }: PlacedDisk) {
+  return { diskId: id, nodeId, zone, address, capacityBytes };
+}
+
+/** Where they are now. */
+export function servedDisks(members: readonly Member[]): Map<string, PlacedDisk> {
+  const storage = members.filter(({ role }) => role === 'storage');
+  return new Map(
+    storage.flatMap(({ nodeId, zone, address, disks }) =>
+      disks.map(
+        ({ diskId: id, capacityBytes }) => [id, { id, nodeId, zone, address, capacityBytes }] as const,
+      ),
+    ),
+  );
+}
+
+export function printDisks(found: DisksStatus, print: (line: string) => void): void {
+  const { version, copies, partitionCount, pendingPartitionCount, disks } = found;
+  const rows = disks.map((disk) => [
+    ...[short(disk.diskId), short(disk.nodeId), disk.zone === disk.nodeId ? '' : disk.zone, disk.address],
+    ...[formatBytes(disk.capacityBytes), formatCount(disk.ownedCount), formatCount(disk.pendingCount)],
+    ...[disk.state, disk.isServed ? 'yes' : 'NO'],
+  ]);
+  print(`Placement ${version}: ${partitionCount} partitions, ${copies} copies`);
+  print('');
+  const head = ['DISK', 'NODE', 'ZONE', 'ADDRESS', 'CAPACITY', 'OWNS', 'PENDING', 'STATE', 'SERVED'];
+  print(formatTable([head, ...rows]));
+  print('');
+  if (pendingPartitionCount === 0) print('No change is pending.');
+  else
+    print(
+      `A change of ${pendingPartitionCount} partitions is pending: it is done when all shards have audited placement ${found.auditFrom}.`,
+    );
+}

@@ -1,0 +1,161 @@
+// Disks of a cluster that fill up, under a continuous checked load: what a full disk refuses others take; with too few
+// left what grows is refused early with 507, and nothing else; and room that deletes give back is used again.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
+import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
+import type { TestCluster } from '../support/start-cluster.ts';
+import { seededBytes } from '../support/tree.ts';
+
+const MiB = 1024 * 1024;
+const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
+const DISK_BYTES = 1024 * MiB;
+const RESERVE_BYTES = DISK_BYTES * LIMITS.diskReserveShareMax;
+/** What a disk has above its reserve before it is filled, and what is then written. */
+const LEFT_BYTES = 40 * MiB;
+const FILLING_COUNT = 240;
+const WRITERS = 6;
+const WITHIN = { timeout: 90_000, interval: 200 };
+/** Until a node has measured its disk again. */
+const MEASURED_MS = 1100;
+const SMALL = seededBytes('small', 5000);
+
+/** Without content a file system in memory takes none. */
+const NAMES = ['storage-1', 'storage-2', 'storage-3', 'metadata-1', 'metadata-2', 'metadata-3'];
+const disks = new Map<string, SmallDisk>();
+for (const name of NAMES) {
+  const disk = mountSmallDisk(DISK_BYTES);
+  if (disk !== undefined) disks.set(name, disk);
+}
+afterAll(() => {
+  for (const disk of disks.values()) disk.unmount();
+});
+
+describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount one)', () => {
+  let endurance: Endurance;
+  let cluster: TestCluster;
+
+  beforeAll(async () => {
+    endurance = await openEndurance({
+      ...{ seed: SEED, workersPerShard: 1, compare: 'touched', betweenMs: 500 },
+      cluster: {
+        settings: { 'storage.readingGrace': '1s', 'storage.reclaimAfter': '16MiB' },
+        folders: Object.fromEntries([...disks].map(([name, { folder }]) => [name, folder])),
+      },
+    });
+    cluster = endurance.cluster;
+  }, 120_000);
+  afterAll(() => endurance?.stop());
+
+  const diskOf = (name: string) => must(disks.get(name), 'a disk');
+  let turn = 0;
+  const ask = (wanted: RawRequest) =>
+    send(must(cluster.gateways[turn++ % cluster.gateways.length], 'a gateway'), wanted);
+  const put = (path: string, body?: Buffer) => ask({ method: 'PUT', path, ...(body && { body }) });
+  const statusOf = async (wanted: RawRequest) => (await ask(wanted)).status;
+  const expectFull = ({ status, body }: RawAnswer) => {
+    expect(status).toBe(507);
+    expect(body.toString()).toContain('<Code>InsufficientStorage</Code>');
+  };
+  const bytesOf = (index: number) => seededBytes(`filling ${index}`, MiB);
+
+  async function forAll(count: number, work: (index: number) => Promise<void>): Promise<void> {
+    let next = 0;
+    const writer = async () => {
+      while (next < count) await work(next++);
+    };
+    await Promise.all(Array.from({ length: WRITERS }, writer));
+  }
+
+  /** Resolves with ms until `look` says so. */
+  async function until(look: () => Promise<boolean> | boolean): Promise<number> {
+    const sinceMs = performance.now();
+    await expect.poll(look, WITHIN).toBe(true);
+    return Math.round(performance.now() - sinceMs);
+  }
+
+  test('of storage nodes', { timeout: 240_000 }, () =>
+    endurance.endure('disks of storage nodes filled', async ({ back, note }) => {
+      const [full, other] = [diskOf('storage-1'), diskOf('storage-2')];
+      expect((await put('/filling')).status).toBe(200);
+      full.leave(RESERVE_BYTES + LEFT_BYTES);
+      const beganMs = performance.now();
+      await forAll(FILLING_COUNT, async (index) => {
+        expect((await put(`/filling/${index}`, bytesOf(index))).status).toBe(200);
+      });
+      const rate = (FILLING_COUNT * 1000) / (performance.now() - beganMs);
+      note(
+        `${FILLING_COUNT} MiB written at ${Math.round(rate)} MiB/s, ${LEFT_BYTES / MiB} MiB of them fit on the one that was filled`,
+      );
+      // What was let through is still being written out to tables: that, too, the reserve is for.
+      expect(full.freeBytes()).toBeGreaterThan(RESERVE_BYTES / 2);
+      note(
+        `its reserve of ${Math.round(RESERVE_BYTES / MiB)} MiB was at ${Math.round(full.freeBytes() / MiB)}`,
+      );
+      await back('one is full');
+
+      other.leave(RESERVE_BYTES - 20 * MiB);
+      await until(async () => (await put('/filling/probe', bytesOf(0))).status === 507);
+      const askedMs = performance.now();
+      expectFull(await put('/filling/refused', bytesOf(0)));
+      note(`two of three full: 507 after ${Math.round(performance.now() - askedMs)} ms`);
+      expect(await statusOf({ method: 'HEAD', path: '/filling/refused' })).toBe(404);
+      expect((await put('/filling/small', SMALL)).status).toBe(200);
+      await back('two are full');
+      await forAll(FILLING_COUNT, async (index) => {
+        if (index % 10 > 0) return;
+        const { body } = await ask({ method: 'GET', path: `/filling/${index}` });
+        expect(body.equals(bytesOf(index)), `/filling/${index}`).toBe(true);
+      });
+      const beforeBytes = full.freeBytes();
+      await forAll(FILLING_COUNT, async (index) => {
+        expect(await statusOf({ method: 'DELETE', path: `/filling/${index}` })).toBe(204);
+      });
+      const roomMs = await until(() => full.freeBytes() > beforeBytes + LEFT_BYTES / 2);
+      note(`room of what was deleted is back on the one after ${roomMs} ms`);
+      other.leave('all');
+      const againMs = await until(async () => (await put('/filling/again', bytesOf(0))).status === 200);
+      note(`two have room: writes after ${againMs} ms`);
+      full.leave('all');
+    }),
+  );
+
+  test('of a metadata node', { timeout: 180_000 }, () =>
+    endurance.endure('disk of a metadata node filled', async ({ back, note }) => {
+      const buckets = Array.from({ length: 8 }, (_, index) => `meta-${index}`);
+      for (const bucket of buckets) {
+        expect((await put(`/${bucket}`)).status).toBe(200);
+        for (const key of ['kept', 'deleted'])
+          expect((await put(`/${bucket}/${key}`, SMALL)).status).toBe(200);
+      }
+      const disk = diskOf(await busiestNode(cluster));
+      disk.leave(RESERVE_BYTES - 50 * MiB);
+      await sleep(MEASURED_MS);
+      let fullCount = 0;
+      for (const bucket of buckets) {
+        const answer = await put(`/${bucket}/refused`, SMALL);
+        if (answer.status !== 200) {
+          expectFull(answer);
+          fullCount++;
+        }
+        expect(await statusOf({ method: 'DELETE', path: `/${bucket}/deleted` })).toBe(204);
+        const { body } = await ask({ method: 'GET', path: `/${bucket}/kept` });
+        expect(body.equals(SMALL)).toBe(true);
+        const list = await ask({ method: 'GET', path: `/${bucket}?list-type=2` });
+        expect(list.body.toString()).toContain('<Key>kept</Key>');
+        expect(list.body.toString()).not.toContain('<Key>deleted</Key>');
+      }
+      note(`507 in ${fullCount} of ${buckets.length} buckets`);
+      expect(fullCount).toBeGreaterThan(0);
+      expect(fullCount).toBeLessThan(buckets.length);
+      disk.leave('all');
+      await back('room again');
+      for (const bucket of buckets) expect((await put(`/${bucket}/again`, SMALL)).status).toBe(200);
+    }),
+  );
+
+  test('all that is left is sound', { timeout: 120_000 }, () => endurance.expectSound({ readsData: true }));
+});

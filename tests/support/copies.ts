@@ -1,0 +1,123 @@
+// Where every chunk of a cluster lies, by asking every disk and every home shard, and where it should lie by the placement
+// map: a witness beside `holdfast cluster status`, which takes the word of those who repair.
+import { securityOf } from '../../cmd/cluster/join.ts';
+import { withOperatorTools } from '../../cmd/cluster/operator-tools.ts';
+import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
+import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { ownersOf } from '../../src/cluster/placement.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
+import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { must } from '../../src/lib/assert.ts';
+import { type BlobId, homeShardOf, idTimeMs } from '../../src/model/names.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
+import type { PlacementMap } from '../../src/ports/placement.ts';
+
+const PAGE_CHUNKS = 1000;
+const BLOBS_AT_ONCE = 200;
+const YOUNG_MS = 2000;
+
+export interface Copies {
+  map: PlacementMap;
+  /** Of live data. */
+  chunkCount: number;
+  copyCount: number;
+  /** Chunks of live data by how many of their owners have them. */
+  byOwners: Record<number, number>;
+  /** Copies of live data on disks that do not own them. */
+  misplacedCount: number;
+  /** Copies of live data, by disk. */
+  byDisk: Map<string, number>;
+}
+
+export async function readPlacementMap(config: Config): Promise<PlacementMap> {
+  return withOperatorTools({ config, clusterId: undefined }, async ({ coordination }) =>
+    placementOf(must(await coordination.placementMap.read(), 'a placement map').document),
+  );
+}
+
+/**
+ * Of data that is older than two seconds: what is being written is not looked at. Disks that are away have nothing.
+ * Rejects when one that is there, or a shard, does not answer.
+ */
+export async function findCopies(config: Config): Promise<Copies> {
+  return withOperatorTools(
+    { config, clusterId: undefined },
+    async ({ coordination, identity, members, calls }) => {
+      const { clusterId, shardCount } = must(identity, 'a cluster');
+      const stored = must(await coordination.placementMap.read(), 'a placement map');
+      const map = placementOf(stored.document);
+      const security = securityOf(config);
+      if (security.mode !== 'secret') throw new Error('clusters of tests have a secret');
+      const credentials = { kind: 'secret', secret: security.secret } as const;
+      const client = createChunkClient({ clusterId, credentials, clock: systemClock, onMapVersion() {} });
+      const stopping = new AbortController();
+      const metadata = createMetadataRouter({ shardCount, calls, clock: systemClock, random: systemRandom });
+      coordination.registry.watch(
+        (shard, registered) => metadata.onRegistered(shard, registered),
+        stopping.signal,
+      );
+      const youngMs = Date.now() - YOUNG_MS;
+      try {
+        const present = new Map(
+          members.flatMap(({ disks, address }) => disks.map((disk) => [disk.diskId, address])),
+        );
+        const holders = new Map<string, { id: ChunkId; disks: string[] }>();
+        for (const disk of map.disks) {
+          const address = present.get(disk.id);
+          if (address === undefined) continue;
+          for await (const id of chunksOn(client.chunksOf({ ...disk, address }))) {
+            if (idTimeMs(id.blobId) > youngMs) continue;
+            const key = `${id.blobId}/${id.index}`;
+            const held = holders.get(key) ?? { id, disks: [] };
+            held.disks.push(disk.id);
+            holders.set(key, held);
+          }
+        }
+        const blobIds = new Set([...holders.values()].map(({ id }) => id.blobId));
+        const live = new Set<BlobId>();
+        for (const [shard, ids] of Map.groupBy(blobIds, homeShardOf))
+          for (let from = 0; from < ids.length; from += BLOBS_AT_ONCE) {
+            const some = ids.slice(from, from + BLOBS_AT_ONCE);
+            const reply = await metadata.query({ shard }, 'get-blobs', { blobIds: some });
+            if (reply.kind !== 'done') throw new Error(`shard ${shard}: ${reply.kind}`);
+            for (const [at, blob] of reply.value.blobs.entries())
+              if (blob !== null && blob.condemnedAtMs === undefined) live.add(must(some[at], 'an id'));
+          }
+        return count(
+          map,
+          [...holders.values()].filter(({ id }) => live.has(id.blobId)),
+        );
+      } finally {
+        stopping.abort();
+        await client.close();
+      }
+    },
+  );
+}
+
+async function* chunksOn(disk: DiskChunks): AsyncGenerator<ChunkId> {
+  for (let after: ChunkId | undefined; ; ) {
+    const page = await disk.list({ limit: PAGE_CHUNKS, ...(after && { after }) });
+    for (const { id } of page) yield id;
+    after = page.at(-1)?.id;
+    if (page.length < PAGE_CHUNKS) return;
+  }
+}
+
+function count(map: PlacementMap, chunks: readonly { id: ChunkId; disks: readonly string[] }[]): Copies {
+  const copies: Copies = {
+    ...{ map, chunkCount: chunks.length, copyCount: 0, byOwners: {}, misplacedCount: 0 },
+    byDisk: new Map(),
+  };
+  for (const { id, disks } of chunks) {
+    const owners = ownersOf(map, id);
+    const owning = disks.filter((disk) => owners.includes(disk)).length;
+    copies.copyCount += disks.length;
+    copies.misplacedCount += disks.length - owning;
+    copies.byOwners[owning] = (copies.byOwners[owning] ?? 0) + 1;
+    for (const disk of disks) copies.byDisk.set(disk, (copies.byDisk.get(disk) ?? 0) + 1);
+  }
+  return copies;
+}
