@@ -71,14 +71,16 @@ async function measure(own: OwnCluster, { mib, seconds }: Options): Promise<stri
   } as const;
   const prepared = { ...base, workload: 'get', bucket: 'repair-read', preparedCount: mib } as const;
   await generate({ ...prepared, concurrency: 2, durationMs: 1000 });
-  const writing = { ...base, workload: 'put', bucket: 'repair-write', preparedCount: 0 } as const;
-  const alone = rateOf(await generate({ ...writing, concurrency: 8 }));
-  const beside = (warmupMs: number) =>
+  // What is overwritten need not be mended: nothing is, so that all that was lost counts.
+  const writing = (bucket: string) =>
+    ({ ...base, workload: 'put', bucket, preparedCount: 0, keepsAll: true }) as const;
+  const alone = rateOf(await generate({ ...writing('repair-alone'), concurrency: 8 }));
+  const beside = (bucket: string, warmupMs: number) =>
     foreground(
-      { ...writing, concurrency: 2, warmupMs },
+      { ...writing(bucket), concurrency: 2, warmupMs },
       { ...prepared, concurrency: 2, warmupMs, isPrepared: true },
     );
-  const before = await beside(WARM_UP_MS);
+  const before = await beside('repair-before', WARM_UP_MS);
 
   const disks = await openDisks(own);
   try {
@@ -86,7 +88,7 @@ async function measure(own: OwnCluster, { mib, seconds }: Options): Promise<stri
     const atFirst = await disks.storedBytes();
     const lostAt = performance.now();
     const begun = await untilMore(disks, atFirst);
-    const during = await beside(0);
+    const during = await beside('repair-during', 0);
     const besideBytes = (await disks.storedBytes()) - begun.bytes - COPIES * during.put.bytes;
     const besideSeconds = (performance.now() - begun.atMs) / 1000;
     const end = await untilQuiet(disks);
