@@ -111,6 +111,9 @@ export class ChunkPart implements Part {
     this.#operators = new DiskOperators(ground, {
       ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
       newcomer: sites.at(-1) as StorageSite,
+      onRemoved: ({ disks }) => {
+        for (const disk of disks) this.#copies.retire(disk);
+      },
     });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,

@@ -55,6 +55,11 @@ export class StoredCopies {
     for (const [name, disks] of this.#copies) if (disks.has(disk)) yield name;
   }
 
+  /** It was taken away for good, by leave of the cluster. */
+  retire(disk: SimulatedDisk): void {
+    for (const name of [...this.on(disk)]) this.#note(disk, name, false);
+  }
+
   /** A fault has spoilt this copy. */
   damage(disk: SimulatedDisk, id: ChunkId): void {
     const name = nameOf(id);
