@@ -7,6 +7,7 @@ import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
+import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
@@ -33,6 +34,8 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     onMapVersion: (version) => placement.hear(version),
   });
   closing.defer(() => others.close());
+  const directory = reachDisks(others);
+  joined.onMembers((members) => directory.learn(members));
   const folders = config.storage.disks.length > 0 ? config.storage.disks : [folder];
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
@@ -40,7 +43,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     owners: knownOwners(placement),
     fetch: ({ diskId, address }, id, signal) => {
       const disk = { id: diskId, address, nodeId: '', zone: '', capacityBytes: 0 };
-      return others.chunksOf(disk).get(id, { isProven: false, signal });
+      return directory.chunksOf(disk).get(id, { isProven: false, signal });
     },
     server: createChunkServer({
       ...{ listen: config.node.listen, clusterId, credentials, clock, log },

@@ -2,7 +2,6 @@
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
 import { crc32 } from 'node:zlib';
 import { createByteGate } from '../lib/byte-gate.ts';
-import { concatBytes } from '../lib/bytes.ts';
 import { freeMemory } from '../lib/free-memory.ts';
 import { createTurns } from '../lib/in-turn.ts';
 import { OtherBytes } from '../model/chunk-refusals.ts';
@@ -16,19 +15,11 @@ import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AsideChunks } from './aside-chunks.ts';
 import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
-import { DiskTotals, NOTHING } from './disk-totals.ts';
+import { DiskTotals } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
-import {
-  dataKey,
-  decodeIndexRow,
-  decodeTotals,
-  encodeIndexRow,
-  indexBounds,
-  indexKey,
-  isIndexKey,
-  TOTALS_KEY,
-} from './keyspace.ts';
+import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
+import { recountChunks } from './recount-chunks.ts';
 
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
@@ -42,8 +33,6 @@ export interface ChunkStoreDeps {
    */
   onAside?: () => void;
 }
-
-const RECOUNT_ROWS = 1000;
 
 interface Checksum {
   sizeBytes: number;
@@ -72,7 +61,7 @@ export class ChunkStore implements ChunkPort {
   /** Puts under way, so that one that is sent twice at once is still compared. */
   readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
   /** Fetches under way; a drop ends them. */
-  readonly #fills = new Map<string, { isDropped: boolean }>();
+  readonly #fills = new Map<string, Checksum & { isDropped: boolean; done: Promise<boolean> }>();
   /** Drops and what is set aside, so that a chunk is counted out once. */
   readonly #inTurn = createTurns();
   readonly #fences: Fences;
@@ -132,28 +121,35 @@ export class ChunkStore implements ChunkPort {
    * As `put`, of bytes that are fetched once there is room for them. False: `fetch` gave none. Rejects with AppError also
    * when the chunk was dropped meanwhile.
    */
-  async fill(
+  fill(id: ChunkId, expected: Checksum, fetch: () => Promise<Uint8Array | undefined>): Promise<boolean> {
+    const name = nameOf(id);
+    const underWay = this.#fills.get(name);
+    if (underWay !== undefined) {
+      assertSame(id, underWay, expected);
+      return underWay.done;
+    }
+    const fill = { ...expected, isDropped: false };
+    const done = this.#fill(id, fill, fetch).finally(() => this.#fills.delete(name));
+    this.#fills.set(name, Object.assign(fill, { done }));
+    return done;
+  }
+
+  async #fill(
     id: ChunkId,
-    expected: Checksum,
+    fill: Checksum & { isDropped: boolean },
     fetch: () => Promise<Uint8Array | undefined>,
   ): Promise<boolean> {
     const present = await this.verify(id);
     if (present.kind === 'whole') {
-      assertSame(id, { sizeBytes: present.sizeBytes, crc32: present.checksum }, expected);
+      assertSame(id, { sizeBytes: present.sizeBytes, crc32: present.checksum }, fill);
       return true;
     }
-    const hold = await this.#reserve.hold(expected.sizeBytes);
+    const hold = await this.#reserve.hold(fill.sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
-    const name = nameOf(id);
-    const state = this.#fills.get(name) ?? { isDropped: false };
-    this.#fills.set(name, state);
-    const bytes = await fetch().finally(() => {
-      hold.release();
-      if (this.#fills.get(name) === state) this.#fills.delete(name);
-    });
-    if (state.isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
+    const bytes = await fetch().finally(() => hold.release());
+    if (fill.isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
     if (bytes === undefined) return false;
-    await this.put(id, bytes, expected.crc32);
+    await this.put(id, bytes, fill.crc32);
     return true;
   }
 
@@ -359,28 +355,8 @@ export class ChunkStore implements ChunkPort {
     };
   }
 
-  async recount(): ReturnType<ChunkPort['recount']> {
-    const counted = { chunkCount: 0, liveBytes: 0 };
-    const { gte } = indexBounds();
-    // The totals lie behind the chunks: one cursor sees both as they were at one moment (L3).
-    const cursor = this.#kv.cursor({ column: 'index', gte, lt: concatBytes(TOTALS_KEY, Uint8Array.of(0)) });
-    try {
-      for (let isInside = true; isInside; ) {
-        // As many as are read on another thread.
-        const rows = await cursor.next(RECOUNT_ROWS);
-        for (const { key, value } of rows) {
-          if (!isIndexKey(key)) continue;
-          counted.chunkCount++;
-          counted.liveBytes += decodeIndexRow(value).sizeBytes;
-        }
-        isInside = rows.length === RECOUNT_ROWS;
-      }
-      cursor.seek(TOTALS_KEY);
-      const [totals] = await cursor.next(1);
-      return { counted, kept: totals === undefined ? { ...NOTHING } : decodeTotals(totals.value) };
-    } finally {
-      cursor.close();
-    }
+  recount(): ReturnType<ChunkPort['recount']> {
+    return recountChunks(this.#kv);
   }
 }
 

@@ -5,11 +5,13 @@ import { settleAll } from '../../tests/support/replicated-world.ts';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
 import { createChunkServer } from '../adapters/chunk-http/server.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
+import { METRICS } from '../adapters/prom-telemetry.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
 import { makeBlobId } from '../model/names.ts';
 import type { ChunkServerPort, ServedDisks } from '../ports/chunk-server.ts';
 import type { StorageMember, StorageMembersPort } from '../ports/storage-members.ts';
+import type { TelemetryPort } from '../ports/telemetry.ts';
 import { openChunkStore } from './chunk-store.ts';
 import { createDiskReserve } from './disk-reserve.ts';
 import { CHUNK_COLUMNS, DISK_KEY } from './keyspace.ts';
@@ -54,7 +56,12 @@ interface World {
 
 function nodeOver(
   disks: readonly DiskToOpen[],
-  options: { clusterId?: string; announce?: StorageMembersPort['announce']; server?: ChunkServerPort } = {},
+  options: {
+    clusterId?: string;
+    announce?: StorageMembersPort['announce'];
+    server?: ChunkServerPort;
+    gauge?: TelemetryPort['gauge'];
+  } = {},
 ): World {
   const { clusterId = TEST_CLUSTER } = options;
   const events: string[] = [];
@@ -77,7 +84,7 @@ function nodeOver(
     scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
     owners: { version: () => 0, owns: () => false, hear() {} },
     fetch: async () => ({ kind: 'missing' }),
-    telemetry: { count() {}, observe() {}, gauge() {} },
+    telemetry: { count() {}, observe() {}, gauge: options.gauge ?? (() => {}) },
   });
   closers.push(() => node.stop());
   return { node, events, members, clock };
@@ -193,6 +200,43 @@ describe('a disk', () => {
   });
 });
 
+test('tells what its disks hold, and of a file system that has grown', async () => {
+  let totalBytes = 1e12;
+  const only = folder('a');
+  const growing = createDiskReserve({
+    readSpace: async () => ({ freeBytes: 5e11, totalBytes }),
+    clock: systemClock,
+  });
+  const gauges = new Map<string, number>();
+  const world = await started(
+    [{ ...only, open: async () => ({ ...(await only.open()), reserve: growing }) }],
+    {
+      gauge: (name, value, labels) => gauges.set(`${name} ${labels?.disk?.length}`, value),
+    },
+  );
+  await chunksOf(world).put(newId(), randomBytes(10));
+  const report = world.node.workers.find(({ name }) => name === 'report-disks');
+  await report?.work(new AbortController().signal);
+  expect(Object.fromEntries(gauges)).toEqual({
+    'holdfast_disk_chunks 32': 1,
+    'holdfast_disk_chunk_bytes 32': 10,
+    'holdfast_disk_pending_reclaim_bytes 32': expect.any(Number),
+    'holdfast_disk_free_bytes 32': 5e11,
+    'holdfast_disk_bytes 32': 1e12,
+    'holdfast_disk_aside_chunks 32': 0,
+    'holdfast_disk_scrub_progress_ratio 32': 0,
+    'holdfast_disk_scrub_found_chunks 32': 0,
+  });
+  expect(world.members).toHaveLength(1);
+  totalBytes = 2e12;
+  await report?.work(new AbortController().signal);
+  await report?.work(new AbortController().signal);
+  await settleAll();
+  expect(world.members.slice(1)).toMatchObject([{ disks: [{ capacityBytes: 2e12 }] }]);
+  // Every figure is in the table of metrics.
+  for (const name of gauges.keys()) expect(METRICS).toHaveProperty(name.replace(' 32', ''));
+});
+
 test('a placement version that was heard of holds after a restart (R34)', async () => {
   const folders = [folder('a'), folder('b')];
   const world = await started(folders);
@@ -201,6 +245,31 @@ test('a placement version that was heard of holds after a restart (R34)', async 
   const again = await started(folders);
   await expect(chunksOf(again, 1, 6).put(newId(), randomBytes(10))).rejects.toBeInstanceOf(StaleMap);
   await chunksOf(again, 1, 7).put(newId(), randomBytes(10));
+});
+
+test('a disk that fails while a version is kept does not keep it from the others', async () => {
+  const folders = [folder('a'), folder('b')];
+  const served = Promise.withResolvers<ServedDisks>();
+  const server: ChunkServerPort = {
+    async serve(disks) {
+      served.resolve(disks);
+      return { address: '127.0.0.1:1', stop: async () => {} };
+    },
+  };
+  await started(folders, { server });
+  const disks = await served.promise;
+  for (const { kv } of folders) kv.holdCommits();
+  const adopted = disks.adopt(9);
+  await settleAll();
+  folders[0]?.kv.fail(new Error('the disk is gone'));
+  folders[1]?.kv.releaseCommits();
+  await adopted;
+  expect(disks.mapVersion()).toBe(9);
+  folders[1]?.kv.holdCommits();
+  const lost = disks.adopt(10);
+  await settleAll();
+  folders[1]?.kv.fail(new Error('and the other one'));
+  await expect(lost).rejects.toThrow('and the other one');
 });
 
 test('a write waits until the version that it brings is kept', async () => {

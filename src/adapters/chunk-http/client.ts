@@ -197,6 +197,7 @@ class RemoteDisk implements DiskChunks, DiskOrders {
   }
 
   listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
+    assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
     return this.#batch('list-aside', { homes, after, limit });
   }
 
