@@ -214,6 +214,7 @@ function startDiskPlacer(
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),
+    heardVersion: () => placement.heardVersion(),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

@@ -30,14 +30,17 @@ function startPlacer({ known }: { known?: PlacementMap } = {}) {
   let members: Member[] = [];
   let audited: number | undefined;
   let newest = known;
+  let heard = 0;
+  let isSilent = false;
   let holding = new AbortController();
-  const run = (holder: string) => {
+  const run = (holder: string, newestKnown = () => newest) => {
     const { placementMap, jobLocks } = connect(holder);
     const deps = {
       ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap, jobLocks, clock, log: eventLog(events) },
       members: () => members,
-      newestKnown: () => newest,
-      auditedAt: async () => audited,
+      newestKnown,
+      heardVersion: () => heard,
+      auditedAt: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
       pause: async () => {},
     };
     holding = new AbortController();
@@ -65,12 +68,26 @@ function startPlacer({ known }: { known?: PlacementMap } = {}) {
     hasAudited(version: number) {
       audited = version;
     },
+    hears(version: number) {
+      heard = version;
+    },
     knows(map: PlacementMap) {
       newest = map;
     },
     async write(map: PlacementMap, expected?: number) {
       const revision = expected ?? (await placementMap.read())?.revision ?? 0;
       return placementMap.swap({ expected: revision, document: documentOf(map) });
+    },
+    neverSaysAudited() {
+      isSilent = true;
+    },
+    /** Another process, which waits for the job and knows a map. */
+    alsoRuns(map: PlacementMap): AbortController {
+      const before = holding;
+      run('d', () => map);
+      const its = holding;
+      holding = before;
+      return its;
     },
     /** Another process takes the job over. */
     takeOver() {
@@ -280,6 +297,35 @@ describe('etcd has forgotten', () => {
   });
 });
 
+test('etcd has forgotten, and who does not place disks knows: it writes the map back', async () => {
+  const disks = placedDisks({ zones: 4 });
+  const placer = startPlacer();
+  const first = await placer.after(disks);
+  const waiting = placer.alsoRuns({ ...first, version: 5 });
+  expect((await placer.after(disks, 25_000)).version).toBe(6);
+  waiting.abort();
+});
+
+test('a map that others have heard of and nobody knows is outdone after a while, and all audited', async () => {
+  const disks = placedDisks({ zones: 4 });
+  const placer = startPlacer();
+  await placer.after(disks);
+  placer.hears(7);
+  expect((await placer.after(disks, 40_000)).version).toBe(1);
+  const map = await placer.after(disks, 40_000);
+  expect(map).toMatchObject({ version: 8, auditFrom: 8 });
+});
+
+test('who does not say what was audited keeps nobody from looking after disks', async () => {
+  const disks = placedDisks({ zones: 6 });
+  const placer = startPlacer();
+  await placer.after(disks.slice(0, 5));
+  placer.neverSaysAudited();
+  expect((await placer.after(disks)).version).toBe(2);
+  const map = await placer.after(disks.slice(1), GIVEN_UP_MS + 60_000);
+  expect(leaveOf(map, disks[0]?.id)).toBe('absent');
+});
+
 test('who loses a race looks again: nothing that another wrote is undone', async () => {
   const disks = placedDisks({ zones: 5 });
   const world = startCoordinatorWorld();
@@ -308,6 +354,7 @@ test('who loses a race looks again: nothing that another wrote is undone', async
     ...{
       members: () => members,
       newestKnown: () => undefined,
+      heardVersion: () => 0,
       auditedAt: async () => 99,
       pause: async () => {},
     },

@@ -19,6 +19,11 @@ const LOOK_EVERY_MS = 1000;
 const WRITTEN_LOOK_MS = 5000;
 /** A look that comes later than so many times what it should has not watched meanwhile. */
 const LATE_LOOKS_MAX = 3;
+/** How often one who does not place disks looks whether etcd has forgotten the map. */
+const FORGOTTEN_LOOK_MS = 20_000;
+/** After that nobody is waited for who might know a map that others have heard of. */
+const UNKNOWN_WAIT_MS = 60_000;
+const AUDITED_ANSWER_MAX_MS = 10_000;
 /** Disks that are new to the map join together: when for so long no other has come, or after the longer time. */
 const JOIN_SETTLE_MS = 5000;
 const JOIN_WAIT_MAX_MS = 60_000;
@@ -34,6 +39,8 @@ export interface DiskPlacerDeps {
   members(): readonly Member[];
   /** The newest map that is known here, whatever etcd has. */
   newestKnown(): PlacementMap | undefined;
+  /** The highest version that anyone has told of. */
+  heardVersion(): number;
   /** The least map version at which all shards have finished an audit (R39); undefined: not all have answered. */
   auditedAt(): Promise<number | undefined>;
   /** Between two steps of a long computation: lets requests have their turn. */
@@ -42,6 +49,20 @@ export interface DiskPlacerDeps {
 
 /** Until `signal` aborts. Never rejects. */
 export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
+  await Promise.all([placeWhileHolding(deps, signal), restoreForgotten(deps, signal)]);
+}
+
+/** Whoever knows more than etcd says so: the one who places disks may not. */
+async function restoreForgotten(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps;
+  while (!signal.aborted) {
+    await clock.sleep(FORGOTTEN_LOOK_MS, signal);
+    if (signal.aborted) return;
+    await readMap(deps).catch((error: unknown) => log.warn({ err: error }, 'placement-not-read'));
+  }
+}
+
+async function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
   const { clock, jobLocks, log } = deps;
   while (!signal.aborted) {
     try {
@@ -66,6 +87,35 @@ export async function runDiskPlacer(deps: DiskPlacerDeps, signal: AbortSignal): 
   }
 }
 
+type ReadMap =
+  | { kind: 'none' }
+  | { kind: 'there'; map: PlacementMap; stored: StoredPlacement }
+  /** etcd was lost, or set back: what nodes go by is newer, and was written back, unless another was faster. */
+  | { kind: 'restored' };
+
+async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
+  const { placementMap, newestKnown, heardVersion, log } = deps;
+  // Before etcd is asked: what it says then is no older, unless it has forgotten.
+  const known = newestKnown();
+  const heard = heardVersion();
+  const stored = await placementMap.read();
+  const foundVersion = stored?.document.version ?? 0;
+  if (known !== undefined && known.version > foundVersion) {
+    const version = Math.max(known.version, heard) + 1;
+    if (await swap(deps, { ...known, version }, stored?.revision ?? 0))
+      log.error({ version, found: foundVersion }, 'placement-restored');
+    return { kind: 'restored' };
+  }
+  return stored === undefined
+    ? { kind: 'none' }
+    : { kind: 'there', map: placementOf(stored.document), stored };
+}
+
+async function swap({ placementMap }: DiskPlacerDeps, map: PlacementMap, expected: number): Promise<boolean> {
+  const { kind } = await placementMap.swap({ expected, document: documentOf(map) });
+  return kind === 'done';
+}
+
 class DiskPlacer {
   readonly #deps: DiskPlacerDeps;
   readonly #presence: DiskPresence;
@@ -74,6 +124,7 @@ class DiskPlacer {
   /** The version whose shares were found to be as even as can be. */
   #evenVersion = 0;
   #alarm: Judgement['alarm'];
+  #unknownSinceMs: number | undefined;
 
   constructor(deps: DiskPlacerDeps) {
     this.#deps = deps;
@@ -82,28 +133,29 @@ class DiskPlacer {
 
   /** True when there is a map. */
   async look(): Promise<boolean> {
-    const { placementMap, newestKnown } = this.#deps;
-    // Before etcd is asked: what it says then is no older, unless it has forgotten.
-    const known = newestKnown();
-    const stored = await placementMap.read();
-    const present = stored && placementOf(stored.document);
-    if (known !== undefined && known.version > (present?.version ?? 0)) {
-      await this.#restore(known, stored);
-      return true;
+    const heard = this.#deps.heardVersion();
+    const read = await readMap(this.#deps);
+    if (read.kind === 'restored') return true;
+    if (read.kind === 'none') return this.#placeFirst();
+    const { map, stored } = read;
+    if (heard > map.version) await this.#outdo(heard, map, stored);
+    else {
+      this.#unknownSinceMs = undefined;
+      await this.#change(map, stored);
     }
-    if (stored === undefined || present === undefined) return this.#placeFirst();
-    await this.#change(present, stored);
     return true;
   }
 
-  /** etcd was lost, or set back: what nodes go by is newer. */
-  async #restore(known: PlacementMap, stored: StoredPlacement | undefined): Promise<void> {
-    const map = { ...known, version: known.version + 1 };
-    if (await this.#swap(map, stored?.revision ?? 0))
-      this.#deps.log.error(
-        { version: map.version, found: stored?.document.version ?? 0 },
-        'placement-restored',
-      );
+  /** Nodes have heard of a map that nobody has any more: they refuse what is written by an older one. */
+  async #outdo(heard: number, map: PlacementMap, stored: StoredPlacement): Promise<void> {
+    const { clock, log } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    this.#unknownSinceMs ??= nowMs;
+    if (nowMs - this.#unknownSinceMs < UNKNOWN_WAIT_MS) return;
+    const version = heard + 1;
+    // Who owned what by the lost one is not known, so all is audited.
+    if (await this.#swap({ ...map, version, auditFrom: version }, stored.revision))
+      log.error({ version, found: map.version }, 'placement-unknown-outdone');
   }
 
   async #placeFirst(): Promise<boolean> {
@@ -131,14 +183,19 @@ class DiskPlacer {
     if (disks !== undefined) {
       const next = await this.#laidOut(map, disks);
       if (await this.#swap(next, stored.revision))
-        log.info({ version: next.version, ...told, moved: movedCount(map, next) }, 'placement-changed');
+        log.info(
+          { version: next.version, ...told, copiesToMake: movedCount(map, next) },
+          'placement-changed',
+        );
     } else if (isPending(map)) await this.#endChange(map, stored);
     else await this.#evenOut(map, stored);
   }
 
   async #endChange(map: PlacementMap, stored: StoredPlacement): Promise<void> {
-    const { auditedAt, log } = this.#deps;
-    const audited = await auditedAt();
+    const { auditedAt, clock, log } = this.#deps;
+    const answered = new AbortController();
+    const late = clock.sleep(AUDITED_ANSWER_MAX_MS, answered.signal).then(() => undefined);
+    const audited = await Promise.race([auditedAt(), late]).finally(() => answered.abort());
     if (audited === undefined || audited < map.auditFrom) return;
     const next = clearPrevious(map);
     if (await this.#swap(next, stored.revision))
@@ -152,7 +209,7 @@ class DiskPlacer {
     const moved = movedCount(map, next);
     if (moved === 0) this.#evenVersion = map.version;
     else if (await this.#swap(next, stored.revision))
-      this.#deps.log.info({ version: next.version, moved }, 'placement-evened-out');
+      this.#deps.log.info({ version: next.version, copiesToMake: moved }, 'placement-evened-out');
   }
 
   #laidOut(map: PlacementMap, disks: readonly PlacedDisk[]): Promise<PlacementMap> {
@@ -160,9 +217,8 @@ class DiskPlacer {
   }
 
   /** Lost races are looked at again. */
-  async #swap(map: PlacementMap, expected: number): Promise<boolean> {
-    const { kind } = await this.#deps.placementMap.swap({ expected, document: documentOf(map) });
-    return kind === 'done';
+  #swap(map: PlacementMap, expected: number): Promise<boolean> {
+    return swap(this.#deps, map, expected);
   }
 
   #watch(map: PlacementMap, served: ReadonlyMap<DiskId, PlacedDisk>): void {
