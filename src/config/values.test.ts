@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ItemKind, SettingKind, SettingRow } from './schema.ts';
+import type { ItemKind, SettingKind, SettingRow } from './setting-row.ts';
 import { parseJsonSetting, parseSetting } from './values.ts';
 
 const row = (kind: SettingKind, more: Partial<SettingRow> = {}): SettingRow => ({

@@ -6,8 +6,10 @@ import type { DiskId } from './placement.ts';
 
 export interface ChunkToMend {
   id: ChunkId;
-  /** Who may have it beside its owners. */
+  /** Who was known to have it, owners or not. */
   holders: readonly DiskId[];
+  /** Who keeps a copy aside that did not verify; of disks that have no other copy that is seen without. */
+  asideAt?: readonly DiskId[];
 }
 
 export type ChunkState =

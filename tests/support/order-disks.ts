@@ -39,6 +39,11 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     this.#world = world;
   }
 
+  receive(id: ChunkId, atMs: number): void {
+    this.stored.set(nameOf(id), Uint8Array.of(7));
+    this.receivedAtMs.set(nameOf(id), atMs);
+  }
+
   override inspect = async (
     ids: readonly ChunkId[],
     order: Order,

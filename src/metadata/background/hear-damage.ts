@@ -1,7 +1,7 @@
-// Asks each disk which copies it keeps aside because they did not verify (R40): each is a debt of its blob at once, and the
-// copy that is aside goes with the repair, once the owners have proven theirs.
+// Asks each disk which copies it keeps aside because they did not verify (R40): what is lacking by that is a debt of
+// its blob at once, and the copy that is aside goes once the owners have proven theirs.
 import { BoundedMap } from '../../lib/bounded-map.ts';
-import { COPIES_UNKNOWN, debtOfChunks } from '../../model/debts.ts';
+import { debtOfChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
@@ -92,17 +92,19 @@ async function noteDamage(
   if (live.length === 0) return;
   const seen = await disks.look(live, { fence, signal });
   if (seen === undefined) return;
-  const owed = live.map((id, at) => {
+  const owed = live.flatMap((id, at) => {
     const state = seen.states[at];
-    const known = state?.kind === 'owed' ? state : { copies: COPIES_UNKNOWN, holders: [] };
-    // The disk itself too, so that what it keeps aside is seen.
-    return { ...id, copies: known.copies, holders: [...known.holders, disk] };
+    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
   });
   const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
     const debt = debtOfChunks(its, seen.mapVersion);
     return debt === undefined ? [] : [{ blobId, ...debt }];
   });
-  doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
+  const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'owed');
+  const chunks = replaced.map((id) => ({ id, holders: [], asideAt: [disk] }));
+  if (chunks.length > 0) await disks.mend(chunks, { fence, signal });
   telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
   log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
 }
