@@ -1,15 +1,11 @@
-// What a metadata node measures of chunks: the placement map that it knows, and what the shards that it leads know of copies
-// that are owed and of their audits.
+// What a metadata node measures of where chunks lie: the placement map that it knows, and how far the shards that it leads
+// have looked at that. What they owe is src/metadata/background/watch-debts.ts.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
-import type { QueryName, ResultOf } from '../../src/ports/metadata.ts';
+import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
-import { sumDebts } from './chunk-status.ts';
 
 const LEAVES = ['staying', 'draining', 'absent'] as const;
-const UNKNOWN = 'unknown';
-const COPIES = [...Array.from({ length: COPIES_UNKNOWN }, (_, copies) => String(copies)), UNKNOWN];
 
 export function measurePlacement(telemetry: PromTelemetry, read: () => PlacementMap): void {
   telemetry.onScrape(async () => {
@@ -30,19 +26,10 @@ export function measurePlacement(telemetry: PromTelemetry, read: () => Placement
 type Node = Pick<MetadataNode, 'status' | 'replica'>;
 
 /** A shard that does not say just now is left out. */
-export function measureDebts(telemetry: PromTelemetry, node: Node): void {
+export function measureAudits(telemetry: PromTelemetry, node: Node): void {
   telemetry.onScrape(async () => {
     const led = node.status().flatMap(({ shard, role }) => (role === 'primary' ? [shard] : []));
-    const [counts, audits] = await Promise.all([
-      Promise.all(led.map((shard) => ask(node, shard, 'count-debts'))),
-      Promise.all(led.map((shard) => ask(node, shard, 'get-audit'))),
-    ]);
-    const { debts } = sumDebts(counts);
-    for (const copies of COPIES) {
-      const debt = debts.find((one) => String(one.copies ?? UNKNOWN) === copies);
-      telemetry.gauge('holdfast_owed_blobs', debt?.blobCount ?? 0, { copies });
-      telemetry.gauge('holdfast_owed_chunks', debt?.chunkCount ?? 0, { copies });
-    }
+    const audits = await Promise.all(led.map((shard) => readAudit(node, shard)));
     const known = audits.flatMap((answer) => (answer === undefined ? [] : [answer.audit]));
     const versions = known.map((audit) => audit?.ended?.mapVersion ?? 0);
     telemetry.gauge('holdfast_audited_placement_version', versions.length === 0 ? 0 : Math.min(...versions));
@@ -50,14 +37,10 @@ export function measureDebts(telemetry: PromTelemetry, node: Node): void {
   });
 }
 
-async function ask<Q extends QueryName>(
-  node: Node,
-  shard: number,
-  name: Q,
-): Promise<ResultOf<Q> | undefined> {
+async function readAudit(node: Node, shard: number): Promise<ResultOf<'get-audit'> | undefined> {
   const reply = await node
     .replica(shard)
-    ?.query({ shard }, name, {})
+    ?.query({ shard }, 'get-audit', {})
     ?.catch(() => undefined);
-  return reply?.kind === 'done' ? (reply.value as ResultOf<Q>) : undefined;
+  return reply?.kind === 'done' ? (reply.value as ResultOf<'get-audit'>) : undefined;
 }

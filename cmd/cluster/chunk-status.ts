@@ -204,7 +204,7 @@ async function readDisks(parts: {
     credentials: chunkCredentials(config, { credentials }),
   });
   closing.defer(() => client.close());
-  // Nothing may close before they have answered.
+  // Awaited here: the client ends with this function.
   return await Promise.all(
     all.map(async (disk): Promise<DiskStatus> => {
       const now = served.get(disk.id);

@@ -1,5 +1,7 @@
 // The two databases of a single node, looked at and made those of a metadata node and of a storage node by `holdfast cluster
 // grow`: rows that say who they are, nothing else. No process may have them open.
+import { lstat, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
 import { KvOpenError, openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
@@ -30,6 +32,7 @@ export async function takeStock(
   folder: string,
   { shardCount, clock }: { shardCount: number; clock: ClockPort },
 ): Promise<{ shards: GrowPlan['shards']; capacityBytes: number }> {
+  await refuseOtherFileSystems(folder);
   await using closing = new AsyncDisposableStack();
   const chunkKv = await openDatabase(folder, CHUNKS, (path) =>
     openRocksdbKv({ folder: path, columns: CHUNK_COLUMNS }),
@@ -59,6 +62,19 @@ export async function takeStock(
   }
   const { totalBytes } = await readDiskSpace(folder);
   return { shards, capacityBytes: totalBytes };
+}
+
+/** What is mounted or linked there cannot be renamed, which would be found out too late. */
+async function refuseOtherFileSystems(folder: string): Promise<void> {
+  const { dev } = await stat(folder);
+  for (const name of [METADATA, CHUNKS]) {
+    const path = join(folder, name);
+    const found = await lstat(path).catch(() => undefined);
+    if (found !== undefined && !(found.isDirectory() && found.dev === dev))
+      throw new Refusal(
+        `${path} is a link or a file system of its own and cannot be renamed: move what is in it into a folder of that name on the file system of ${folder}`,
+      );
+  }
 }
 
 function refuseTimeJump(

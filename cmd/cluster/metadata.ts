@@ -29,7 +29,7 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { measureDebts, measurePlacement } from './chunk-metrics.ts';
+import { measureAudits, measurePlacement } from './chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
@@ -64,7 +64,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
   measureReplicas(telemetry, () => metadataNode.status());
-  measureDebts(telemetry, metadataNode);
+  measureAudits(telemetry, metadataNode);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };

@@ -92,8 +92,10 @@ function describePlacement(placement: PlacementStatus, shardCount: number): stri
   ];
 }
 
-function describeRepair({ debts, chunkCount, chunksPerSecond = 0, leftMs }: RepairStatus): string[] {
-  if (chunkCount === 0) return ['All chunks that were looked at have all of their copies.'];
+function describeRepair(repair: RepairStatus): string[] {
+  const { debts, chunkCount, chunksPerSecond = 0, leftMs, unansweredCount } = repair;
+  const silent = unansweredCount === 0 ? [] : [`${unansweredCount} shards do not say what they are owed.`];
+  if (chunkCount === 0) return ['No shard that answers is owed copies of chunks.', ...silent];
   const by = debts.map(({ copies, chunkCount: count }) =>
     copies === undefined
       ? `${formatCount(count)} to be looked at`
@@ -103,5 +105,5 @@ function describeRepair({ debts, chunkCount, chunksPerSecond = 0, leftMs }: Repa
     leftMs === undefined
       ? 'not getting fewer just now'
       : `${formatCount(Math.round(chunksPerSecond))} fewer each second, ${formatDuration(leftMs)} left`;
-  return [`Chunks that lack copies: ${formatCount(chunkCount)} (${by.join(', ')}); ${rate}.`];
+  return [`Chunks that lack copies: ${formatCount(chunkCount)} (${by.join(', ')}); ${rate}.`, ...silent];
 }

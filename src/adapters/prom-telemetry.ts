@@ -160,16 +160,6 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Shards whose clock differs from that of a majority, as their primary here finds.',
   },
-  holdfast_owed_blobs: {
-    kind: 'gauge',
-    help: 'Blobs of shards led here that lack copies of chunks, by the intact copies of the chunk that has fewest; unknown: to be looked at.',
-    labels: ['copies'],
-  },
-  holdfast_owed_chunks: {
-    kind: 'gauge',
-    help: 'Their chunks that lack copies, by the copies of the one that has fewest.',
-    labels: ['copies'],
-  },
   holdfast_audited_placement_version: {
     kind: 'gauge',
     help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet.',

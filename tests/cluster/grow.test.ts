@@ -1,10 +1,12 @@
 // A single node becomes the first members of a cluster (docs/operations.md), with real processes: what it held is there,
 // wherever the command was cut short, and further nodes join one by one.
 import { randomBytes } from 'node:crypto';
-import { access as accessFile, readdir, rm } from 'node:fs/promises';
+import { access as accessFile, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { growCluster } from '../../cmd/cluster/grow.ts';
+import { runFsck } from '../../src/cli/fsck-command.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { must } from '../../src/lib/assert.ts';
 import { parseXml, textOf } from '../../src/lib/xml.ts';
@@ -126,6 +128,8 @@ test('what a single node held is there when it has grown, and nodes join one by 
   expect((await get('new')).equals(LARGE)).toBe(true);
   await ask('PUT', '/later');
 
+  await expectSound(single);
+
   for (const name of ['metadata-2', 'metadata-3']) cluster.start(name);
   await cluster.until('three voters of each shard', async () => {
     const { shards } = await cluster.status();
@@ -145,7 +149,45 @@ test('what a single node held is there when it has grown, and nodes join one by 
   );
   await expectAll(written);
   expect((await get('upload')).equals(Buffer.concat(PARTS))).toBe(true);
+  cluster.start('metadata-1', '--data-dir', join(single, 'metadata'));
+
+  for (const [at, name] of ['storage-2', 'storage-3'].entries()) {
+    cluster.start(name, '--node-listen', '127.0.0.1:0', '--node-zone', name);
+    await untilOnDisks(at + 2);
+  }
+  // Each of the disks has everything.
+  await cluster.end('storage-1');
+  await expectAll(written);
+  expect((await get('upload')).equals(Buffer.concat(PARTS))).toBe(true);
+  expect((await get('new')).equals(LARGE)).toBe(true);
+  cluster.start('storage-1', '--data-dir', join(single, 'storage'));
+  await cluster.until('no alarm', async () =>
+    (await cluster.status()).alarms.length === 0 ? true : undefined,
+  );
+  await expectSound(single);
 });
+
+/** The whole comparison, with all data read. */
+async function expectSound(single: string): Promise<void> {
+  const lines: string[] = [];
+  const print = (line: string) => void lines.push(line);
+  const context = { env: {}, print, nowMs: Date.now, sleep };
+  const { endpoint } = cluster.access;
+  const code = await runFsck(context, { endpoint, dataDir: join(single, 'keys'), readData: true });
+  expect(code, lines.join('\n')).toBe(0);
+}
+
+/** All partitions have so many owners, all shards have looked at where their chunks lie, and nothing is owed. */
+async function untilOnDisks(count: number): Promise<void> {
+  await cluster.until(`${count} copies of everything`, async () => {
+    const { disks, placement, repair } = await cluster.status();
+    if (placement === undefined || placement.audits.doneCount < SHARDS || placement.pendingCount > 0)
+      return undefined;
+    const owned = disks.filter(({ ownedCount }) => ownedCount === placement.partitionCount);
+    const isEven = new Set(owned.map(({ usage }) => usage?.chunkCount)).size === 1;
+    return (owned.length === count && isEven && repair.chunkCount === 0) || undefined;
+  });
+}
 
 /** Cut short behind each of its steps, and repeated, until there is no step left. */
 async function growCutShort(folder: string): Promise<void> {
@@ -175,14 +217,30 @@ test('what must not grow is refused, and stays as it was', async () => {
 
   await expect(grow(cluster.folderOf('nowhere'))).rejects.toThrow('there is no folder');
   await expect(accessFile(cluster.folderOf('nowhere'))).rejects.toThrow('ENOENT');
+  const chunks = join(single, 'chunks');
+  await rename(chunks, `${chunks}.aside`);
+  await expect(grow(single)).rejects.toThrow('is not whole: its database chunks is not there');
+  await symlink(`${chunks}.aside`, chunks);
+  await expect(grow(single)).rejects.toThrow('is a link or a file system of its own');
+  await rm(chunks);
+  await rename(`${chunks}.aside`, chunks);
+  const keys = join(single, 'master-keys.json');
+  await rename(keys, `${keys}.aside`);
+  await expect(grow(single)).rejects.toThrow('master-keys.json is missing');
+  await rename(`${keys}.aside`, keys);
+  const format = join(single, 'format.json');
+  const text = await readFile(format, 'utf8');
+  await writeFile(format, text.replace('"format": 1', '"format": 9'));
+  await expect(grow(single)).rejects.toThrow('is of format 9, newer than this program reads');
+  await writeFile(format, text);
+
   const made = await cluster.run('cluster', 'init', '--out', cluster.folderOf('other-keys'));
   expect(made.code).toBe(0);
   await expect(grow(single)).rejects.toThrow('etcd has a cluster already');
+  await cluster.etcd.process().stop();
+  await expect(grow(single)).rejects.toThrow('etcd does not answer');
+  await expect(accessFile(join(single, 'grow.json'))).rejects.toThrow('ENOENT');
 
   await startSingle();
   expect((await get('small')).equals(SMALL)).toBe(true);
-  await cluster.end('server-1');
-  await rm(join(single, 'chunks'), { recursive: true });
-  await cluster.etcd.process().stop();
-  await expect(grow(single)).rejects.toThrow('etcd does not answer');
 });
