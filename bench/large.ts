@@ -12,7 +12,7 @@ import { must } from '../src/lib/assert.ts';
 import { LIMITS } from '../src/model/limits.ts';
 import { LoadClient, succeed } from './load/client.ts';
 import { type Stretch, seededBytes, seededPieces } from './load/seeded-bytes.ts';
-import { beginUpload, completeUpload } from './load/upload.ts';
+import { uploadByCopies } from './load/upload.ts';
 import {
   addEndpointOptions,
   type EndpointOptions,
@@ -27,7 +27,6 @@ import { describeSurroundings } from './surroundings.ts';
 const MiB = 1024 * 1024;
 const SEED = 'bench/large.ts';
 const COPY_COUNT = 20;
-const PART_COPIES_IN_FLIGHT = 16;
 const RANGE_PART_BYTES = LIMITS.partBytesMin;
 
 interface Options extends EndpointOptions {
@@ -129,7 +128,10 @@ async function take(step: Step, context: Context): Promise<string[]> {
 }
 
 function secondsSince(startedAt: number): string {
-  const seconds = (performance.now() - startedAt) / 1000;
+  return secondsText((performance.now() - startedAt) / 1000);
+}
+
+function secondsText(seconds: number): string {
   return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
 }
 
@@ -163,7 +165,7 @@ function rateSince(startedAt: number, sizeBytes: number): string {
 }
 
 function joinCopies(context: Context): Promise<string> {
-  return uploadByCopies(context, { key: 'joined', parts: Array(COPY_COUNT).fill({}) });
+  return makeByCopies(context, { key: 'joined', parts: Array(COPY_COUNT).fill({}) });
 }
 
 function joinRanges(context: Context): Promise<string> {
@@ -171,7 +173,7 @@ function joinRanges(context: Context): Promise<string> {
     const first = rangePartOffset(context, index);
     return { 'x-amz-copy-source-range': `bytes=${first}-${first + RANGE_PART_BYTES - 1}` };
   });
-  return uploadByCopies(context, { key: 'parts', parts });
+  return makeByCopies(context, { key: 'parts', parts });
 }
 
 /** The ranges go through the whole object, again and again. */
@@ -179,33 +181,12 @@ function rangePartOffset({ sizeBytes }: Context, index: number): number {
   return (index % Math.floor(sizeBytes / RANGE_PART_BYTES)) * RANGE_PART_BYTES;
 }
 
-/** `parts`: the headers of each part copy. */
-async function uploadByCopies(
-  { server, client, bucket }: Context,
-  upload: { key: string; parts: readonly Record<string, string>[] },
+async function makeByCopies(
+  { server, bucket }: Context,
+  { key, parts }: { key: string; parts: readonly Record<string, string>[] },
 ): Promise<string> {
-  const path = `/${bucket}/${upload.key}`;
-  const uploadId = await beginUpload(client, path);
-  const etags: string[] = [];
-  let next = 0;
-  const work = async () => {
-    const own = new LoadClient(server.target);
-    for (let index = next++; index < upload.parts.length; index = next++) {
-      const { body } = await succeed(own, {
-        method: 'PUT',
-        path,
-        query: `partNumber=${index + 1}&uploadId=${uploadId}`,
-        headers: { ...upload.parts[index], 'x-amz-copy-source': `/${bucket}/whole` },
-        keepBody: true,
-      });
-      etags[index] = /<ETag>([^<]*)/.exec(body?.toString() ?? '')?.[1] ?? '';
-    }
-    await own.close();
-  };
-  await Promise.all(Array.from({ length: PART_COPIES_IN_FLIGHT }, work));
-  const startedAt = performance.now();
-  await completeUpload(client, { path, uploadId, etags });
-  return `Complete ${secondsSince(startedAt)}`;
+  const upload = { path: `/${bucket}/${key}`, source: `/${bucket}/whole`, parts };
+  return `Complete ${secondsText((await uploadByCopies(server.target, upload)) / 1000)}`;
 }
 
 async function getLastPart(context: Context): Promise<string> {
