@@ -10,10 +10,13 @@ const PARALLEL = [
   'src/**/*.test.ts',
   'cmd/**/*.test.ts',
   'tests/*.test.ts',
-  'tests/{contract,scenarios,api}/**/*.test.ts',
+  'tests/{contract,scenarios,api,deploy}/**/*.test.ts',
 ];
 
-const CLIENTS = ['tests/clients/**/*.test.ts', 'tests/cluster/{damage,grow,recover,restic,run}.test.ts'];
+const CLIENTS = [
+  'tests/clients/**/*.test.ts',
+  'tests/cluster/{compose,damage,grow,recover,restic,run}.test.ts',
+];
 
 const LAST = ['tests/last/**/*.test.ts'];
 

@@ -5,7 +5,6 @@ import { openTls, selfSignedNames, type TlsIdentity, type TlsSource } from '../s
 import type { Config } from '../src/config/schema.ts';
 import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
 import { must } from '../src/lib/assert.ts';
-import { bracketed } from '../src/lib/host-port.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { LIMITS } from '../src/model/limits.ts';
 
@@ -60,20 +59,7 @@ export async function startListening(gateway: Gateway, { listen }: Config): Prom
   }
 }
 
-/** The address as clients here reach it. */
-export function endpointOf({ tls, listen }: Config, port: number): string {
-  const scheme = tls.mode === 'off' ? 'http' : 'https';
-  return `${scheme}://${reachableHost(listen.host)}:${port}`;
-}
-
 /** Writes down for the command line tool where the server is. */
 export async function tellAddress(folder: string, endpoint: string): Promise<void> {
   await writeDurableFile(join(folder, ADDRESS_FILE), `${JSON.stringify({ endpoint })}\n`);
-}
-
-/** "Every address" is none that one can connect to. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return bracketed(host);
 }

@@ -10,6 +10,7 @@ import type { SettingRow } from '../src/config/setting-row.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
+import type { HealthOptions } from './health.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 
@@ -24,6 +25,7 @@ function buildProgram(): Command {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
   addRoleCommands(program);
+  addHealthCommand(program);
   const cluster = { print, nowMs: Date.now, withSettings, readSettings };
   addClusterCommands(program, cluster);
   addShardCommands(program, cluster);
@@ -68,6 +70,18 @@ function addRoleCommands(program: Command): void {
       process.exit(await runRole(readSettings(command), { role, isAtRest }));
     });
   }
+}
+
+/** Exits with 0 when the process is well, else 1. */
+function addHealthCommand(program: Command): void {
+  const health = withSettings(program.command('health'), ['health.listen', 'listen', 'tls.mode'])
+    .description('ask a server or a node here whether it serves; its settings as it has them')
+    .option('--url <url>', 'where it is instead, as http://127.0.0.1:9100')
+    .option('--live', 'ask whether it runs, which it may without being able to serve');
+  health.action(async () => {
+    const { askHealth } = await import('./health.ts');
+    await askHealth(readSettings(health), health.opts<HealthOptions>());
+  });
 }
 
 /** Takes all settings as options, or those of `keys` beside options of its own. */

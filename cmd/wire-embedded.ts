@@ -6,8 +6,8 @@ import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
 import { createBackground } from './background.ts';
+import { endpointOf } from './endpoint.ts';
 import {
-  endpointOf,
   exchangeCertificate,
   gatewaySettings,
   openListenerTls,

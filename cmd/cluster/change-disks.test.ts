@@ -63,6 +63,15 @@ test('a node is drained, waited for, stopped and removed; each step is refused b
   await expect(run('undrain', [first.id])).rejects.toThrow('has been removed');
 });
 
+test('the operator is told when copies come to lie closer together', async () => {
+  await run('drain', [first.nodeId]);
+  expect(printed.join('\n')).not.toContain('Attention');
+  await run('drain', [third.nodeId]);
+  expect(printed.join('\n')).toMatch(
+    /Attention: some chunks have their copies in 2 zones on 2 nodes now, and had/,
+  );
+});
+
 test('undrained, it has what it had', async () => {
   const before = await present();
   await run('drain', [first.id.slice(0, 6)]);

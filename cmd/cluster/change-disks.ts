@@ -5,6 +5,7 @@ import { changePlacement } from '../../src/cluster/placement.ts';
 import {
   holdings,
   isPending,
+  leastSpread,
   movedCount,
   retireDisks,
   withLeave,
@@ -132,6 +133,16 @@ function tell(done: {
       );
   }
   if (change === 'remove') return;
+  warnOfSpread(map, next, print);
   print(`Placement ${next.version}: ${movedCount(map, next)} copies of partitions are to be made.`);
   if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
+}
+
+/** Copies in one place are lost together, and nothing else would tell. */
+function warnOfSpread(map: PlacementMap, next: PlacementMap, print: (line: string) => void): void {
+  const [before, after] = [leastSpread(map), leastSpread(next)];
+  if (after.zones < before.zones || after.nodes < before.nodes)
+    print(
+      `Attention: some chunks have their copies in ${after.zones} zones on ${after.nodes} nodes now, and had them in ${before.zones} on ${before.nodes}. Add disks of others, or undrain.`,
+    );
 }

@@ -16,13 +16,8 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
-import {
-  endpointOf,
-  exchangeCertificate,
-  gatewaySettings,
-  openListenerTls,
-  startListening,
-} from '../listening.ts';
+import { endpointOf } from '../endpoint.ts';
+import { exchangeCertificate, gatewaySettings, openListenerTls, startListening } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
 import { readRootCredentials } from '../root-credentials.ts';

@@ -5,12 +5,15 @@
 
 import { readingOrder } from '../../src/cluster/candidates.ts';
 import { createDiskHealth } from '../../src/cluster/disk-health.ts';
+import { ownersOf } from '../../src/cluster/placement.ts';
+import { isPending } from '../../src/cluster/placement-changes.ts';
 import { AppError } from '../../src/model/errors.ts';
-import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
-import type { SimulatedProcess } from './clock.ts';
+import { SimulatedHost, type SimulatedProcess } from './clock.ts';
+import type { SimulatedDisk } from './disk.ts';
+import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
 import { byKey, linearize } from './linearizability.ts';
 import { LiveBlobs } from './live-blobs.ts';
 import { describeRecord, type HistoryRecord, type KeyOperation, type Outcome } from './operations.ts';
@@ -23,11 +26,20 @@ import {
   planStorageFaults,
   STORAGE_FAULTS,
   type StorageFaultName,
+  type StoredCopy,
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
+import { chunkOf, nameOf, StoredCopies } from './stored-copies.ts';
 
-const STORAGE_COUNT = 3;
+/** Where storage nodes stand, and how many disks each has; the last one joins later. */
+const STORAGE = [
+  { zone: 'zone-0', diskCount: 2 },
+  { zone: 'zone-1', diskCount: 2 },
+  { zone: 'zone-2', diskCount: 1 },
+  { zone: 'zone-0', diskCount: 1 },
+  { zone: 'zone-1', diskCount: 1 },
+];
 const CLIENT_COUNT = 3;
 const OPERATIONS_OF_CLIENT = 14;
 const PAUSE_MAX_MS = 4500;
@@ -35,6 +47,9 @@ const KEYS = ['gnu', 'hen', 'ibex'];
 const SWEEP_EVERY_MS = 7000;
 const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 38_000;
+const LOOK_EVERY_MS = 500;
+const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
+const SETTLED_AFTER_MS = 100_000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
 
@@ -44,11 +59,13 @@ const BRANCHES = {
   ...CHUNK_DEEDS,
   erased: 'chunks: blob erased',
   damaged: 'chunks: damaged copy met',
+  owed: 'chunks: copies owed',
   mapChanged: 'chunks: map changed',
 };
 
 export const CHUNK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
+  ...OPERATOR_BRANCHES,
   ...STORAGE_FAULTS.map((name) => `fault: ${name}`),
 ];
 
@@ -58,19 +75,22 @@ export class ChunkPart implements Part {
   readonly #pool: GatewayPool;
   readonly #network: ChunkNetwork;
   readonly #board: PlacementBoard;
-  readonly #sites: StorageSite[];
+  /** Those that were there at first. */
+  readonly #sites: readonly StorageSite[];
   readonly #opened = new WeakMap<SimulatedProcess, OpenChunks>();
   readonly #history: HistoryRecord[] = [];
   readonly #clients: ChunkClients;
   readonly #heals = new Set<() => void>();
   readonly #blobs: LiveBlobs;
-  #lossCount = 0;
+  readonly #copies: StoredCopies;
+  readonly #operators: DiskOperators;
+  #lossesUnderWay = 0;
   #isOver = false;
 
   constructor(world: PartWorld) {
     this.#world = world;
     const { ground } = world;
-    const { scheduler, network, counts } = ground;
+    const { network } = ground;
     const chance = ground.chance.fork('chunks');
     this.#chance = chance;
     this.#pool = new GatewayPool(world, chance.fork('gateways'));
@@ -79,17 +99,22 @@ export class ChunkPart implements Part {
       chunksOf: (process) => this.open(process),
     });
     this.#network = new ChunkNetwork(network, chance.fork('network'));
-    this.#board = new PlacementBoard({
-      ...{ scheduler, network, counts, chance: chance.fork('board') },
-      nodeCount: STORAGE_COUNT,
+    this.#board = new PlacementBoard(ground, chance.fork('board'));
+    this.#copies = new StoredCopies((id) => this.#blobs.checkChunk(id));
+    const sites = STORAGE.map((where, index) => {
+      const parts = { ground, ...where, chunks: this.#network, board: this.#board };
+      const site = new StorageSite(`storage-${index}`, parts);
+      for (const disk of site.disks) this.#copies.watch(disk);
+      return site;
     });
-    this.#sites = Array.from({ length: STORAGE_COUNT }, (_, index) => {
-      const parts = { ground, zone: `zone-${index}`, chunks: this.#network, board: this.#board };
-      return new StorageSite(`storage-${index}`, parts);
+    this.#sites = sites.slice(0, -1);
+    this.#operators = new DiskOperators(ground, {
+      ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
+      newcomer: sites.at(-1) as StorageSite,
     });
     this.#blobs = new LiveBlobs({
-      copiesOf: (id) => this.#sites.filter((site) => site.has(id)).length,
-      lossCount: () => this.#lossCount,
+      copiesOf: (id) => this.#copies.disksOf(id).size,
+      lostOf: (id) => this.#copies.lostOf(id),
     });
   }
 
@@ -121,8 +146,14 @@ export class ChunkPart implements Part {
     }
   }
 
+  /** What places disks, on a metadata node (cmd/cluster/metadata.ts). */
+  get board(): PlacementBoard {
+    return this.#board;
+  }
+
   async run(): Promise<void> {
     this.#planFaults();
+    this.#operators.begin();
     const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id));
     void this.#sweepNowAndThen();
     await Promise.all(clients);
@@ -141,12 +172,88 @@ export class ChunkPart implements Part {
   /** All that lives is readable, and was so all the time, or failed. */
   async rest(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
-    while (this.#sites.some(({ node }) => node === undefined)) await scheduler.sleep(50, 'disks come back');
+    while (!this.#areAllUp()) await scheduler.sleep(50, 'disks come back');
+    // First what is found for a reason; then also what only a look at everything finds (R39).
+    await this.#settle({ hasAudited: false });
+    SimulatedHost.letTimePass(scheduler, AUDITED_AFTER_MS);
+    await this.#settle({ hasAudited: true });
     this.#blobs.check();
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
     if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
     for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
+  }
+
+  /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
+  async #settle(when: { hasAudited: boolean }): Promise<void> {
+    const { counts, scheduler } = this.#world.ground;
+    if (this.#blobs.debtsEver > 0) counts.add(BRANCHES.owed);
+    const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
+    for (let unrest = this.#unrest(when); unrest.length > 0; unrest = this.#unrest(when)) {
+      if (scheduler.nowMs > endMs)
+        throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
+      await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
+    }
+  }
+
+  /** What is not as it must be when nothing is under way; empty when all is well. */
+  #unrest({ hasAudited }: { hasAudited: boolean }): string[] {
+    const { map } = this.#board;
+    if (map === undefined) return ['no map'];
+    const unrest = [
+      ...(isPending(map) ? [`map ${map.version} is pending`] : []),
+      ...(this.#operators.isDone ? [] : ['a node is drained']),
+      ...(this.#blobs.debtCount > 0 ? [`${this.#blobs.debtCount} debts`] : []),
+      ...(this.#areAllUp() ? [] : ['not all disks work']),
+    ];
+    if (unrest.length > 0) return unrest;
+    const diskOf = this.#diskOf();
+    const live = new Set<string>();
+    for (const id of this.#blobs.chunks()) {
+      live.add(nameOf(id));
+      const stored = this.#copies.disksOf(id);
+      const lacking = ownersOf(map, id).filter((owner) => {
+        const disk = diskOf.get(owner);
+        if (disk === undefined || stored.has(disk)) return disk === undefined;
+        return hasAudited || !this.#copies.wasCut(disk, id);
+      });
+      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
+    }
+    for (const [id, disk] of diskOf)
+      for (const name of this.#copies.on(disk))
+        if (!live.has(name)) unrest.push(`stray ${name} on ${id}`);
+        else if (id === undefined || !ownersOf(map, chunkOf(name)).includes(id))
+          unrest.push(`${name} on ${id}, which does not own it`);
+    return unrest;
+  }
+
+  #diskOf(): Map<string | undefined, SimulatedDisk> {
+    return new Map(
+      this.#operators.staying.flatMap(({ disks }) => disks.map((disk) => [StorageSite.idOf(disk), disk])),
+    );
+  }
+
+  #areAllUp(): boolean {
+    return this.#operators.staying.every(({ node, failedCount }) => node !== undefined && failedCount === 0);
+  }
+
+  /** Every chunk that lives lies on its owners. */
+  #isLevel(): boolean {
+    const { map } = this.#board;
+    // What went is seen when the store is opened again.
+    if (map === undefined || this.#lossesUnderWay > 0 || !this.#areAllUp()) return false;
+    const diskOf = this.#diskOf();
+    let isLevel = true;
+    for (const id of this.#blobs.chunks()) {
+      const disks = this.#copies.disksOf(id);
+      const isWhole = ownersOf(map, id).every((owner) => {
+        const disk = diskOf.get(owner);
+        return disk !== undefined && disks.has(disk);
+      });
+      if (isWhole) this.#copies.noteWhole(id);
+      else isLevel = false;
+    }
+    return isLevel;
   }
 
   #checkHistory(shard: number): void {
@@ -228,30 +335,45 @@ export class ChunkPart implements Part {
       });
   }
 
-  #readCopy(): { site: StorageSite; id: ChunkId } | undefined {
+  #readCopy(): StoredCopy | undefined {
     const { map } = this.#board;
     const chunks = this.#blobs.chunks();
     if (map === undefined || chunks.length === 0) return undefined;
     const id = this.#chance.pick(chunks);
-    const [first] = readingOrder(map, id, { near: {}, health: ALL_WELL });
-    const site = this.#sites.find(({ name }) => name === first?.nodeId);
-    return site?.has(id) ? { site, id } : undefined;
+    const stored = this.#copies.disksOf(id);
+    for (const { id: first } of readingOrder(map, id, { near: {}, health: ALL_WELL }))
+      for (const site of this.#operators.staying)
+        for (const disk of site.disks)
+          if (stored.has(disk) && StorageSite.idOf(disk) === first) return { site, disk, id };
+    return undefined;
   }
 
   #begin(name: StorageFaultName, durationMs: number): void {
     const { network, scheduler, counts } = this.#world.ground;
     const fault = storageFaultOf(name);
+    if (fault.losesData && !this.#isLevel()) {
+      const run = () => this.#begin(name, durationMs);
+      if (!this.#isOver) scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run });
+      return;
+    }
     const askers = machinesOf(this.#world);
-    const storage = { sites: this.#sites, network, askers, readCopy: () => this.#readCopy() };
-    const end = fault.begin(storage, this.#chance);
+    const end = fault.begin(
+      {
+        ...{ sites: this.#operators.staying, network, askers, readCopy: () => this.#readCopy() },
+        damaged: ({ disk, id }) => this.#copies.damage(disk, id),
+      },
+      this.#chance,
+    );
     if (end === undefined) {
       if (name !== INSTEAD) this.#begin(INSTEAD, durationMs);
       return;
     }
-    if (fault.losesData) this.#lossCount++;
     counts.add(`fault: ${name}`);
+    if (fault.losesData) this.#lossesUnderWay++;
     const heal = () => {
-      if (this.#heals.delete(heal)) end();
+      if (!this.#heals.delete(heal)) return;
+      if (fault.losesData) this.#lossesUnderWay--;
+      end();
     };
     this.#heals.add(heal);
     scheduler.after(durationMs, { name: `fault: ${name} is over`, run: heal });

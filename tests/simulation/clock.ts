@@ -11,6 +11,9 @@ const DRIFT_MAX = 0.049;
 const STEP_FELT_MS = 20_000;
 const WORLD_START_MS = Date.parse('2026-01-01T00:00:00Z');
 
+/** By world: what has passed beside the time of its events. */
+const PASSED_MS = new WeakMap<Scheduler, number>();
+
 export class SimulatedHost {
   readonly name: string;
   readonly scheduler: Scheduler;
@@ -34,7 +37,12 @@ export class SimulatedHost {
 
   /** What the wall clock should say. */
   static trueWallMs(scheduler: Scheduler): number {
-    return WORLD_START_MS + scheduler.nowMs;
+    return WORLD_START_MS + scheduler.nowMs + (PASSED_MS.get(scheduler) ?? 0);
+  }
+
+  /** As if so much time went by on all hosts at once, in which nothing happened. */
+  static letTimePass(scheduler: Scheduler, ms: number): void {
+    PASSED_MS.set(scheduler, (PASSED_MS.get(scheduler) ?? 0) + ms);
   }
 
   get wallMs(): number {

@@ -18,7 +18,7 @@ beforeEach(() => {
   history = new ShardHistory(SHARD);
   copies = 2;
   losses = 0;
-  blobs = new LiveBlobs({ copiesOf: () => copies, lossCount: () => losses });
+  blobs = new LiveBlobs({ copiesOf: () => copies, lostOf: () => losses });
 });
 
 const bornAt = (timeMs: number) =>

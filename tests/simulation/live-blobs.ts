@@ -17,17 +17,20 @@ const ID_AHEAD_MAX_MS = 60 * 60_000;
 
 export class LiveBlobs {
   readonly #copiesOf: (id: ChunkId) => number;
-  /** Losses of synced bytes so far, each of which may have taken one copy. */
-  readonly #lossCount: () => number;
+  /** Copies that faults have taken from it, and nobody has replaced yet. */
+  readonly #lostOf: (id: ChunkId) => number;
   readonly #seenSeq = new Map<number, number>();
   readonly #live = new Map<BlobId, BlobRecord>();
   readonly #gone = new Set<BlobId>();
+  readonly #debts = new Set<string>();
+  /** How often something was owed. */
+  debtsEver = 0;
   /** Condemned blobs whose rows went. */
   erasedCount = 0;
 
-  constructor(options: { copiesOf(id: ChunkId): number; lossCount(): number }) {
+  constructor(options: { copiesOf(id: ChunkId): number; lostOf(id: ChunkId): number }) {
     this.#copiesOf = options.copiesOf;
-    this.#lossCount = options.lossCount;
+    this.#lostOf = options.lostOf;
   }
 
   /** Takes in what a shard has committed since the last time. */
@@ -35,11 +38,25 @@ export class LiveBlobs {
     const { shard, lastSeq } = history;
     for (let seq = (this.#seenSeq.get(shard) ?? 0) + 1; seq <= lastSeq; seq++) {
       const entry = history.entry(seq);
-      for (const { column, key, value } of entry?.rows ?? [])
-        if (column === TABLES.blobs.column && key[2] === TABLES.blobs.id)
+      for (const { column, key, value } of entry?.rows ?? []) {
+        if (column !== 'rows') continue;
+        if (key[2] === TABLES.debts.id) this.#noteDebt(toHex(key), value !== null);
+        if (key[2] === TABLES.blobs.id)
           this.#note(toHex(keyOfRow(key)) as BlobId, value && blobCodec.decode(value), entry?.timeMs ?? 0);
+      }
     }
     this.#seenSeq.set(shard, lastSeq);
+  }
+
+  /** Blobs of which not all copies are where they should be (R36). */
+  get debtCount(): number {
+    return this.#debts.size;
+  }
+
+  #noteDebt(row: string, isOwed: boolean): void {
+    if (isOwed) this.debtsEver++;
+    if (isOwed) this.#debts.add(row);
+    else this.#debts.delete(row);
   }
 
   /** Chunks of all that lives. */
@@ -69,18 +86,25 @@ export class LiveBlobs {
       const ageMs = timeMs - idTimeMs(blobId);
       if (ageMs > ID_AGE_MAX_MS || ageMs < -ID_AHEAD_MAX_MS)
         throw new SimulationFailure(`I9: blob ${blobId} is born ${ageMs} ms after its id was made (R25)`);
+      this.#live.set(blobId, blob);
       this.#checkCopies(blobId, blob);
     }
     this.#live.set(blobId, blob);
   }
 
+  /** One of its copies has gone. */
+  checkChunk(id: ChunkId): void {
+    if (!this.#live.has(id.blobId)) return;
+    const copies = this.#copiesOf(id);
+    const wanted = COPIES_MIN - this.#lostOf(id);
+    if (copies < wanted)
+      throw new SimulationFailure(
+        `I11: ${copies} copies of chunk ${id.index} of ${id.blobId}, ${wanted} wanted`,
+      );
+  }
+
   #checkCopies(blobId: BlobId, blob: BlobRecord): void {
     if (blob.kind !== 'data' || blob.storage !== 'chunks') return;
-    const wanted = COPIES_MIN - this.#lossCount();
-    for (let index = 0; index < chunkCount(blob); index++) {
-      const copies = this.#copiesOf({ blobId, index });
-      if (copies < wanted)
-        throw new SimulationFailure(`I11: ${copies} copies of chunk ${index} of ${blobId}, ${wanted} wanted`);
-    }
+    for (let index = 0; index < chunkCount(blob); index++) this.checkChunk({ blobId, index });
   }
 }

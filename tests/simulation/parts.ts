@@ -1,21 +1,30 @@
 // The parts of a seed together, and what the run must see of them now and then.
 
+import { LIMITS } from '../../src/model/limits.ts';
 import { Chance } from './chance.ts';
 import { CHUNK_BRANCHES, ChunkPart } from './chunk-part.ts';
-import type { SimulatedProcess } from './clock.ts';
+import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import type { Driver } from './driver.ts';
+import { LINK_BRANCHES, LinkPart } from './link-part.ts';
 import { metadataDriver } from './metadata-driver.ts';
 import { NAME_BRANCHES, NamePart } from './name-part.ts';
 import type { Decorate, Part, PartWorld } from './part.ts';
 import { REVOCATION_BRANCHES, RevocationPart } from './revocation-part.ts';
 import { beginShardWork } from './shard-work.ts';
 
-export type PartName = 'chunks' | 'names' | 'revocation';
+export type PartName = 'chunks' | 'links' | 'names' | 'revocation';
+
+const PASSES_MS = Math.max(LIMITS.linkIdAgeMaxMs, LIMITS.blobIdAgeMaxMs) + 4 * 60 * 60_000;
 
 /** Of the seeds in which the state machine is the product's. */
-const SHARES: Readonly<Record<PartName, number>> = { chunks: 0.4, names: 0.3, revocation: 0.25 };
+const SHARES: Readonly<Record<PartName, number>> = { chunks: 0.4, links: 0.3, names: 0.3, revocation: 0.25 };
 
-export const PART_BRANCHES: readonly string[] = [...CHUNK_BRANCHES, ...NAME_BRANCHES, ...REVOCATION_BRANCHES];
+export const PART_BRANCHES: readonly string[] = [
+  ...CHUNK_BRANCHES,
+  ...LINK_BRANCHES,
+  ...NAME_BRANCHES,
+  ...REVOCATION_BRANCHES,
+];
 
 export function isPartName(name: string): name is PartName {
   return Object.hasOwn(SHARES, name);
@@ -32,13 +41,18 @@ export class Parts {
   readonly #names: readonly PartName[];
   readonly #world: PartWorld;
   readonly #chunks: ChunkPart | undefined;
+  readonly #links: LinkPart | undefined;
   readonly #parts: Part[];
 
   constructor(names: readonly PartName[], world: PartWorld) {
     this.#names = names;
     this.#world = world;
     this.#chunks = names.includes('chunks') ? new ChunkPart(world) : undefined;
+    const chunks = this.#chunks;
+    const chunksOf = chunks && ((process: SimulatedProcess) => chunks.open(process));
+    this.#links = names.includes('links') ? new LinkPart(world, chunksOf) : undefined;
     this.#parts = [
+      ...(this.#links ? [this.#links] : []),
       ...(this.#chunks ? [this.#chunks] : []),
       ...(names.includes('names') ? [new NamePart(world)] : []),
       ...(names.includes('revocation') ? [new RevocationPart(world)] : []),
@@ -58,7 +72,9 @@ export class Parts {
       ...{ ground, shardCount, process },
       hasNames: this.#names.includes('names'),
       hasRevocations: this.#names.includes('revocation'),
-      openChunks: chunks && (() => chunks.open(process).chunks),
+      links: this.#links,
+      board: chunks?.board,
+      openChunks: chunks && (() => chunks.open(process)),
     };
   }
 
@@ -79,6 +95,9 @@ export class Parts {
   }
 
   async rest(): Promise<void> {
+    // So that no claim can be used any more, no blob be born, and what was left has expired.
+    if (this.#links !== undefined || this.#chunks !== undefined)
+      SimulatedHost.letTimePass(this.#world.ground.scheduler, PASSES_MS);
     await Promise.all(this.#parts.map((part) => part.rest()));
   }
 }

@@ -1,109 +1,217 @@
-// Where the placement map of the simulated cluster is kept, and who makes it: the first one as soon as every storage
-// node has made its disk known, the next ones when a disk is another than it was, as an operator decides. It stands
-// where the registry stands, so cuts and partitions reach it; processes learn of a map late, or from a node that has.
+// What the coordinator of the simulated cluster keeps for chunks: the placement map as one document that is changed by
+// compare-and-swap, the members that announce their disks, and the lock of who places disks. It stands where the registry
+// stands, so cuts and its absence reach it; processes hear of a change late, or from a node that has heard before.
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { changePlacement, makePlacement, NO_PLACEMENT } from '../../src/cluster/placement.ts';
-import type { PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
+import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
+import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
+import type { JobLock, JobLocksPort } from '../../src/ports/job-locks.ts';
+import type { Member } from '../../src/ports/members.ts';
+import type { PlacementMap } from '../../src/ports/placement.ts';
+import type { PlacementDocument, PlacementMapPort, StoredPlacement } from '../../src/ports/placement-map.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { StorageMember } from '../../src/ports/storage-members.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
-import type { Counts } from './counts.ts';
-import type { Network } from './network.ts';
 import { REGISTRY_HOST } from './registry.ts';
-import type { Scheduler } from './scheduler.ts';
+import type { Ground } from './sites.ts';
 
-const COPIES = 3;
 const DELAY_MAX_MS = 8;
+const AWAY_AFTER_MS = 1500;
 /** Until a process that watches is told. */
 const TOLD_MAX_MS = 1500;
 const ASK_AGAIN_MS = 500;
+/** A member that is not heard of for so long is none. */
+const LEASE_MS = 3000;
+const LOOK_EVERY_MS = 500;
+
+interface Listed {
+  process: SimulatedProcess;
+  member: StorageMember;
+  heardAtMs: number;
+}
 
 export class PlacementBoard {
-  readonly #scheduler: Scheduler;
-  readonly #network: Network;
+  readonly #ground: Ground;
   readonly #chance: Chance;
-  readonly #counts: Counts;
-  readonly #nodeCount: number;
-  readonly #members = new Map<NodeId, StorageMember>();
-  readonly #watchers = new Map<SimulatedProcess, KnownPlacement>();
-  #map: PlacementMap | undefined;
+  readonly #members = new Map<NodeId, Listed>();
+  readonly #watchers = new Map<SimulatedProcess, (stored: StoredPlacement) => void>();
+  /** One for all who read it: a map is not changed. */
+  readonly #maps = new WeakMap<PlacementDocument, PlacementMap>();
+  readonly #waiting: { process: SimulatedProcess; take(lock: JobLock): void }[] = [];
+  #holder: SimulatedProcess | undefined;
+  #token = 0;
+  #stored: StoredPlacement | undefined;
 
-  constructor(ground: {
-    scheduler: Scheduler;
-    network: Network;
-    chance: Chance;
-    counts: Counts;
-    nodeCount: number;
-  }) {
-    this.#scheduler = ground.scheduler;
-    this.#network = ground.network;
-    this.#chance = ground.chance;
-    this.#counts = ground.counts;
-    this.#nodeCount = ground.nodeCount;
+  constructor(ground: Ground, chance: Chance) {
+    this.#ground = ground;
+    this.#chance = chance;
   }
 
+  /** The newest one. */
   get map(): PlacementMap | undefined {
-    return this.#map;
+    return this.#stored && this.mapOf(this.#stored.document);
   }
 
-  /** Resolves when the board knows; rejects when it is out of reach. */
+  mapOf(document: PlacementDocument): PlacementMap {
+    let map = this.#maps.get(document);
+    if (map === undefined) {
+      map = placementOf(document);
+      this.#maps.set(document, map);
+    }
+    return map;
+  }
+
+  /** As an operator's tool changes it. */
+  put(map: PlacementMap): void {
+    this.#write(documentOf(map));
+  }
+
+  port(process: SimulatedProcess): PlacementMapPort {
+    return {
+      read: () => this.#ask(process, 'reads the placement', () => this.#stored),
+      swap: async ({ expected, document }) => {
+        const isAmbiguous = this.#chance.happens(this.#ground.registry.troubles.now.ambiguousShare);
+        return this.#ask(process, 'swaps the placement', () => {
+          const isLost = (this.#stored?.revision ?? 0) !== expected;
+          const revision = isLost ? 0 : this.#write(document);
+          if (isAmbiguous) throw new Error('the registry did not answer');
+          return isLost ? { kind: 'lost' as const } : { kind: 'done' as const, revision };
+        });
+      },
+      watch: (onChange, signal) => {
+        this.#watchers.set(process, onChange);
+        const end = () => this.#watchers.delete(process);
+        signal.addEventListener('abort', end, { once: true });
+        process.onEnd(end);
+        if (this.#stored !== undefined) this.#tell(process, this.#stored);
+      },
+    };
+  }
+
+  /** Resolves when the board knows; rejects when it is out of reach. The member stays as long as it can be heard. */
   async announce(process: SimulatedProcess, member: StorageMember): Promise<void> {
-    await process.later(this.#chance.between(0, DELAY_MAX_MS), 'announces its disks', () => {
-      if (this.#isCut(process)) throw new Error('the registry is away');
-      this.#members.set(member.nodeId, structuredClone(member));
-      this.#place();
+    await this.#ask(process, 'announces its disks', () => {
+      const own = structuredClone(member);
+      this.#members.set(member.nodeId, { process, member: own, heardAtMs: this.#ground.scheduler.nowMs });
+    });
+    const keep = async () => {
+      for (;;) {
+        await process.clock.sleep(LEASE_MS / 3);
+        const listed = this.#members.get(member.nodeId);
+        if (listed?.process === process && !this.#isAway(process))
+          listed.heardAtMs = this.#ground.scheduler.nowMs;
+      }
+    };
+    if (this.#members.get(member.nodeId)?.process === process) void keep();
+  }
+
+  /** Those that are heard of; with the registry away the last list stays. */
+  members(): Member[] {
+    const { nowMs } = this.#ground.scheduler;
+    const isAway = this.#ground.registry.troubles.now.isAway;
+    return [...this.#members.values()].flatMap(({ member, heardAtMs }): Member[] => {
+      if (!isAway && nowMs - heardAtMs > LEASE_MS) return [];
+      const disks = member.disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes }));
+      return [{ ...member, role: 'storage', version: '', disks }];
     });
   }
 
   /** What one process knows of the map. */
   known(process: SimulatedProcess): KnownPlacement {
-    const known = createKnownPlacement(NO_PLACEMENT, () => void this.#look(process, known));
-    this.#watchers.set(process, known);
-    process.onEnd(() => this.#watchers.delete(process));
-    void this.#look(process, known);
+    const port = this.port(process);
+    const look = async () => {
+      for (;;) {
+        const stored = await port.read().catch(() => undefined);
+        if (stored !== undefined) return known.learn(this.mapOf(stored.document));
+        await process.clock.sleep(ASK_AGAIN_MS);
+      }
+    };
+    const known = createKnownPlacement(NO_PLACEMENT, () => void look());
+    port.watch(({ document }) => known.learn(this.mapOf(document)), new AbortController().signal);
+    void look();
     return known;
   }
 
-  async #look(process: SimulatedProcess, known: KnownPlacement): Promise<void> {
-    for (let isFirst = true; ; isFirst = false) {
-      if (!isFirst) await process.clock.sleep(ASK_AGAIN_MS);
-      const map = await process.later(this.#chance.between(0, DELAY_MAX_MS), 'reads the placement', () =>
-        this.#isCut(process) ? undefined : this.#map,
-      );
-      if (map === undefined) continue;
-      known.learn(map);
+  locks(process: SimulatedProcess): JobLocksPort {
+    return {
+      acquire: (_name, signal) =>
+        new Promise((resolve, reject) => {
+          const waiter = { process, take: resolve };
+          this.#waiting.push(waiter);
+          signal.addEventListener('abort', () => {
+            this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+            reject(signal.reason);
+          });
+          this.#next();
+        }),
+      holder: async () => undefined,
+    };
+  }
+
+  #next(): void {
+    if (this.#holder !== undefined) return;
+    const index = this.#waiting.findIndex(({ process }) => process.isAlive && !this.#isAway(process));
+    const [waiter] = index < 0 ? [] : this.#waiting.splice(index, 1);
+    if (waiter === undefined) {
+      if (this.#waiting.length > 0) this.#later(() => this.#next());
       return;
     }
+    const { process, take } = waiter;
+    this.#holder = process;
+    const lost = new AbortController();
+    const leave = () => {
+      if (this.#holder !== process) return;
+      this.#holder = undefined;
+      this.#next();
+    };
+    const watch = () => {
+      if (this.#holder !== process) return;
+      if (process.isAlive && !this.#isAway(process)) return this.#later(watch);
+      // The holder knows before anybody else does, if it can know anything.
+      process.schedule(0, 'loses the lock', () => lost.abort());
+      this.#ground.scheduler.after(LEASE_MS, { name: 'the lock goes on', run: leave });
+    };
+    const lock = { token: ++this.#token, lost: lost.signal, release: async () => leave() };
+    process.schedule(this.#chance.between(0, DELAY_MAX_MS), 'has the lock', () => take(lock));
+    watch();
   }
 
-  #place(): void {
-    const disks = [...this.#members.values()].flatMap((member) =>
-      member.disks.map(({ id, capacityBytes }): PlacedDisk => {
-        const { nodeId, zone, address } = member;
-        return { id, nodeId, zone, address, capacityBytes };
-      }),
+  #later(run: () => void): void {
+    this.#ground.scheduler.after(LOOK_EVERY_MS, { name: 'looks after the lock', run });
+  }
+
+  #write(document: PlacementDocument): number {
+    const revision = (this.#stored?.revision ?? 0) + 1;
+    this.#stored = { document, revision };
+    if (revision > 1) this.#ground.counts.add('chunks: map changed');
+    for (const process of this.#watchers.keys()) this.#tell(process, this.#stored);
+    this.#ground.scheduler.trace(
+      `placement ${document.version}: ${this.map?.disks.map(({ id, leave }) => `${id.slice(0, 6)}${leave ? ` ${leave}` : ''}`).join(', ')}`,
     );
-    if (disks.length < this.#nodeCount) return;
-    const map = this.#map;
-    if (map === undefined) this.#map = makePlacement({ disks, copies: COPIES });
-    else if (disks.some(({ id }) => !map.disks.some((old) => old.id === id))) {
-      this.#map = changePlacement(map, { disks });
-      this.#counts.add('chunks: map changed');
-    } else return;
-    this.#tell(this.#map);
+    return revision;
   }
 
-  #tell(map: PlacementMap): void {
-    for (const [process, known] of this.#watchers)
-      process.schedule(this.#chance.between(0, TOLD_MAX_MS), `hears of placement ${map.version}`, () => {
-        if (!this.#isCut(process)) known.learn(map);
-      });
-    this.#scheduler.trace(`placement ${map.version}: ${map.disks.map(({ id }) => id).join(' ')}`);
+  #tell(process: SimulatedProcess, stored: StoredPlacement): void {
+    if (this.#ground.registry.troubles.now.isSilent) return;
+    const { version } = stored.document;
+    process.schedule(this.#chance.between(0, TOLD_MAX_MS), `hears of placement ${version}`, () => {
+      if (!this.#isAway(process)) this.#watchers.get(process)?.(stored);
+    });
   }
 
-  #isCut(process: SimulatedProcess): boolean {
+  async #ask<T>(process: SimulatedProcess, name: string, answer: () => T): Promise<T> {
+    const isAway = this.#isAway(process);
+    const delayMs = isAway ? AWAY_AFTER_MS : this.#chance.between(0, DELAY_MAX_MS);
+    return process.later(delayMs, name, () => {
+      if (isAway || this.#isAway(process)) throw new Error('the registry is away');
+      return answer();
+    });
+  }
+
+  #isAway(process: SimulatedProcess): boolean {
+    const { network, registry } = this.#ground;
     const host = process.host.name;
-    return this.#network.isCut(host, REGISTRY_HOST) || this.#network.isCut(REGISTRY_HOST, host);
+    if (registry.troubles.now.isAway) return true;
+    return network.isCut(host, REGISTRY_HOST) || network.isCut(REGISTRY_HOST, host);
   }
 }

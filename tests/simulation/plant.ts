@@ -1,4 +1,4 @@
-// `node tests/simulation/plant.ts [--bug NAME] [--seed S] [--seeds-max N]`: plants each bug of planted-bugs.ts in a copy of
+// `node tests/simulation/plant.ts [--bug NAME] [--seed S] [--seeds-max N] [--parts P]`: plants each bug of planted-bugs.ts in a copy of
 // the program, runs seeds until one fails, and prints how many it took and what found it. Fails when one is not found.
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -43,8 +43,16 @@ async function copyWith(bug: PlantedBug): Promise<string> {
   return folder;
 }
 
-function runSeeds(folder: string, { first, count }: { first: number; count: number }): Promise<string> {
+interface Seeds {
+  first: number;
+  count: number;
+  /** As --parts of the simulation. */
+  parts: string | undefined;
+}
+
+function runSeeds(folder: string, { first, count, parts }: Seeds): Promise<string> {
   const args = ['tests/simulation/run.ts', '--seeds', `${count}`, '--seed', `${first}`];
+  if (parts !== undefined) args.push('--parts', parts);
   return new Promise((resolve, reject) => {
     const processes = ['--processes', `${availableParallelism()}`];
     const child = spawn(process.execPath, [...args, ...processes], { cwd: folder });
@@ -59,17 +67,18 @@ function runSeeds(folder: string, { first, count }: { first: number; count: numb
 
 async function find(
   folder: string,
-  { first, max }: { first: number; max: number },
+  { first, max, parts }: { first: number; max: number; parts: string | undefined },
 ): Promise<Found | undefined> {
   for (let tried = 0; tried < max; tried += SEEDS_AT_ONCE) {
     const output = await runSeeds(folder, {
       first: first + tried,
       count: Math.min(SEEDS_AT_ONCE, max - tried),
+      parts,
     });
     for (const seed of failedSeeds(output)) {
       // One that fails without the bug as well has not found it.
-      if (failedSeeds(await runSeeds(ROOT, { first: seed, count: 1 })).length > 0) continue;
-      const again = await runSeeds(folder, { first: seed, count: 1 });
+      if (failedSeeds(await runSeeds(ROOT, { first: seed, count: 1, parts })).length > 0) continue;
+      const again = await runSeeds(folder, { first: seed, count: 1, parts });
       const message = /^seed \d+ FAILED: (.*)$/m.exec(again)?.[1] ?? 'not when it was repeated';
       return { seedCount: seed - first + 1, seed, message };
     }
@@ -88,6 +97,7 @@ async function main(): Promise<void> {
       bug: { type: 'string' },
       seed: { type: 'string', default: '1' },
       'seeds-max': { type: 'string', default: SEEDS_MAX },
+      parts: { type: 'string' },
     },
   });
   const bugs = PLANTED_BUGS.filter(({ name }) => values.bug === undefined || name === values.bug);
@@ -97,7 +107,8 @@ async function main(): Promise<void> {
   for (const bug of bugs) {
     const folder = await copyWith(bug);
     try {
-      const found = await find(folder, { first: Number(values.seed), max: Number(values['seeds-max']) });
+      const { parts, 'seeds-max': max } = values;
+      const found = await find(folder, { first: Number(values.seed), max: Number(max), parts });
       if (found === undefined) process.exitCode = 1;
       const what =
         found === undefined ? ['-', 'NOT FOUND'] : [`${found.seedCount}`, found.message.slice(0, 120)];

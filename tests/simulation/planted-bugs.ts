@@ -143,6 +143,61 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: 'return -ageMs > LIMITS.blobIdAheadMaxMs;',
   },
   {
+    name: 'age test left out of commits of claims',
+    breaks: 'I9',
+    file: 'src/metadata/links.ts',
+    from: 'return claim !== undefined && nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;',
+    to: 'return claim !== undefined && idTimeMs(linkId) - nowMs > LIMITS.linkIdAgeMaxMs;',
+  },
+  {
+    name: 'claim dropped by its age alone',
+    breaks: 'I9',
+    file: 'src/metadata/background/resolve-claims.ts',
+    from: 'const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.linkIdAgeMaxMs;',
+    to: 'const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.claimResolveAfterMs;',
+  },
+  {
+    name: 'link on a condemned blob',
+    breaks: 'I9',
+    file: 'src/metadata/links.ts',
+    from: 'return row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;',
+    to: 'return row !== undefined;',
+  },
+  {
+    name: 'condemned with links left',
+    breaks: 'I9',
+    file: 'src/metadata/commands/condemn-blobs.ts',
+    from: 'const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));',
+    to: 'const unlinked = blobsOf(ended).filter((blobId) => hasLinks(blobId, view) !== undefined);',
+  },
+  {
+    name: 'release not sent',
+    breaks: 'I16',
+    file: 'src/metadata/commands/condemn-blobs.ts',
+    from: 'return [remove(foreignRow(blobId)), put(outboxRow(id), outboxCodec.encode(release))];',
+    to: 'return [remove(foreignRow(blobId)), put(outboxRow(id), outboxCodec.encode(release))].slice(0, 1);',
+  },
+  {
+    name: 'claim in place of another',
+    breaks: 'I16',
+    file: 'src/metadata/links.ts',
+    from: 'if (view.row(foreignRow(blobId)) !== undefined) return [link];',
+    to: 'if (view.row(foreignRow(blobId)) === null) return [link];',
+  },
+  {
+    name: 'claim looked for before the time is asked',
+    breaks: 'I9',
+    file: 'src/metadata/background/resolve-claims.ts',
+    from: `const tick = await metadata.execute({ shard }, 'tick', {});
+    if (tick.kind !== 'done') return [];
+    const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));`,
+    to: `const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
+    const tick = await metadata.execute({ shard }, 'tick', {});
+    if (tick.kind !== 'done') return [];`,
+  },
+  {
     name: 'chunk acknowledged after one copy',
     breaks: 'I11',
     file: 'src/cluster/write-copies.ts',

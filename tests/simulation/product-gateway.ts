@@ -10,12 +10,14 @@ import { createIdentities, type Identities } from '../../src/gateway/s3/auth/ide
 import { type BucketCache, createBucketCache } from '../../src/gateway/s3/bucket-cache.ts';
 import { reauthorise } from '../../src/gateway/s3/reauthorise.ts';
 import { toHex } from '../../src/lib/bytes.ts';
+import { AppError } from '../../src/model/errors.ts';
 import { createChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createObjectStore } from '../../src/objects/create-object-store.ts';
 import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
 import type { MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
 import { createShardTimes, type ShardTimes } from '../../src/objects/shard-times.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { IdentityFeed } from '../../src/ports/identity-feed.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
@@ -108,6 +110,7 @@ export function openIdentities(
 export interface OpenChunks {
   chunks: ChunkPort;
   placement: KnownPlacement;
+  directory: DiskDirectory;
   /** Who takes back the memory of chunks that are written. */
   onReleased(give: (buffer: ArrayBuffer) => void): void;
 }
@@ -137,25 +140,38 @@ export function openChunks(
     onReleased: (buffer) => give(buffer),
   });
   return {
-    ...{ chunks, placement },
+    ...{ chunks, placement, directory },
     onReleased(to) {
       give = to;
     },
   };
 }
 
-/** The data path: bodies go to chunks, every one of them. */
+/** Where nothing is put, and nothing gone. */
+export const NO_CHUNKS = {
+  async put(): Promise<never> {
+    throw new AppError('ServiceUnavailable');
+  },
+  async drop() {},
+} as unknown as ChunkPort;
+
+/** The data path: bodies go to chunks, every one of them, or none. */
 export function openObjects(
   { process, keyring, times }: ProductGateway,
-  parts: { ground: Ground } & Pick<OpenChunks, 'chunks' | 'onReleased'>,
+  parts: {
+    ground: Ground;
+    chunks?: ChunkPort;
+    onReleased: OpenChunks['onReleased'];
+    isInline?: boolean;
+  },
 ): ObjectStore {
   const { clock, random } = process;
   const buffers = createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 1024 });
   parts.onReleased((buffer) => buffers.give(buffer));
   return createObjectStore({
-    ...{ chunks: parts.chunks, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
+    ...{ chunks: parts.chunks ?? NO_CHUNKS, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
     ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
-    settings: { inlineBodyBytesMax: 0, chunkSizeBytes: CHUNK_BYTES },
+    settings: { inlineBodyBytesMax: parts.isInline ? CHUNK_BYTES * 2 : 0, chunkSizeBytes: CHUNK_BYTES },
     bodyBufferBytes: BODY_BUFFER_BYTES,
     fenceOf: (shard): Fence => {
       const record = parts.ground.registry.get(shard)?.record;

@@ -1,6 +1,7 @@
 // `npm run sim -- --seeds N [--seed S]`: runs seeds one after another, in as many processes as there are cores, prints the
 // first one before anything else, and ends with how often everything happened. A seed that fails is run again with its
 // trace by `--seeds 1 --seed S --trace`.
+import './few-partitions.ts';
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';

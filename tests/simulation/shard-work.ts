@@ -3,21 +3,43 @@
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
+import { type DiskPlacerDeps, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
+import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
-import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
+import type { Fence } from '../../src/ports/chunks.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
 import type { SimulatedProcess } from './clock.ts';
-import { openRouter } from './product-gateway.ts';
+import { hurried } from './hurried.ts';
+import type { PlacementBoard } from './placement-board.ts';
+import { NO_CHUNKS, type OpenChunks, openRouter } from './product-gateway.ts';
 import { type Ground, loggerOf } from './sites.ts';
 
 /** Shorter than any body is read, so that a reader meets it now and then. */
 const READING_GRACE_MS = 4000;
+
+const COPIES = 3;
+/** As in life: never in a seed, but for its own reasons. */
+const AUDIT_EVERY_MS = 7 * 24 * 60 * 60_000;
+const SWEEP_EVERY_MS = 5000;
+/** Until a disk that nobody serves is given up. */
+const AWAY_AFTER_MS = 9000;
+/** Uploads that are left. */
+const UPLOAD_KEPT_MS = 12 * 60 * 60_000;
+/** Shard time follows a majority of clocks (R19). */
+const NO_TIME_JUMPS = { mayRemoveByAge: () => true };
 
 const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
 
@@ -28,8 +50,12 @@ export interface ShardWorkOptions {
   /** Names are finished by the outbox. */
   hasNames: boolean;
   /** Data is condemned and erased. */
-  openChunks: (() => ChunkPort) | undefined;
+  openChunks: (() => OpenChunks) | undefined;
+  /** Where disks are placed. */
+  board: PlacementBoard | undefined;
   hasRevocations: boolean;
+  /** Links end, and claims are resolved; what its workers ask goes through this. */
+  links: { ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort } | undefined;
 }
 
 /** What gateways call instead of the node itself. */
@@ -45,8 +71,10 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
   const nodeId = process.host.name;
   const calls = callOwnNode({ nodeId, handler: node, others: ground.calls.port(nodeId, process) });
   const registry = ground.registry.port(process);
-  const metadata = openRouter(process, { shardCount: options.shardCount, registry, calls });
+  const router = openRouter(process, { shardCount: options.shardCount, registry, calls });
+  const metadata = options.links?.ofWorkers(router, process) ?? router;
   const log = loggerOf(process, ground.scheduler);
+  placeDisks(options, { log, metadata });
   const workers = workersOf(options, { metadata, shards, fenceOf, log });
   if (workers.length > 0) createWorkerRunner({ workers, clock, log, telemetry: SILENT }).start();
   if (!options.hasRevocations) return node;
@@ -57,8 +85,39 @@ export function beginShardWork(node: MetadataNode, options: ShardWorkOptions): S
   return delayRevocations(node, createRevocationWait({ clock, epoch: openEpoch }));
 }
 
+function placeDisks(
+  { board, openChunks, process }: ShardWorkOptions,
+  { log, metadata }: { log: ReturnType<typeof loggerOf>; metadata: MetadataPort },
+): void {
+  if (board === undefined || openChunks === undefined) return;
+  const { placement } = openChunks();
+  const deps: DiskPlacerDeps = {
+    ...{ clock: process.clock, log, chunkCopies: COPIES, awayAfterMs: AWAY_AFTER_MS },
+    placementMap: board.port(process),
+    jobLocks: board.locks(process),
+    members: () => board.members(),
+    heardVersion: () => placement.heardVersion(),
+    newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
+    auditedAt: () => auditedAt(metadata),
+    pause: async () => undefined,
+  };
+  void runDiskPlacer(deps, new AbortController().signal);
+}
+
+/** The least map version at which all shards have finished an audit. */
+async function auditedAt(metadata: MetadataPort): Promise<number | undefined> {
+  const versions: number[] = [];
+  for (let shard = 0; shard < metadata.shardCount; shard++) {
+    const reply = await metadata.query({ shard }, 'get-audit', {});
+    const ended = reply.kind === 'done' ? reply.value.audit?.ended : undefined;
+    if (ended === undefined) return undefined;
+    versions.push(ended.mapVersion);
+  }
+  return Math.min(...versions);
+}
+
 function workersOf(
-  { hasNames, openChunks }: ShardWorkOptions,
+  { hasNames, openChunks, links, process }: ShardWorkOptions,
   deps: {
     metadata: MetadataPort;
     shards(): number[];
@@ -66,14 +125,32 @@ function workersOf(
     log: ReturnType<typeof loggerOf>;
   },
 ): Worker[] {
-  const chunks = openChunks?.();
-  return [
-    ...(hasNames ? [createOutboxDelivery(deps)] : []),
-    ...(chunks === undefined
+  const hasLinks = links !== undefined;
+  const chunks = openChunks?.().chunks ?? NO_CHUNKS;
+  const { clock } = process;
+  const disks =
+    openChunks &&
+    createHomeDisks({ ...openChunks(), ...deps, clock, telemetry: SILENT, repairBytesPerSecond: 0 });
+  const workers = [
+    ...(disks === undefined
       ? []
       : [
-          createBlobCondemner(deps),
-          createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS }),
+          createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
+          createBlobAudit({ ...deps, disks, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
+          createDamageHearing({ ...deps, disks, clock, telemetry: SILENT }),
+          createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),
+    ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
+    ...(openChunks !== undefined || hasLinks
+      ? [createBlobCondemner(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
+      : []),
+    ...(hasLinks
+      ? [
+          createPartRelease(deps),
+          createClaimResolver(deps),
+          createUploadExpiry({ ...deps, timeJumps: NO_TIME_JUMPS, uploadKeptMs: UPLOAD_KEPT_MS }),
+        ]
+      : []),
   ];
+  return workers.map(hurried);
 }

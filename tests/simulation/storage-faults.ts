@@ -1,21 +1,32 @@
-// What goes wrong with storage nodes in the simulated world, each thing by its name. Disks lose what was synced at most
-// once in a seed: of such faults one at a time must be survived by a chunk.
+// What goes wrong with storage nodes in the simulated world, each thing by its name. Disks lose what was synced one at a time:
+// the next one does when all chunks are whole again.
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
+import type { SimulatedDisk } from './disk.ts';
 import type { Network } from './network.ts';
 import { REGISTRY_HOST } from './registry.ts';
 import type { StorageSite } from './storage-site.ts';
 
+export interface StoredCopy {
+  site: StorageSite;
+  disk: SimulatedDisk;
+  id: ChunkId;
+}
+
 export interface FaultyStorage {
+  /** But those that were removed for good. */
   sites: readonly StorageSite[];
   network: Network;
   /** Machines that ask storage nodes. */
   askers: readonly string[];
   /** A copy of a chunk that lives, where readers ask for it first. */
-  readCopy(): { site: StorageSite; id: ChunkId } | undefined;
+  readCopy(): StoredCopy | undefined;
+  /** This copy is none any more. */
+  damaged(copy: StoredCopy): void;
 }
 
 interface StorageFault {
+  minMs?: number;
   maxMs: number;
   /** Takes synced bytes from a disk. */
   losesData?: true;
@@ -25,8 +36,11 @@ interface StorageFault {
 
 const DAY_MS = 24 * 60 * 60_000;
 const DURATION_MIN_MS = 200;
+/** Until the placer gives a disk up, and longer. */
+const AWAY_MIN_MS = 13_000;
 const FAULTS_MIN = 3;
 const FAULTS_MAX = 6;
+const LOSSES_MAX = 3;
 
 function down(site: StorageSite, meanwhile: () => void = () => undefined): () => void {
   const release = site.keepDown();
@@ -42,11 +56,18 @@ const all = (ends: readonly (() => void)[]) => () => {
 const FAULTS = {
   'storage kill': { maxMs: 10_000, begin: ({ sites }, chance) => down(chance.pick(sites)) },
   'storage kill of all': { maxMs: 3000, begin: ({ sites }) => all(sites.map((site) => down(site))) },
+  'storage long away': {
+    minMs: AWAY_MIN_MS,
+    maxMs: 22_000,
+    begin: ({ sites }, chance) => down(chance.pick(sites)),
+  },
   'storage loss of power': {
     maxMs: 8000,
     begin: ({ sites }, chance) => {
       const site = chance.pick(sites);
-      return down(site, () => site.disk.losePower());
+      return down(site, () => {
+        for (const disk of site.disks) disk.losePower();
+      });
     },
   },
   'storage pause': {
@@ -60,7 +81,7 @@ const FAULTS = {
   'storage slow': {
     maxMs: 12_000,
     begin: ({ sites }, chance) => {
-      const { pace } = chance.pick(sites).disk;
+      const { pace } = chance.pick(chance.pick(sites).disks);
       const syncMaxMs = chance.between(50, 3000);
       return pace.change({ syncMaxMs, slowReadShare: 0.5, slowReadMaxMs: 500 });
     },
@@ -95,7 +116,7 @@ const FAULTS = {
     begin: ({ sites }, chance) => {
       const running = sites.filter(({ node }) => node !== undefined);
       if (running.length === 0) return undefined;
-      chance.pick(running).disk.failSync();
+      chance.pick(chance.pick(running).disks).failSync();
       return () => undefined;
     },
   },
@@ -104,7 +125,7 @@ const FAULTS = {
     losesData: true,
     begin: ({ sites }, chance) => {
       const site = chance.pick(sites);
-      return down(site, () => site.disk.cutLog());
+      return down(site, () => chance.pick(site.disks).cutLog());
     },
   },
   'storage wiped disk': {
@@ -112,25 +133,39 @@ const FAULTS = {
     losesData: true,
     begin: ({ sites }, chance) => {
       const site = chance.pick(sites);
-      return down(site, () => site.disk.wipe());
+      return down(site, () => chance.pick(site.disks).wipe());
+    },
+  },
+  'storage lost node': {
+    maxMs: 4000,
+    losesData: true,
+    begin: ({ sites }, chance) => {
+      const site = chance.pick(sites);
+      return down(site, () => {
+        for (const disk of site.disks) disk.wipe();
+      });
     },
   },
   'storage flipped bit': {
     maxMs: 1,
     losesData: true,
-    begin: ({ readCopy }) => {
+    begin: ({ readCopy, damaged }) => {
       const copy = readCopy();
-      copy?.site.flipBit(copy.id);
-      return copy && (() => undefined);
+      if (copy === undefined) return undefined;
+      copy.site.flipBit(copy.disk, copy.id);
+      damaged(copy);
+      return () => undefined;
     },
   },
   'storage rotten chunk': {
     maxMs: 1,
     losesData: true,
-    begin: ({ readCopy }) => {
+    begin: ({ readCopy, damaged }) => {
       const copy = readCopy();
-      copy?.site.rot(copy.id);
-      return copy && (() => undefined);
+      if (copy === undefined) return undefined;
+      copy.site.rot(copy.disk, copy.id);
+      damaged(copy);
+      return () => undefined;
     },
   },
 } as const satisfies Record<string, StorageFault>;
@@ -153,21 +188,21 @@ export interface PlannedStorageFault {
   durationMs: number;
 }
 
-/** One of them takes something from a disk. */
+/** One of them at least takes something from a disk. */
 export function planStorageFaults(
   chance: Chance,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): PlannedStorageFault[] {
   const losing = STORAGE_FAULTS.filter((name) => storageFaultOf(name).losesData);
   const others = STORAGE_FAULTS.filter((name) => !storageFaultOf(name).losesData);
-  const names = [chance.pick(losing)];
+  const names: StorageFaultName[] = [];
+  for (let left = chance.int(1, LOSSES_MAX); left > 0; left--) names.push(chance.pick(losing));
   for (let left = chance.int(FAULTS_MIN, FAULTS_MAX) - 1; left > 0; left--) names.push(chance.pick(others));
-  const plan = names.map((name): PlannedStorageFault => {
-    const { maxMs, losesData = false } = storageFaultOf(name);
-    const durationMs = maxMs <= DURATION_MIN_MS ? maxMs : chance.between(DURATION_MIN_MS, maxMs);
+  return names.map((name): PlannedStorageFault => {
+    const { minMs = DURATION_MIN_MS, maxMs, losesData = false } = storageFaultOf(name);
+    const durationMs = maxMs <= minMs ? maxMs : chance.between(minMs, maxMs);
     // What is lost was there for a while, and is not written anew soon.
-    const beginsMs = losesData ? (fromMs + toMs) / 2 : fromMs;
+    const beginsMs = losesData ? fromMs + (toMs - fromMs) / 4 : fromMs;
     return { name, afterMs: chance.between(beginsMs, toMs), durationMs };
   });
-  return plan;
 }

@@ -1,20 +1,29 @@
-// A storage node of the simulated world: the product's own, with one simulated disk, behind the simulated network.
+// A storage node of the simulated world: the product's own, with some simulated disks, behind the simulated network.
 
+import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { equalBytes } from '../../src/lib/bytes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
-import { CHUNK_COLUMNS, dataKey, indexKey } from '../../src/storage/keyspace.ts';
+import { decodeDiskIdentity } from '../../src/storage/disk-identity.ts';
+import { CHUNK_COLUMNS, DISK_KEY, dataKey, indexKey } from '../../src/storage/keyspace.ts';
 import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
 import { SimulatedDisk } from './disk.ts';
+import { hurried } from './hurried.ts';
 import type { PlacementBoard } from './placement-board.ts';
 import { type Ground, loggerOf, Site } from './sites.ts';
 
 const CAPACITY_BYTES = 1e12;
 const CLUSTER_ID = 'simulated';
+const REPLACED_MIN_MS = 1000;
+const REPLACED_MAX_MS = 6000;
+/** So fast that damage is found in a seed. */
+const SCRUB = { bytesPerSecond: 1e6, periodMs: 12_000 };
+const SILENT = { count() {}, observe() {}, gauge() {} };
 
 /** There is always room. */
 const RESERVE: DiskReservePort = {
@@ -28,48 +37,69 @@ function placed({ diskId, address }: { diskId: DiskId; address: string }): Place
 }
 
 export class StorageSite extends Site {
-  readonly disk: SimulatedDisk;
+  readonly disks: readonly SimulatedDisk[];
+  readonly zone: string;
   node: StorageNode | undefined;
-  readonly #zone: string;
+  /** Disks that work no more until the node is started again. */
+  failedCount = 0;
   readonly #chunks: ChunkNetwork;
   readonly #board: PlacementBoard;
 
   constructor(
     name: string,
-    options: { ground: Ground; zone: string; chunks: ChunkNetwork; board: PlacementBoard },
+    options: { ground: Ground; zone: string; diskCount: number; chunks: ChunkNetwork; board: PlacementBoard },
   ) {
     super(name, options.ground);
-    this.disk = new SimulatedDisk(CHUNK_COLUMNS, this.chance.fork('disk'));
-    this.#zone = options.zone;
+    this.disks = Array.from(
+      { length: options.diskCount },
+      (_, at) => new SimulatedDisk(CHUNK_COLUMNS, this.chance.fork(`disk ${at}`)),
+    );
+    this.zone = options.zone;
     this.#chunks = options.chunks;
     this.#board = options.board;
   }
 
-  /** Whether its disk has the chunk, and synced. */
-  has(id: ChunkId): boolean {
-    return this.disk.column('data').get(dataKey(id)) !== undefined;
+  /** Who it is to the cluster; undefined before it was ever opened. */
+  static idOf(disk: SimulatedDisk): DiskId | undefined {
+    const row = disk.column('index').get(DISK_KEY)?.value;
+    return row && decodeDiskIdentity(row).diskId;
   }
 
   /** Rots a chunk where no checksum of the store's sees it: another bit than was written. */
-  rot(id: ChunkId): void {
+  rot(disk: SimulatedDisk, id: ChunkId): void {
     const key = dataKey(id);
-    const value = this.disk.column('data').get(key)?.value;
+    const value = disk.column('data').get(key)?.value;
     if (value === undefined) return;
     const rotten = Uint8Array.from(value);
     const at = this.chance.int(0, rotten.length - 1);
     rotten[at] = (rotten[at] ?? 0) ^ (1 << this.chance.int(0, 7));
-    this.disk.apply(this.disk.append([{ column: 'data', key, value: rotten }]), true);
+    disk.apply(disk.append([{ column: 'data', key, value: rotten }]), true);
   }
 
   /** The block of a chunk, or of what is known of it, cannot be read any more. */
-  flipBit(id: ChunkId): void {
+  flipBit(disk: SimulatedDisk, id: ChunkId): void {
     const column = this.chance.pick(CHUNK_COLUMNS);
     const wanted = column === 'data' ? dataKey(id) : indexKey(id);
-    this.disk.corrupt(column, (key) => equalBytes(key, wanted));
+    disk.corrupt(column, (key) => equalBytes(key, wanted));
+  }
+
+  #open(disk: SimulatedDisk, process: SimulatedProcess): { kv: KvPort; reserve: DiskReservePort } {
+    const kv = disk.open(process);
+    kv.failed.then(() => {
+      this.failedCount++;
+      this.ground.scheduler.after(this.chance.between(REPLACED_MIN_MS, REPLACED_MAX_MS), {
+        name: `${this.name}: somebody looks after its disk`,
+        run: () => {
+          if (this.process === process) this.crash();
+        },
+      });
+    });
+    return { kv, reserve: RESERVE };
   }
 
   protected override ended(): void {
     this.node = undefined;
+    this.failedCount = 0;
   }
 
   protected override run(process: SimulatedProcess): void {
@@ -87,10 +117,13 @@ export class StorageSite extends Site {
     const node = createStorageNode({
       owners: knownOwners(known),
       fetch: (from, id, signal) => directory.chunksOf(placed(from)).get(id, { isProven: false, signal }),
-      telemetry: { count() {}, observe() {}, gauge() {} },
-      ...{ clusterId: CLUSTER_ID, nodeId: this.name, zone: this.#zone },
+      telemetry: SILENT,
+      ...{ clusterId: CLUSTER_ID, nodeId: this.name, zone: this.zone },
       ...{ clock: process.clock, random: process.random, log: loggerOf(process, scheduler) },
-      disks: [{ name: this.name, open: async () => ({ kv: this.disk.open(process), reserve: RESERVE }) }],
+      disks: this.disks.map((disk, at) => ({
+        name: `${this.name}/${at}`,
+        open: async () => this.#open(disk, process),
+      })),
       server: {
         serve: async (disks) => {
           this.#chunks.serve(process, disks);
@@ -102,11 +135,15 @@ export class StorageSite extends Site {
         leave: async () => undefined,
       },
       reclaim: { afterBytes: Number.POSITIVE_INFINITY, delayMs: 0 },
-      scrub: { bytesPerSecond: 1, periodMs: 1e12 },
+      scrub: SCRUB,
     });
     node.failed.then(end);
     node.start().then(() => {
-      if (process.isAlive) this.node = node;
+      if (!process.isAlive) return;
+      this.node = node;
+      const { clock } = process;
+      const log = loggerOf(process, scheduler);
+      createWorkerRunner({ workers: node.workers.map(hurried), clock, log, telemetry: SILENT }).start();
     }, end);
   }
 }

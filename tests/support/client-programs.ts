@@ -1,5 +1,6 @@
 // The programs of other makers that the tests drive: where they are, and how they come here. Debian packages by apt
-// when this runs as root on Debian (it says so first), today's Python clients into .venv at the top of the project.
+// when this runs as root on Debian (it says so first), today's Python clients and the linters of deploy/ into .venv at the top of
+// the project.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +17,10 @@ const STAMP = join(VENV, '.holdfast-ready');
 export const VENV_PYTHON = join(VENV, 'bin', 'python');
 /** Today's AWS CLI, beside the distribution's (`programPath('aws')`). */
 export const VENV_AWS = join(VENV, 'bin', 'aws');
+/** The linter of container files. */
+export const VENV_HADOLINT = join(VENV, 'bin', 'hadolint');
+/** Validates by JSON schemas, and carries that of compose files. */
+export const VENV_CHECK_JSONSCHEMA = join(VENV, 'bin', 'check-jsonschema');
 
 /** Program → the Debian package that carries it. */
 const DEBIAN_PACKAGES = {
@@ -24,15 +29,19 @@ const DEBIAN_PACKAGES = {
   s3cmd: 's3cmd',
   aws: 'awscli',
   strace: 'strace',
+  haproxy: 'haproxy',
+  'systemd-analyze': 'systemd',
 } as const;
 
 export type ClientProgram = keyof typeof DEBIAN_PACKAGES;
 
 /** Debian's own programs come first: a version manager may put others of the same name on the PATH. */
-const SEARCH_FOLDERS = ['/usr/bin', ...(process.env.PATH ?? '').split(delimiter)];
+const SEARCH_FOLDERS = ['/usr/bin', '/usr/sbin', ...(process.env.PATH ?? '').split(delimiter)];
 
 /** Where a program is, or undefined. */
-export function programPath(name: ClientProgram | 'apt-get' | 'python3'): string | undefined {
+export function programPath(
+  name: ClientProgram | 'apt-get' | 'python3' | 'systemd-sysusers',
+): string | undefined {
   return SEARCH_FOLDERS.map((folder) => join(folder, name)).find(isExecutable);
 }
 
@@ -102,7 +111,7 @@ function isVenvReady(): boolean {
 
 function bringPythonPackages(): boolean {
   if (isVenvReady()) return true;
-  say('Installing the Python clients into .venv');
+  say('Installing the Python clients and linters into .venv');
   rmSync(VENV, { recursive: true, force: true });
   const python = findPython() ?? 'python3';
   const pip = [

@@ -138,6 +138,7 @@ export const EMPTY_NAMES = [
 
 export const TOP_LEVEL = [
   '.ci',
+  '.dockerignore',
   '.gitignore',
   '.npmrc',
   'LICENSE',

@@ -43,8 +43,8 @@ export function createDamageHearing(deps: DamageHearingDeps): Worker {
       if (aside === undefined || aside.length === 0) return;
       const news = aside.filter((id) => isNews(disk, id));
       for (const [shard, ids] of Map.groupBy(news, ({ blobId }) => homeShardOf(blobId)))
-        await noteDamage(deps, { disk, shard, ids, signal });
-      for (const id of news) noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+        for (const id of await noteDamage(deps, { disk, shard, ids, signal }))
+          noted.set(nameOf(disk, id), deps.clock.monotonicMs());
       after = aside.at(-1);
       if (aside.length < PAGE_CHUNKS) return;
     }
@@ -71,15 +71,16 @@ function nameOf(disk: DiskId, { blobId, index }: ChunkId): string {
   return `${disk} ${blobId}.${index}`;
 }
 
+/** Gives those that are debts now: the others are to be asked about again. */
 async function noteDamage(
   deps: DamageHearingDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
-): Promise<void> {
+): Promise<ChunkId[]> {
   const { metadata, disks, telemetry, log } = deps;
   const { disk, shard, ids, signal } = damage;
   const fence = deps.fenceOf(shard);
   const tick = await metadata.execute({ shard }, 'tick', {});
-  if (tick.kind !== 'done') return;
+  if (tick.kind !== 'done') return [];
   const blobIds = [...new Set(ids.map(({ blobId }) => blobId))];
   const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
   const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
@@ -89,9 +90,9 @@ async function noteDamage(
   );
   if (orphans.length > 0 && !isUnconfirmed) await disks.dropAside(disk, orphans, fence);
   const live = ids.filter(({ blobId }) => rows.get(blobId)?.condemnedAtMs === undefined && rows.get(blobId));
-  if (live.length === 0) return;
+  if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
-  if (seen === undefined) return;
+  if (seen === undefined) return [];
   const owed = live.flatMap((id, at) => {
     const state = seen.states[at];
     return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
@@ -107,4 +108,5 @@ async function noteDamage(
   if (chunks.length > 0) await disks.mend(chunks, { fence, signal });
   telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
   log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
+  return live;
 }

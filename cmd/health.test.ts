@@ -1,0 +1,85 @@
+// holdfast health as a supervisor runs it: exit code 0 or 1, and one line that says why.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { generate } from 'selfsigned';
+import { afterEach, expect, test } from 'vitest';
+
+const MAIN = join(import.meta.dirname, 'main.ts');
+
+let server: Server | undefined;
+afterEach(() => server?.close());
+
+async function run(args: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [MAIN, 'health', ...args], { env });
+  const exit = once(child, 'exit');
+  const said = await text(child.stderr);
+  return { code: (await exit)[0], said };
+}
+
+async function listen(made: Server): Promise<string> {
+  server = made.listen(0, '127.0.0.1');
+  await once(made, 'listening');
+  return `127.0.0.1:${(made.address() as AddressInfo).port}`;
+}
+
+/** Alive, and ready or not. */
+const plain = (isReady: boolean) =>
+  createServer((request, response) => {
+    const isWell = request.url === '/health/live' || (request.url === '/health/ready' && isReady);
+    response.writeHead(isWell ? 200 : 503).end('{}');
+  });
+
+test('a process that serves: 0 and not a word, asked where its settings say', async () => {
+  const address = await listen(plain(true));
+  const port = address.split(':')[1] ?? '';
+  expect(await run([], { HOLDFAST_LISTEN: address })).toEqual({ code: 0, said: '' });
+  expect(await run([], { HOLDFAST_LISTEN: `0.0.0.0:${port}` })).toEqual({ code: 0, said: '' });
+  expect(await run(['--url', `http://${address}`])).toEqual({ code: 0, said: '' });
+  // The address for this purpose is asked first, and never by TLS.
+  const both = {
+    HOLDFAST_LISTEN: '127.0.0.1:1',
+    HOLDFAST_HEALTH_LISTEN: address,
+    HOLDFAST_TLS_MODE: 'self-signed',
+  };
+  expect(await run([], both)).toEqual({ code: 0, said: '' });
+});
+
+test('one that runs and does not serve: 1, and 0 when asked for its life', async () => {
+  const address = await listen(plain(false));
+  const env = { HOLDFAST_HEALTH_LISTEN: address };
+  const said = `holdfast: http://${address}/health/ready answers 503\n`;
+  expect(await run([], env)).toEqual({ code: 1, said });
+  expect(await run(['--live'], env)).toEqual({ code: 0, said: '' });
+});
+
+test('behind TLS, by a certificate made out to another name', async () => {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: 's3.example.net' }]);
+  const address = await listen(
+    createTlsServer({ cert, key }, (_, response) => response.writeHead(200).end()),
+  );
+  expect(await run([], { HOLDFAST_LISTEN: address, HOLDFAST_TLS_MODE: 'self-signed' })).toEqual({
+    code: 0,
+    said: '',
+  });
+});
+
+test('nobody there, somebody who says nothing, and an address that cannot be known', async () => {
+  expect(await run(['--url', 'http://127.0.0.1:1'])).toEqual({
+    code: 1,
+    said: expect.stringContaining('http://127.0.0.1:1/health/ready does not answer: '),
+  });
+  const address = await listen(createTcpServer(() => {}));
+  expect(await run(['--url', `http://${address}`])).toEqual({
+    code: 1,
+    said: expect.stringContaining('does not answer'),
+  });
+  const free = await run([], { HOLDFAST_LISTEN: '127.0.0.1:0' });
+  expect(free).toEqual({ code: 1, said: expect.stringContaining('give --url') });
+  const bad = await run(['--url', 'localhost:9000']);
+  expect(bad).toEqual({ code: 1, said: 'holdfast: "localhost:9000" is not an http(s) URL\n' });
+});

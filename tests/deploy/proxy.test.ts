@@ -1,0 +1,195 @@
+// The example of a proxy: taken by HAProxy, and between clients and a real server, with its own addresses in the place of
+// the gateways'. What a client sends and signs must arrive as it was, at any size, and without waiting.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestOptions } from 'node:http';
+import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { generate } from 'selfsigned';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { programPath } from '../support/client-programs.ts';
+import { readDeploy } from '../support/deploy-files.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { signedHeaders } from '../support/raw-s3.ts';
+import { startServer, type TestServer } from '../support/start-server.ts';
+
+const MiB = 1024 * 1024;
+const HAPROXY = programPath('haproxy') ?? 'haproxy';
+const NAME = 's3.example.net';
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-proxy-'));
+/** Answers everything but its health. */
+const unwell = createServer((asked, response) => {
+  response.writeHead(asked.url === '/health/ready' ? 503 : 418).end();
+});
+let server: TestServer;
+let proxy: ChildProcess;
+let port = 0;
+let alivePort = 0;
+let log = '';
+
+beforeAll(async () => {
+  server = await startServer({ settings: { trustedProxies: '127.0.0.1', domain: NAME } });
+  unwell.listen(0, '127.0.0.1');
+  await once(unwell, 'listening');
+  [port = 0, alivePort = 0] = await freePorts(2);
+  const config = await configured([
+    new URL(server.endpoint).host,
+    `127.0.0.1:${(unwell.address() as AddressInfo).port}`,
+  ]);
+  proxy = spawn(HAPROXY, ['-db', '-f', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [proxy.stdout, proxy.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-10_000);
+    });
+  await untilOneIsLeft();
+});
+afterAll(async () => {
+  proxy.kill('SIGKILL');
+  unwell.close();
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** The example with other addresses. */
+async function configured(gateways: readonly [string, string]): Promise<string> {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: NAME }]);
+  const pem = join(folder, 'tls.pem');
+  writeFileSync(pem, `${cert}\n${key}\n`, { mode: 0o600 });
+  const text = readDeploy('proxy/haproxy.cfg')
+    .replace('/run/secrets/tls.pem', pem)
+    .replace(':8443', `127.0.0.1:${port}`)
+    .replace('127.0.0.1:8404', `127.0.0.1:${alivePort}`)
+    .replace('gateway-1:9000', gateways[0])
+    .replace('gateway-2:9000', gateways[1]);
+  const path = join(folder, 'haproxy.cfg');
+  writeFileSync(path, text);
+  return path;
+}
+
+/** It has looked at both, and one is not ready. */
+async function untilOneIsLeft(): Promise<void> {
+  while (!log.includes('gateways/gateway-2 is DOWN')) {
+    if (proxy.exitCode !== null) throw new Error(`haproxy has ended: ${log}`);
+    await sleep(50);
+  }
+}
+
+interface Wanted {
+  method: string;
+  path: string;
+  host?: string;
+  headers?: Record<string, string>;
+  /** What the client did not sign. */
+  added?: Record<string, string>;
+}
+
+/** Signed for the name by which the client knows the service. */
+function open({ method, path, host = NAME, headers = {}, added = {} }: Wanted) {
+  const options: RequestOptions & { rejectUnauthorized: boolean } = {
+    ...{ host: '127.0.0.1', port, method, path, rejectUnauthorized: false },
+    headers: { ...signedHeaders(server, { method, path, headers: { host, ...headers } }), ...added },
+  };
+  return request(options);
+}
+
+async function send(wanted: Wanted, body?: Buffer) {
+  const sent = open({
+    ...wanted,
+    headers: { ...(body && { 'content-length': String(body.length) }), ...wanted.headers },
+  });
+  sent.end(body);
+  const [answer] = await once(sent, 'response');
+  return { status: answer.statusCode as number, body: await buffer(answer), headers: answer.headers };
+}
+
+test('HAProxy takes the example without a word', async () => {
+  const path = await configured(['127.0.0.1:1', '127.0.0.1:2']);
+  const { status, stderr } = spawnSync(HAPROXY, ['-c', '-q', '-f', path], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+});
+
+test('paths and hosts arrive as they were signed, in both styles', async () => {
+  expect((await send({ method: 'PUT', path: '/through' })).status).toBe(200);
+  for (const key of ['a%20b//c', '../up', '%2F%E2%82%AC', 'x%2e%2e']) {
+    const path = `/through/${key}`;
+    const put = await send({ method: 'PUT', path }, Buffer.from(key));
+    expect([key, put.status]).toEqual([key, 200]);
+    expect((await send({ method: 'GET', path })).body.toString()).toBe(key);
+  }
+  const inHost = await send({ method: 'GET', path: '/a%20b//c', host: `through.${NAME}` });
+  expect([inHost.status, inHost.body.toString()]).toEqual([200, 'a%20b//c']);
+});
+
+test('what a client says of forwarding is not believed', async () => {
+  const added = {
+    'x-forwarded-host': `through.${NAME}`,
+    'x-forwarded-proto': 'http',
+    'x-forwarded-for': '127.0.0.1',
+  };
+  await send({ method: 'PUT', path: '/through' });
+  await send({ method: 'PUT', path: '/through/some-object' }, Buffer.from('some'));
+  // By the name in Host it is a bucket that is not there; by the other, which was not signed, it would be the object.
+  expect((await send({ method: 'GET', path: '/some-object', added })).status).toBe(404);
+});
+
+test('a body flows on while it comes, and there is no limit of its size', async () => {
+  await send({ method: 'PUT', path: '/through' });
+  const size = 96 * MiB;
+  const put = open({ method: 'PUT', path: '/through/large', headers: { 'content-length': String(size) } });
+  const answered = once(put, 'response');
+  const piece = Buffer.alloc(MiB, 'p');
+  for (let sent = 0; sent < size; sent += MiB) if (!put.write(piece)) await once(put, 'drain');
+  put.end();
+  const [answer] = await answered;
+  expect(answer.statusCode).toBe(200);
+  const get = open({ method: 'GET', path: '/through/large' });
+  get.end();
+  const [response] = await once(get, 'response');
+  let received = 0;
+  for await (const part of response) received += part.length;
+  expect([response.statusCode, received]).toEqual([200, size]);
+});
+
+test('who asks before the body is sent is answered by the gateway', async () => {
+  const headers = { expect: '100-continue', 'content-length': '4' };
+  const good = open({ method: 'PUT', path: '/through/asked', headers });
+  good.flushHeaders();
+  await once(good, 'continue');
+  const answered = once(good, 'response');
+  good.end('body');
+  expect((await answered)[0].statusCode).toBe(200);
+  const bad = open({ method: 'PUT', path: '/no-such-bucket/asked', headers });
+  let isTold = false;
+  bad.once('continue', () => {
+    isTold = true;
+  });
+  bad.flushHeaders();
+  const [refused] = await once(bad, 'response');
+  expect([refused.statusCode, isTold]).toEqual([404, false]);
+  bad.destroy();
+});
+
+test('a head as large as gateways take goes through', async () => {
+  const headers = Object.fromEntries(
+    Array.from({ length: 20 }, (_, index) => [`x-padding-${index}`, 'p'.repeat(1400)]),
+  );
+  expect((await send({ method: 'GET', path: '/', headers })).status).toBe(200);
+});
+
+test('what tells of the gateways is not for everybody', async () => {
+  const ask = request({ host: '127.0.0.1', port, path: '/metrics', rejectUnauthorized: false }).end();
+  const [answer] = await once(ask, 'response');
+  expect([answer.statusCode, (await buffer(answer)).includes('holdfast_')]).toEqual([404, false]);
+});
+
+test('one that is not ready gets nothing, and the proxy tells whether it is of use', async () => {
+  const statuses = await Promise.all(Array.from({ length: 20 }, () => send({ method: 'GET', path: '/' })));
+  expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect((await fetch(`http://127.0.0.1:${alivePort}/alive`)).status).toBe(200);
+});

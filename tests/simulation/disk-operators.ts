@@ -1,0 +1,116 @@
+// What operators do with storage nodes while clients work: one joins, one is drained and removed for good, one is drained
+// and kept after all. The map is changed as their tools change it; everything else is the cluster's to do.
+
+import { changePlacement } from '../../src/cluster/placement.ts';
+import { holdings, isPending, retireDisks, withLeave } from '../../src/cluster/placement-changes.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import type { Chance } from './chance.ts';
+import type { PlacementBoard } from './placement-board.ts';
+import type { Ground } from './sites.ts';
+import { StorageSite } from './storage-site.ts';
+
+const FROM_MS = 2000;
+const TO_MS = 22_000;
+const LOOK_EVERY_MS = 700;
+const KEPT_MIN_MS = 1000;
+const KEPT_MAX_MS = 9000;
+
+const BRANCHES = {
+  joined: 'chunks: node joined',
+  drained: 'chunks: drain begun',
+  kept: 'chunks: drain taken back',
+  removed: 'chunks: node removed',
+};
+
+export const OPERATOR_BRANCHES: readonly string[] = Object.values(BRANCHES);
+
+export class DiskOperators {
+  readonly #ground: Ground;
+  readonly #chance: Chance;
+  readonly #board: PlacementBoard;
+  readonly #sites: readonly StorageSite[];
+  /** Starts when it joins. */
+  readonly #newcomer: StorageSite;
+  readonly #removed = new Set<StorageSite>();
+  #draining: StorageSite | undefined;
+
+  constructor(
+    ground: Ground,
+    options: { chance: Chance; board: PlacementBoard; sites: readonly StorageSite[]; newcomer: StorageSite },
+  ) {
+    this.#ground = ground;
+    this.#chance = options.chance;
+    this.#board = options.board;
+    this.#sites = options.sites;
+    this.#newcomer = options.newcomer;
+  }
+
+  /** Those that are there, and will be. */
+  get staying(): StorageSite[] {
+    const { process } = this.#newcomer;
+    const all = process === undefined ? this.#sites : [...this.#sites, this.#newcomer];
+    return all.filter((site) => !this.#removed.has(site));
+  }
+
+  begin(): void {
+    const at = (name: string, run: () => void) =>
+      this.#ground.scheduler.after(this.#chance.between(FROM_MS, TO_MS), { name, run });
+    if (this.#chance.happens(0.5)) at('a storage node joins', () => this.#join());
+    if (this.#chance.happens(0.6)) at('a storage node is drained', () => void this.#drain());
+  }
+
+  #join(): void {
+    this.#ground.counts.add(BRANCHES.joined);
+    this.#newcomer.startSoon(0);
+  }
+
+  async #drain(): Promise<void> {
+    const { scheduler, counts } = this.#ground;
+    const site = this.#chance.pick(this.#sites);
+    const ids = this.#idsOf(site);
+    const { map } = this.#board;
+    if (map === undefined || ids.size === 0) return;
+    this.#draining = site;
+    counts.add(BRANCHES.drained);
+    this.#leave(map, ids, 'draining');
+    if (this.#chance.happens(0.3)) {
+      await scheduler.sleep(this.#chance.between(KEPT_MIN_MS, KEPT_MAX_MS), 'a drain is taken back');
+      counts.add(BRANCHES.kept);
+      this.#draining = undefined;
+      if (this.#board.map !== undefined) this.#leave(this.#board.map, ids, undefined);
+      return;
+    }
+    while (!this.#mayRemove(ids)) await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
+    counts.add(BRANCHES.removed);
+    if (this.#board.map !== undefined) this.#board.put(retireDisks(this.#board.map, ids));
+    this.#removed.add(site);
+    this.#draining = undefined;
+    site.keepDown();
+    site.kill();
+  }
+
+  /** At rest a drain that has begun comes to its end. */
+  get isDone(): boolean {
+    return this.#draining === undefined;
+  }
+
+  #leave(map: PlacementMap, ids: ReadonlySet<DiskId>, leave: 'draining' | undefined): void {
+    this.#board.put(changePlacement(map, { disks: withLeave(map.disks, ids, leave) }));
+  }
+
+  #mayRemove(ids: ReadonlySet<DiskId>): boolean {
+    const { map } = this.#board;
+    if (map === undefined || isPending(map)) return false;
+    const held = holdings(map);
+    return [...ids].every((id) => {
+      const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
+      return ownedCount + pendingCount === 0;
+    });
+  }
+
+  #idsOf(site: StorageSite): Set<DiskId> {
+    const known = new Set(this.#board.map?.disks.map(({ id }) => id));
+    const ids = site.disks.flatMap((disk) => StorageSite.idOf(disk) ?? []);
+    return new Set(ids.filter((id) => known.has(id)));
+  }
+}

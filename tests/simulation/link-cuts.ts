@@ -1,0 +1,151 @@
+// Ends and halts between any two steps of R27 to R32: of the gateway that claims and commits, and of the nodes whose
+// workers condemn, release, resolve and erase. Each is counted by the step behind which it came.
+import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { Chance } from './chance.ts';
+import type { SimulatedProcess } from './clock.ts';
+import type { PartWorld } from './part.ts';
+
+export const GATEWAY_STEPS = ['claim-links', 'commit-version', 'commit-part', 'complete-upload'] as const;
+export const WORKER_STEPS = [
+  'condemn-blobs',
+  'release-links',
+  'finish-outbox',
+  'tick',
+  'resolve-claims',
+  'settle-claims',
+  'release-parts',
+  'erase-blobs',
+] as const;
+
+type GatewayStep = (typeof GATEWAY_STEPS)[number];
+type WorkerStep = (typeof WORKER_STEPS)[number];
+
+const cutBehind = (step: GatewayStep | WorkerStep) => `links: cut behind ${step}`;
+const FAILOVER = 'links: failover between two steps';
+
+export const CUT_BRANCHES: readonly string[] = [
+  ...[...GATEWAY_STEPS, ...WORKER_STEPS].map(cutBehind),
+  FAILOVER,
+];
+
+/** Of requests: something happens between two of their steps. */
+const REQUEST_SHARE = 0.45;
+/** In a seed, each behind another step. */
+const WORKER_CUTS = 4;
+const WORKER_CUTS_FROM_MS = 1000;
+const WORKER_CUTS_TO_MS = 18_000;
+const STANDS_MIN_MS = 1500;
+const STANDS_MAX_MS = 22_000;
+const STOPPED_MIN_MS = 3000;
+const STOPPED_MAX_MS = 12_000;
+
+type Act = 'leaves' | 'stands' | 'ends' | 'stops' | 'failover';
+const ACTS: readonly Act[] = ['leaves', 'stands', 'stands', 'stands', 'ends', 'stops', 'failover'];
+
+/** Claims above all: what comes behind one is the longest way. */
+const STEPS_DRAWN: readonly GatewayStep[] = ['claim-links', 'claim-links', ...GATEWAY_STEPS];
+
+export class LinkCuts {
+  readonly #world: PartWorld;
+  readonly #chance: Chance;
+  readonly #armed = new Set<WorkerStep>();
+  readonly #heals = new Set<() => void>();
+  #isOver = false;
+
+  constructor(world: PartWorld, chance: Chance) {
+    this.#world = world;
+    this.#chance = chance;
+  }
+
+  /** When the workload begins. */
+  plan(): void {
+    for (const step of this.#chance.shuffled(WORKER_STEPS).slice(0, WORKER_CUTS))
+      this.#world.ground.scheduler.after(this.#chance.between(WORKER_CUTS_FROM_MS, WORKER_CUTS_TO_MS), {
+        name: `a node is to be cut behind ${step}`,
+        run: () => {
+          if (!this.#isOver) this.#armed.add(step);
+        },
+      });
+  }
+
+  heal(): void {
+    this.#isOver = true;
+    this.#armed.clear();
+    for (const heal of [...this.#heals]) heal();
+  }
+
+  /** What befalls one request of a gateway: to be called behind each of its steps. `leave`: its client goes away. */
+  request(process: SimulatedProcess, leave: () => void): (step: string, shard: number) => Promise<void> {
+    const chance = this.#chance;
+    const at = chance.happens(REQUEST_SHARE) ? chance.pick(STEPS_DRAWN) : undefined;
+    const act = chance.pick(ACTS);
+    let isDone = false;
+    return async (step, shard) => {
+      if (step !== at || isDone || this.#isOver) return;
+      isDone = true;
+      this.#world.ground.counts.add(cutBehind(at));
+      const standMs = chance.between(STANDS_MIN_MS, STANDS_MAX_MS);
+      if (act === 'leaves' || act === 'ends') leave();
+      if (act === 'leaves') return new Promise(() => undefined);
+      if (act === 'ends') {
+        this.#disturb(cutBehind(at), STOPPED_MIN_MS, () => undefined);
+        process.kill();
+      }
+      if (act === 'stops') this.#stop(process);
+      if (act === 'failover') this.#failOver(chance.happens(0.5) ? shard : 1 - shard);
+      await process.clock.sleep(act === 'stands' ? standMs : 1);
+    };
+  }
+
+  /** The port of a node's workers. */
+  ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort {
+    const behind = async <T>(step: string, reply: Promise<T>): Promise<T> => {
+      const answered = await reply;
+      if (this.#armed.has(step as WorkerStep)) await this.#cut(step as WorkerStep, process);
+      return answered;
+    };
+    return {
+      shardCount: metadata.shardCount,
+      execute: (envelope, name, command) => behind(name, metadata.execute(envelope, name, command)),
+      query: (envelope, name, query) => behind(name, metadata.query(envelope, name, query)),
+    };
+  }
+
+  async #cut(step: WorkerStep, process: SimulatedProcess): Promise<void> {
+    const site = this.#world.nodes().find((node) => node.process === process);
+    if (site === undefined || !this.#world.mayStopNodes()) return;
+    this.#armed.delete(step);
+    this.#world.ground.counts.add(cutBehind(step));
+    if (this.#chance.happens(0.5)) {
+      this.#disturb(cutBehind(step), STOPPED_MIN_MS, () => undefined);
+      site.crash();
+    } else this.#stop(process);
+    // It goes on in an event of its own, if it does.
+    await process.clock.sleep(1);
+  }
+
+  #stop(process: SimulatedProcess): void {
+    process.stop();
+    const stoppedMs = this.#chance.between(STOPPED_MIN_MS, STOPPED_MAX_MS);
+    this.#disturb(`${process.name} stands still`, stoppedMs, () => process.continue());
+  }
+
+  #failOver(shard: number): void {
+    const site = this.#world.nodes().find(({ ledShards }) => ledShards.includes(shard));
+    if (site === undefined || !this.#world.mayStopNodes()) return;
+    this.#world.ground.counts.add(FAILOVER);
+    this.#disturb(FAILOVER, STOPPED_MIN_MS, () => undefined);
+    site.crash();
+  }
+
+  #disturb(name: string, forMs: number, end: () => void): void {
+    const isOver = this.#world.disturb(name);
+    const heal = () => {
+      if (!this.#heals.delete(heal)) return;
+      isOver();
+      end();
+    };
+    this.#heals.add(heal);
+    this.#world.ground.scheduler.after(forMs, { name: `${name}: over`, run: heal });
+  }
+}

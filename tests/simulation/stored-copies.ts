@@ -1,0 +1,106 @@
+// Which disks of the simulated world have which chunks, synced and intact, as their stores tell row by row; what they lost
+// by a fault, until it is made up for; and that no copy goes which its chunk still needs (I11).
+import { toHex } from '../../src/lib/bytes.ts';
+import type { BlobId } from '../../src/model/names.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import { dataKey } from '../../src/storage/keyspace.ts';
+import type { SimulatedDisk } from './disk.ts';
+
+const CHUNK_KEY_BYTES = 20;
+
+/** One word for a chunk, by which sets know it. */
+export function nameOf(id: ChunkId): string {
+  return toHex(dataKey(id));
+}
+
+export function chunkOf(name: string): ChunkId {
+  return { blobId: name.slice(0, 32) as BlobId, index: Number.parseInt(name.slice(32), 16) };
+}
+
+export class StoredCopies {
+  /** Chunk -> disks that have it intact. */
+  readonly #copies = new Map<string, Set<SimulatedDisk>>();
+  /** Per disk: chunks whose bytes there are not what they were. */
+  readonly #damaged = new Map<SimulatedDisk, Set<string>>();
+  /** Chunks that have lost a copy by a fault, and are not whole since. */
+  readonly #short = new Set<string>();
+  /** Per disk: what went with the end of its log. */
+  readonly #cut = new Map<SimulatedDisk, Set<string>>();
+  readonly #onDropped: (id: ChunkId) => void;
+
+  /** `onDropped`: an intact copy has gone from a disk that works. */
+  constructor(onDropped: (id: ChunkId) => void) {
+    this.#onDropped = onDropped;
+  }
+
+  watch(disk: SimulatedDisk): void {
+    this.#damaged.set(disk, new Set());
+    this.#cut.set(disk, new Set());
+    disk.observe({
+      onCommit: (rows) => {
+        for (const { column, key, value } of rows)
+          if (column === 'data' && key.length === CHUNK_KEY_BYTES)
+            this.#note(disk, toHex(key), value !== null);
+      },
+      onReopen: () => this.#compare(disk),
+    });
+  }
+
+  disksOf(id: ChunkId): ReadonlySet<SimulatedDisk> {
+    return this.#copies.get(nameOf(id)) ?? new Set();
+  }
+
+  /** Chunks that a disk has. */
+  *on(disk: SimulatedDisk): Generator<string> {
+    for (const [name, disks] of this.#copies) if (disks.has(disk)) yield name;
+  }
+
+  /** A fault has spoilt this copy. */
+  damage(disk: SimulatedDisk, id: ChunkId): void {
+    const name = nameOf(id);
+    this.#damaged.get(disk)?.add(name);
+    if (this.#copies.get(name)?.delete(disk) === true) this.#short.add(name);
+  }
+
+  /** How many intact copies a fault has taken from it, and nobody has replaced yet. */
+  lostOf(id: ChunkId): number {
+    return this.#short.has(nameOf(id)) ? 1 : 0;
+  }
+
+  /** Nobody has told of it: the disk is the same, and answers. Its home looks at everything now and then (R39). */
+  wasCut(disk: SimulatedDisk, id: ChunkId): boolean {
+    return this.#cut.get(disk)?.has(nameOf(id)) === true;
+  }
+
+  /** It has all that it should again. */
+  noteWhole(id: ChunkId): void {
+    this.#short.delete(nameOf(id));
+  }
+
+  #note(disk: SimulatedDisk, name: string, isThere: boolean): void {
+    const wasDamaged = this.#damaged.get(disk)?.delete(name) === true;
+    const disks = this.#copies.get(name) ?? new Set();
+    this.#copies.set(name, disks);
+    if (isThere) disks.add(disk);
+    else if (disks.delete(disk) && !wasDamaged) this.#onDropped(chunkOf(name));
+  }
+
+  /** What is there when a store is opened, and what went with the end of its log, or the whole disk. */
+  #compare(disk: SimulatedDisk): void {
+    const found = new Set<string>();
+    for (const { key } of disk.rows('data')) if (key.length === CHUNK_KEY_BYTES) found.add(toHex(key));
+    const damaged = this.#damaged.get(disk) ?? new Set();
+    for (const name of damaged) if (!found.has(name)) damaged.delete(name);
+    for (const [name, disks] of this.#copies)
+      if (disks.has(disk) && !found.has(name)) {
+        disks.delete(disk);
+        this.#short.add(name);
+        this.#cut.get(disk)?.add(name);
+      }
+    for (const name of found)
+      if (!damaged.has(name)) {
+        const disks = this.#copies.get(name) ?? new Set();
+        this.#copies.set(name, disks.add(disk));
+      }
+  }
+}
