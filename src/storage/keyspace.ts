@@ -39,9 +39,10 @@ export function dataBounds({ gte, lt }: { gte: Uint8Array; lt: Uint8Array }): {
   };
 }
 
-/** Where the index is at a position of column `data`. */
+/** Where the index is at a position of column `data`; no longer than a key and the one behind it, so that none grows. */
 export function indexPosition(dataPosition: Uint8Array): Uint8Array {
-  return Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition]);
+  const key = Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition.subarray(0, CHUNK_KEY_BYTES)]);
+  return dataPosition.length > CHUNK_KEY_BYTES ? keyBehind(key) : key;
 }
 
 export function parseDataKey(key: Uint8Array): ChunkId {
