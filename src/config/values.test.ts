@@ -29,6 +29,7 @@ test.each<[SettingRow, string, unknown]>([
   [row('boolean'), 'false', false],
   [row('choice', { choices: ['a', 'b'] }), 'b', 'b'],
   [list('hostName'), '', []],
+  [list('path'), '/Mnt/One, /mnt/two', ['/Mnt/One', '/mnt/two']],
   [list('domainName'), 'S3.example.com,localhost,4u.example', ['s3.example.com', 'localhost', '4u.example']],
   [
     list('hostName'),
