@@ -9,15 +9,30 @@ import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { DiskId } from '../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import type { WitnessPort } from '../ports/witness.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
-import { type DiskIdentity, keepDiskIdentity, openDiskIdentity } from './disk-identity.ts';
+import {
+  type DiskIdentity,
+  keepDiskIdentity,
+  noteCut,
+  openDiskIdentity,
+  readDiskIdentity,
+} from './disk-identity.ts';
 import { createDiskOrders, serveDisk } from './disk-orders.ts';
+import { openWitnessedKv, type WitnessedKv } from './witnessed-kv.ts';
 
 /** One disk, not yet open. */
 export interface DiskToOpen {
   /** For people: its folder. */
   name: string;
-  open(): Promise<{ kv: KvPort; reserve: DiskReservePort }>;
+  open(): Promise<OpenedStore>;
+}
+
+export interface OpenedStore {
+  kv: KvPort;
+  reserve: DiskReservePort;
+  /** Beside it, of its own; without one the loss of its end is not noticed at once (R40). */
+  witness?: WitnessPort;
 }
 
 export interface OpenDisk {
@@ -75,15 +90,33 @@ function refusalOf(opened: readonly OpenDisk[]): Refusal | undefined {
 
 async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promise<OpenDisk> {
   const { clusterId, random, clock, log, telemetry } = deps;
-  const { kv, reserve } = await open();
+  const opened = await open();
+  const { reserve } = opened;
+  const { kv, isCut } = await witnessed(opened);
   try {
-    const identity = await openDiskIdentity(kv, { name, clusterId, random });
+    const isNew = (await readDiskIdentity(kv)) === undefined;
+    let identity = await openDiskIdentity(kv, { name, clusterId, random });
+    // An emptied one is another disk, which has lost nothing.
+    if (isCut && !isNew) {
+      identity = await noteCut(kv, identity);
+      log.error({ disk: name, diskId: identity.diskId, cuts: identity.cuts }, 'disk-cut');
+    }
     const { totalBytes } = await reserve.measure();
     const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
     const chunks = await openChunkStore({ kv, reserve, clock, onAside, log: withDisk(log, name) });
     return { name, identity, kv, reserve, chunks, capacityBytes: totalBytes };
   } catch (error) {
     await kv.close();
+    throw error;
+  }
+}
+
+async function witnessed({ kv, witness }: OpenedStore): Promise<WitnessedKv> {
+  if (witness === undefined) return { kv, isCut: false };
+  try {
+    return await openWitnessedKv(kv, witness);
+  } catch (error) {
+    await Promise.allSettled([kv.close(), witness.close()]);
     throw error;
   }
 }

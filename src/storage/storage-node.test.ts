@@ -5,6 +5,7 @@ import { settleAll } from '../../tests/support/replicated-world.ts';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
 import { createChunkServer } from '../adapters/chunk-http/server.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
+import { openMemoryWitness, WitnessMedium } from '../adapters/memory-witness.ts';
 import { METRICS } from '../adapters/prom-telemetry.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
@@ -112,6 +113,38 @@ async function started(...args: Parameters<typeof nodeOver>): Promise<World> {
   await settleAll();
   return world;
 }
+
+test('a disk that comes back without what it acknowledged says so, once', async () => {
+  const medium = new WitnessMedium();
+  const { open, ...cellar } = folder('a');
+  const disk = {
+    ...cellar,
+    open: async () => ({ ...(await open()), witness: openMemoryWitness(medium, createManualClock(0)) }),
+  };
+  const first = await started([disk]);
+  await first.node.stop();
+  const seq = (medium.get(0) as { seq: number }).seq;
+  medium.set(0, { seq: seq + 5, epoch: 0 });
+  for (let start = 0; start < 2; start++) {
+    const world = await started([disk]);
+    expect(world.members[0]).toMatchObject({ disks: [{ cuts: 1 }] });
+    expect(world.events.includes('disk-cut')).toBe(start === 0);
+    await world.node.stop();
+  }
+  // An emptied one is another disk.
+  const emptied = folder('a');
+  const other = await started([
+    {
+      ...emptied,
+      open: async () => ({
+        ...(await emptied.open()),
+        witness: openMemoryWitness(medium, createManualClock(0)),
+      }),
+    },
+  ]);
+  expect(other.members[0]).not.toMatchObject({ disks: [{ cuts: expect.any(Number) }] });
+  expect(other.events).not.toContain('disk-cut');
+});
 
 test('serves its disks, tells who it is and how much they hold, and leaves before it stops', async () => {
   const folders = [folder('a'), folder('b')];
