@@ -59,6 +59,9 @@ export interface NodeDisksDeps {
   onFailed(disk: OpenDisk, error: Error): void;
 }
 
+/** A disk that takes longer for a few bytes is not waited for. */
+const KEEP_LATE_MS = 1000;
+
 /** Rejects with {@link Refusal} for a disk that must not be served, and when not one can be. */
 export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   const settled = await Promise.allSettled(deps.disks.map((disk) => openDisk(deps, disk)));
@@ -164,12 +167,7 @@ export class NodeDisks implements ServedDisks {
 
   async #adopt(version: number): Promise<void> {
     if (version <= this.#mapVersion) return;
-    const kept = await Promise.allSettled(
-      this.served().map((disk) => {
-        disk.identity = { ...disk.identity, mapVersion: version };
-        return keepDiskIdentity(disk.kv, disk.identity);
-      }),
-    );
+    const kept = await this.#keepOnDisks(version);
     // A disk that has failed for good keeps no other from its work; one that only refused is asked again.
     const failures = kept.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
     const decisive = failures.find((error) => error instanceof AppError || failures.length === kept.length);
@@ -177,6 +175,22 @@ export class NodeDisks implements ServedDisks {
     this.#mapVersion = version;
     this.#deps.owners.hear(version);
     this.#deps.log.info({ version }, 'placement-heard');
+  }
+
+  /** The outcomes; of one that hangs, when another has kept it, none. After a restart the highest one counts. */
+  async #keepOnDisks(version: number): Promise<PromiseSettledResult<void>[]> {
+    const writes = this.served().map((disk) => {
+      disk.identity = { ...disk.identity, mapVersion: version };
+      return keepDiskIdentity(disk.kv, disk.identity);
+    });
+    const settled = Promise.allSettled(writes);
+    const hasSettled = new AbortController();
+    const late = async () => {
+      await Promise.any(writes);
+      await this.#deps.clock.sleep(KEEP_LATE_MS, hasSettled.signal);
+      return [];
+    };
+    return Promise.race([settled, late().catch(() => settled)]).finally(() => hasSettled.abort());
   }
 
   /** A failed write or sync is final (R20): the disk's chunks have other copies, and this one waits for a restart. */

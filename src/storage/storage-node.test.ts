@@ -305,6 +305,33 @@ test('a disk that fails while a version is kept does not keep it from the others
   await expect(lost).rejects.toThrow('and the other one');
 });
 
+test('a disk that hangs does not keep a version from the others, unless it is the only one', async () => {
+  const folders = [folder('a'), folder('b')];
+  const served = Promise.withResolvers<ServedDisks>();
+  const server: ChunkServerPort = {
+    async serve(disks) {
+      served.resolve(disks);
+      return { address: '127.0.0.1:1', stop: async () => {} };
+    },
+  };
+  const { clock } = await started(folders, { server });
+  const disks = await served.promise;
+  folders[0]?.kv.holdCommits();
+  const adopted = disks.adopt(9);
+  await settleAll();
+  expect(disks.mapVersion()).toBe(0);
+  clock.advance(1000);
+  await adopted;
+  expect(disks.mapVersion()).toBe(9);
+  folders[1]?.kv.holdCommits();
+  void disks.adopt(10);
+  await settleAll();
+  clock.advance(60_000);
+  await settleAll();
+  expect(disks.mapVersion()).toBe(9);
+  for (const { kv } of folders) kv.releaseCommits();
+});
+
 test('a write waits until the version that it brings is kept', async () => {
   const only = folder('a');
   const served = Promise.withResolvers<ServedDisks>();
