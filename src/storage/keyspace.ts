@@ -10,7 +10,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6 } as const;
+const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7 } as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -101,6 +101,9 @@ export const DISK_KEY = Uint8Array.of(TABLE.disk);
 /** Column `index`: how far the disk has been read through (scrub.ts). */
 export const SCRUB_KEY = Uint8Array.of(TABLE.scrub);
 
+/** Column `index`: how many synced commits there have been (witnessed-kv.ts). */
+export const COMMITS_KEY = Uint8Array.of(TABLE.commits);
+
 function keyIn(table: number, id: ChunkId): Uint8Array {
   const key = Buffer.allocUnsafeSlow(1 + CHUNK_KEY_BYTES);
   key[0] = table;
@@ -169,6 +172,18 @@ export function encodeTotals({ chunkCount, liveBytes }: ChunkTotals): Uint8Array
 export function decodeTotals(stored: Uint8Array): ChunkTotals {
   const bytes = known(stored);
   return { chunkCount: bytes.readDoubleBE(1), liveBytes: bytes.readDoubleBE(9) };
+}
+
+/** format 1 | commits 8 */
+export function encodeCommits(count: number): Uint8Array {
+  const bytes = Buffer.allocUnsafeSlow(9);
+  bytes[0] = FORMAT;
+  bytes.writeDoubleBE(count, 1);
+  return bytes;
+}
+
+export function decodeCommits(stored: Uint8Array): number {
+  return known(stored).readDoubleBE(1);
 }
 
 /** format 1 | incarnation 8 | epoch 8 */
