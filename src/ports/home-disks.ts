@@ -54,9 +54,9 @@ export interface HomeDisks {
   /** All disks of the map. */
   disks(): DiskId[];
   isOwner(disk: DiskId, id: ChunkId): boolean;
-  /** How often a disk that had not answered did so again, or was started anew: what it has must be looked at. */
+  /** How often a disk that had not answered did so again: what it has must be looked at. */
   returnsOf(disk: DiskId): number;
-  // Of one disk. undefined or false: it did not answer, or refused. `listAside` also hears of new starts.
+  // Of one disk. undefined or false: it did not answer, or refused.
   listAside(
     disk: DiskId,
     options: { homes: readonly number[]; after?: ChunkId; limit: number },
