@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { flagOf, variableOf } from '../src/config/names.ts';
-import { SETTINGS, type SettingRow } from '../src/config/schema.ts';
+import { SETTINGS } from '../src/config/schema.ts';
+import type { SettingRow } from '../src/config/setting-row.ts';
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'));
 const MAIN = join(import.meta.dirname, 'main.ts');

@@ -5,6 +5,7 @@ import { changePlacement } from '../../src/cluster/placement.ts';
 import {
   holdings,
   isPending,
+  leastSpread,
   movedCount,
   retireDisks,
   withLeave,
@@ -15,9 +16,11 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import { createAskPrimary } from './ask-primary.ts';
+import { countDebts, type RepairStatus } from './chunk-status.ts';
 import { servedDisks } from './disks.ts';
 import { answer } from './join.ts';
-import { short, withOperatorTools } from './operator-tools.ts';
+import { type OperatorTools, short, withOperatorTools } from './operator-tools.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
 
@@ -28,13 +31,26 @@ interface Wish {
   change: DiskChange;
   /** Ids of disks, or of nodes for all of their disks, or how these begin. */
   names: readonly string[];
+  /** Of `remove`: also disks that may have what chunks lack. */
+  acceptLoss?: boolean;
 }
 
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
 export function changeDisks(config: Config, wish: Wish, print: (line: string) => void): Promise<void> {
-  return withOperatorTools({ config, clusterId: undefined }, ({ coordination, members }) =>
-    writeDiskChange({ coordination, members, print }, wish),
+  return withOperatorTools({ config, clusterId: undefined }, (tools) =>
+    writeDiskChange({ ...tools, print, countOwed: () => countOwed(tools) }, wish),
   );
+}
+
+/** Copies that shards are owed, who may name any disk as the one that has them (R36). */
+async function countOwed({ coordination, identity, calls }: OperatorTools): Promise<RepairStatus> {
+  const shards = Array.from({ length: identity?.shardCount ?? 0 }, (_, shard) => shard);
+  const found = await answer(Promise.all(shards.map((shard) => coordination.registry.read(shard))));
+  const ask = createAskPrimary(
+    calls,
+    found.map((registered) => registered?.record),
+  );
+  return countDebts(shards, ask);
 }
 
 export async function writeDiskChange(
@@ -42,8 +58,9 @@ export async function writeDiskChange(
     coordination: Pick<Coordination, 'placementMap'>;
     members: readonly Member[];
     print(line: string): void;
+    countOwed(): Promise<Pick<RepairStatus, 'chunkCount' | 'unansweredCount'>>;
   },
-  { change, names }: Wish,
+  { change, names, acceptLoss = false }: Wish,
 ): Promise<void> {
   const { placementMap } = parts.coordination;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -56,6 +73,7 @@ export async function writeDiskChange(
       parts.print('Nothing to do: it is so already.');
       return;
     }
+    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.countOwed());
     const swapped = await answer(
       placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
     );
@@ -112,6 +130,21 @@ function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, members: read
     throw new Refusal(`${left} disks would be left, and there are to be ${map.copies} copies of each chunk`);
 }
 
+/** When all is audited, former owners are forgotten, and only debts still name them (R39). */
+function refuseOwed({
+  chunkCount,
+  unansweredCount,
+}: Pick<RepairStatus, 'chunkCount' | 'unansweredCount'>): void {
+  const why =
+    unansweredCount > 0
+      ? `${unansweredCount} shards do not say what they are owed`
+      : `${chunkCount} chunks lack copies, or lie where they should not`;
+  if (chunkCount + unansweredCount > 0)
+    throw new Refusal(
+      `${why}, and a disk that is removed is never asked for them again: wait until \`holdfast cluster status\` shows that nothing is owed, or say --accept-loss`,
+    );
+}
+
 function tell(done: {
   map: PlacementMap;
   next: PlacementMap;
@@ -132,6 +165,16 @@ function tell(done: {
       );
   }
   if (change === 'remove') return;
+  warnOfSpread(map, next, print);
   print(`Placement ${next.version}: ${movedCount(map, next)} copies of partitions are to be made.`);
   if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
+}
+
+/** Copies in one place are lost together, and nothing else would tell. */
+function warnOfSpread(map: PlacementMap, next: PlacementMap, print: (line: string) => void): void {
+  const [before, after] = [leastSpread(map), leastSpread(next)];
+  if (after.zones < before.zones || after.nodes < before.nodes)
+    print(
+      `Attention: some chunks have their copies in ${after.zones} zones on ${after.nodes} nodes now, and had them in ${before.zones} on ${before.nodes}. Add disks of others, or undrain.`,
+    );
 }

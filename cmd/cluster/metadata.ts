@@ -9,8 +9,10 @@ import { createPeerServer } from '../../src/adapters/rpc/peer-server.ts';
 import { startRpcServer } from '../../src/adapters/rpc/rpc-server.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { answerRecords } from '../../src/cluster/answer-records.ts';
+import { auditedAt } from '../../src/cluster/audited-at.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
+import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
 import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
@@ -187,10 +189,14 @@ async function startWork(
     (shard, registered) => metadata.onRegistered(shard, registered),
     joined.stopping,
   );
-  const { chunks, placement } = await openChunks(surroundings, joined);
+  const { chunks, placement, directory } = await openChunks(surroundings, joined);
   if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
   measurePlacement(surroundings.telemetry, () => placement.current());
-  startShardWork(surroundings, { metadata, chunks, node: metadataNode });
+  const disks = createHomeDisks({
+    ...{ placement, directory, clock, log, telemetry },
+    repairBytesPerSecond: surroundings.config.storage.repairRateBytes,
+  });
+  startShardWork(surroundings, { metadata, chunks, disks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },
     replicaCount: joined.identity.replicaCount,
@@ -199,7 +205,7 @@ async function startWork(
     members: () => joined.members(),
   });
   void placer.run(joined.stopping);
-  startDiskPlacer(surroundings, { joined, placement, auditedAt: async () => undefined });
+  startDiskPlacer(surroundings, { joined, placement, auditedAt: () => auditedAt(metadata) });
 }
 
 /** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */

@@ -10,6 +10,7 @@ import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type JoinedCluster, securityOf } from './join.ts';
 
@@ -17,7 +18,7 @@ export async function openChunks(
   { config, clock, log, closing }: Surroundings,
   joined: JoinedCluster,
   onReleased?: (buffer: ArrayBuffer) => void,
-): Promise<{ chunks: ChunkPort; placement: KnownPlacement }> {
+): Promise<{ chunks: ChunkPort; placement: KnownPlacement; directory: DiskDirectory }> {
   const placement = watchPlacement(joined);
   const client = createChunkClient({
     clusterId: joined.identity.clusterId,
@@ -34,7 +35,7 @@ export async function openChunks(
     ...(onReleased && { onReleased }),
   });
   closing.defer(() => chunks.close());
-  return { chunks, placement };
+  return { chunks, placement, directory };
 }
 
 /** The newest map that is known here; one without disks until the first has been made. */

@@ -2,14 +2,20 @@
 // Wiring only.
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
+import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
+import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
+import type { HomeDisks } from '../../src/ports/home-disks.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { TimeJumps } from '../../src/ports/time-jumps.ts';
 import type { Worker } from '../../src/ports/worker.ts';
@@ -26,9 +32,9 @@ export const NO_TIME_JUMPS: TimeJumps = {
 
 export function startShardWork(
   { config, clock, log, telemetry, closing }: Surroundings,
-  parts: { metadata: MetadataPort; chunks: ChunkPort; node: MetadataNode },
+  parts: { metadata: MetadataPort; chunks: ChunkPort; disks: HomeDisks; node: MetadataNode },
 ): void {
-  const { metadata, chunks, node } = parts;
+  const { metadata, chunks, disks, node } = parts;
   const led = () => node.status().filter(({ role }) => role === 'primary');
   const shards = () => led().map(({ shard }) => shard);
   const served = () => shards().flatMap((shard) => node.replica(shard)?.shard ?? []);
@@ -36,6 +42,8 @@ export function startShardWork(
     const status = led().find((one) => one.shard === shard);
     return { shard, incarnation: status?.incarnation ?? 0, epoch: status?.epoch ?? 0 };
   };
+  const home = { metadata, disks, shards, fenceOf, clock, log, telemetry };
+  const { auditPeriodMs: auditEveryMs, sweepPeriodMs: passEveryMs } = config.storage;
   const workers: Worker[] = [
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
@@ -45,6 +53,11 @@ export function startShardWork(
     createOutboxDelivery({ metadata, shards, log }),
     createUploadExpiry({ metadata, shards, timeJumps: NO_TIME_JUMPS, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
+    createDebtRepair(home),
+    createBlobAudit({ ...home, auditEveryMs }),
+    createDamageHearing(home),
+    createDiskSweep({ ...home, passEveryMs }),
+    createDebtWatch(home),
     ...createEngineWorkers(served),
   ];
   const runner = createWorkerRunner({ workers, clock, log, telemetry });

@@ -77,6 +77,50 @@ export const METRICS = {
     kind: 'counter',
     help: 'Streams that were refused because their caller is no member of the cluster, or means another node.',
   },
+  holdfast_debts: {
+    kind: 'gauge',
+    help: 'Pieces of data with a chunk that is not on all of its disks, of the shards that this node leads, by the copies of the chunk that has fewest; unknown: to be looked at.',
+    labels: ['copies'],
+  },
+  holdfast_debt_chunks: {
+    kind: 'gauge',
+    help: 'Chunks that wait for repair, likewise.',
+    labels: ['copies'],
+  },
+  holdfast_repair_left_seconds: {
+    kind: 'gauge',
+    help: 'How long the repair of what waits will take at the pace of the last minutes; infinite while nothing gets on.',
+  },
+  holdfast_repair_copies_total: { kind: 'counter', help: 'Copies of chunks that were made by repair.' },
+  holdfast_repair_bytes_total: { kind: 'counter', help: 'Bytes of these copies.' },
+  holdfast_repair_dropped_copies_total: {
+    kind: 'counter',
+    help: 'Copies that were dropped because they lay elsewhere than they should, all others being proven.',
+  },
+  holdfast_lost_chunks: {
+    kind: 'gauge',
+    help: 'Chunks of live data that no disk has: data is lost unless a disk comes back.',
+  },
+  holdfast_lost_chunks_found_total: {
+    kind: 'counter',
+    help: 'How often a repair has found a chunk on no disk; each time it looks.',
+  },
+  holdfast_audited_chunks_total: {
+    kind: 'counter',
+    help: 'Chunks of which it was looked whether they are on their disks.',
+  },
+  holdfast_damaged_chunks_found_total: {
+    kind: 'counter',
+    help: 'Copies that a disk has found damaged, of data that lives.',
+  },
+  holdfast_damaged_chunks_repaired_total: {
+    kind: 'counter',
+    help: 'Of these, those that were replaced and removed.',
+  },
+  holdfast_orphan_chunks_dropped_total: {
+    kind: 'counter',
+    help: 'Copies of chunks that no commit can claim any more, dropped by the sweep.',
+  },
   holdfast_worker_failures_total: {
     kind: 'counter',
     help: 'Units of background work that failed and will be tried again.',

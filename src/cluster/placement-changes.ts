@@ -78,6 +78,14 @@ export function movedCount(before: PlacementMap, after: PlacementMap): number {
   );
 }
 
+/** Over how many zones, and how many nodes, the copies of the partition lie that has the fewest. */
+export function leastSpread(map: PlacementMap): { zones: number; nodes: number } {
+  const disks = disksById(map);
+  const least = (key: 'zone' | 'nodeId') =>
+    Math.min(...map.owners.map((ids) => new Set(ids.map((id) => disks.get(id)?.[key])).size));
+  return { zones: least('zone'), nodes: least('nodeId') };
+}
+
 /** Those that the map could take in: it has neither them, nor forgotten them on purpose. */
 export function newDisks(map: PlacementMap, disks: readonly PlacedDisk[]): PlacedDisk[] {
   const known = disksById(map);

@@ -8,7 +8,13 @@ export function documentOf(map: PlacementMap): PlacementDocument {
   return { version: map.version, map: toBase64(encodePlacement(map)) };
 }
 
+/** The last one: a process meets the same document again and again, and to decode a large one takes milliseconds. */
+let decoded: { text: string; map: PlacementMap } | undefined;
+
 /** Throws BrokenInvariant for what is no map. */
 export function placementOf({ map }: PlacementDocument): PlacementMap {
-  return decodePlacement(fromBase64(String(map)));
+  const text = String(map);
+  if (decoded?.text === text) return decoded.map;
+  decoded = { text, map: decodePlacement(fromBase64(text)) };
+  return decoded.map;
 }

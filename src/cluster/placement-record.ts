@@ -62,16 +62,16 @@ export function decodePlacement(stored: Uint8Array): PlacementMap {
 function unpackDisks(packed: Uint8Array, disks: readonly PlacedDisk[]): DiskId[][] {
   const bytes = Buffer.from(packed);
   let at = 0;
-  const partitions = Array.from({ length: LIMITS.partitionCount }, () => {
+  const partitions: DiskId[][] = [];
+  for (let partition = 0; partition < LIMITS.partitionCount; partition++) {
     assert(at < bytes.length, 'a map has all partitions');
     const count = bytes.readUInt8(at++);
     assert(at + 2 * count <= bytes.length, 'a map ends with its disks');
-    return Array.from({ length: count }, () => {
-      const { id } = must(disks[bytes.readUInt16BE(at)], 'an owner is a disk');
-      at += 2;
-      return id;
-    });
-  });
+    const ids: DiskId[] = [];
+    for (let disk = 0; disk < count; disk++, at += 2)
+      ids.push(must(disks[bytes.readUInt16BE(at)], 'an owner is a disk').id);
+    partitions.push(ids);
+  }
   assert(at === bytes.length, 'a map has no more than all partitions');
   return partitions;
 }

@@ -10,6 +10,8 @@ import { bestSpread, shareOut } from './placement-shares.ts';
 import { spreadCopies } from './spread-copies.ts';
 
 const ID_BYTES = 20;
+/** In one step of a computation, where little is done for each. */
+const STEP_PARTITIONS = 256;
 const idBytes = Buffer.alloc(ID_BYTES);
 
 /** Never to be changed: chunks are found by it. */
@@ -91,7 +93,11 @@ function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<Placemen
   const leaves = new Map(disks.map(({ id, leave }) => [id, leave ?? ('stays' as const)]));
   const owners = yield* spreadOverStaying(map, disks);
   const version = map.version + 1;
-  const next = owners.map((ids, partition) => settle(map, { partition, ids, leaves }));
+  const next: Settled[] = [];
+  for (const [partition, ids] of owners.entries()) {
+    next.push(settle(map, { partition, ids, leaves }));
+    if (partition % STEP_PARTITIONS === 0) yield;
+  }
   const isChanged = next.some(({ isChanged }) => isChanged);
   return {
     ...{ version, copies: map.copies, disks },
@@ -120,10 +126,13 @@ function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): St
   const leaving = (['draining', 'absent'] as const).map(
     (leave) => new Set(disks.filter((disk) => disk.leave === leave).map(({ id }) => id)),
   );
-  return spreadOut.map((ids, partition) => {
+  for (const [partition, ids] of spreadOut.entries()) {
+    if (partition % STEP_PARTITIONS === 0) yield;
+    if (ids.length >= map.copies) continue;
     const kept = leaving.flatMap((some) => at(map.owners, partition).filter((id) => some.has(id)));
-    return [...ids, ...kept.slice(0, Math.max(0, map.copies - ids.length))];
-  });
+    ids.push(...kept.slice(0, map.copies - ids.length));
+  }
+  return spreadOut;
 }
 
 interface Settled {
@@ -142,6 +151,8 @@ function settle(
   const before = at(map.owners, partition);
   const isThere = (id: DiskId) => leaves.has(id);
   const isChanged = ids.length !== before.length || ids.some((id) => !before.includes(id));
+  if (!isChanged && at(map.previous, partition).length + at(map.former, partition).length === 0)
+    return { owners: before, previous: [], former: [], isChanged };
   const gone = before.filter((id) => isThere(id) && !ids.includes(id));
   const earlier = at(map.previous, partition).filter(isThere);
   const previous = [...new Set([...gone, ...earlier.filter((id) => !ids.includes(id))])];

@@ -12,6 +12,8 @@ const PARTITIONS = LIMITS.partitionCount;
 const EPSILON = 1e-6;
 /** Comparisons in one step: about a millisecond or two. */
 const STEP_COMPARISONS = 20_000;
+/** What keeping or ordering the owners of a partition costs, in comparisons. */
+const PARTITION_COMPARISONS = 40;
 /** Levelling once may open ways that were closed. */
 const ROUNDS_MAX = 8;
 
@@ -92,12 +94,12 @@ class CopySpreader {
     const disksOf = (ids: readonly DiskId[] | undefined) => (ids ?? []).flatMap((id) => byId.get(id) ?? []);
     for (let partition = 0; partition < PARTITIONS; partition++) {
       this.#keep(partition, disksOf(before[partition]));
-      if (this.#isStepOver()) yield;
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
     }
     for (let partition = 0; partition < PARTITIONS; partition++) {
       for (const disk of disksOf(returning(partition))) this.#giveBack(partition, disk);
       if (isPinned(partition)) this.#pin(partition);
-      if (this.#isStepOver()) yield;
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
     }
     for (let at = 0; at < PARTITIONS; at++) {
       const partition = shuffled(at);
@@ -106,7 +108,12 @@ class CopySpreader {
       if (this.#isStepOver()) yield;
     }
     yield* this.#level();
-    return this.#partitions.map(({ owners }, partition) => this.#inOrder(owners, partition));
+    const ordered: DiskId[][] = [];
+    for (const [partition, { owners }] of this.#partitions.entries()) {
+      ordered.push(this.#inOrderOfBefore(owners, partition).map(({ id }) => id));
+      if (this.#isStepOver(PARTITION_COMPARISONS)) yield;
+    }
+    return ordered;
   }
 
   /** Where not all can stay, because more can be kept apart now, those stay that lack most. */
@@ -296,10 +303,6 @@ class CopySpreader {
     this.#nodeLacks.set(node, (this.#nodeLacks.get(node) ?? 0) + more);
   }
 
-  #inOrder(owners: readonly Disk[], partition: number): DiskId[] {
-    return this.#inOrderOfBefore(owners, partition).map(({ id }) => id);
-  }
-
   /** Who is given it back is no newcomer. */
   #inOrderOfBefore(owners: readonly Disk[], partition: number): Disk[] {
     const { before, returning } = this.#options;
@@ -312,7 +315,8 @@ class CopySpreader {
     return this.#partitions[partition] as Partition;
   }
 
-  #isStepOver(): boolean {
+  #isStepOver(more = 0): boolean {
+    this.#comparisons += more;
     if (this.#comparisons < STEP_COMPARISONS) return false;
     this.#comparisons = 0;
     return true;

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { settingsHelp } from './help.ts';
 import { flagOf, variableOf } from './names.ts';
-import { SETTINGS, type SettingRow } from './schema.ts';
+import { SETTINGS } from './schema.ts';
+import type { SettingRow } from './setting-row.ts';
 
 test('names derive from the key', () => {
   const row: SettingRow = { key: 'storage.readingGrace', kind: 'duration', help: '' };

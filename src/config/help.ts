@@ -1,6 +1,7 @@
 // The settings as text for --help: flag, variable, default and unit of each row that is not hidden.
 import { CONFIG_FILE_VARIABLE, fileVariableOf, flagOf, variableOf } from './names.ts';
-import { SETTINGS, type SettingKind, type SettingRow } from './schema.ts';
+import { SETTINGS } from './schema.ts';
+import type { SettingKind, SettingRow } from './setting-row.ts';
 
 const VALUE_NAMES: Readonly<Record<SettingKind, string>> = {
   text: 'TEXT',

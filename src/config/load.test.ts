@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig, printableConfig, SettingsError } from './load.ts';
-import { SETTINGS, type SettingRow } from './schema.ts';
+import { SETTINGS } from './schema.ts';
+import type { SettingRow } from './setting-row.ts';
 import { parseSetting } from './values.ts';
 
 function problemsOf(sources: Parameters<typeof loadConfig>[0]): readonly string[] {

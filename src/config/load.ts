@@ -11,7 +11,8 @@ import {
   propertyOf,
   variableOf,
 } from './names.ts';
-import { type Config, SETTINGS, type SettingRow } from './schema.ts';
+import { type Config, SETTINGS } from './schema.ts';
+import type { SettingRow } from './setting-row.ts';
 import { type ParsedValue, parseJsonSetting, parseSetting, type SettingValue } from './values.ts';
 
 export interface ConfigSources {

@@ -1,5 +1,5 @@
 // The names of a setting in each place it may be written, all derived from its key. No values here.
-import type { SettingRow } from './schema.ts';
+import type { SettingRow } from './setting-row.ts';
 
 /** Where the path of the JSON settings file may be given, beside --config. Not a setting: the file cannot name itself. */
 export const CONFIG_FILE_VARIABLE = 'HOLDFAST_CONFIG';

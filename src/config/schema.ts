@@ -2,39 +2,7 @@
 // of the loaded value all follow from the row (names.ts, values.ts, load.ts, help.ts).
 // A new setting is a new row; nothing else needs to change. Values are read and combined in load.ts, not here.
 import { LIMITS } from '../model/limits.ts';
-
-export type SettingKind =
-  | 'text'
-  | 'path'
-  | 'bytes'
-  | 'duration'
-  | 'integer'
-  | 'boolean'
-  | 'choice'
-  | 'list'
-  | 'hostPort'
-  | 'secret';
-
-/** What the items of a list must look like (values.ts). */
-export type ItemKind = 'domainName' | 'hostName' | 'publicName' | 'networkRange' | 'path';
-
-export interface SettingRow {
-  /** Dotted camelCase, at most one dot: `storage.readingGrace` is --storage-reading-grace. */
-  readonly key: string;
-  readonly kind: SettingKind;
-  /** As a user would write it: `64KiB`, `10min`, `a,b`. Absent: the value may be undefined. */
-  readonly default?: string;
-  /** Bounds of bytes (bytes), duration (ms) and integer, both inclusive. */
-  readonly min?: number;
-  readonly max?: number;
-  readonly choices?: readonly string[];
-  readonly items?: ItemKind;
-  /** The integer may also be `auto`: the program decides. */
-  readonly auto?: true;
-  readonly help: string;
-  /** Left out of the help: for tests and for choices that most never make. */
-  readonly hidden?: true;
-}
+import type { SettingRow } from './setting-row.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -232,6 +200,31 @@ export const SETTINGS = [
     items: 'path',
     default: '',
     help: 'Folders of the disks of a storage node, one on each disk, which must exist. Default: one disk, in the data folder.',
+  },
+  {
+    key: 'storage.repairRate',
+    kind: 'bytes',
+    default: '0',
+    min: 0,
+    max: 64 * GiB,
+    help: 'Bytes per second that a metadata node has copied between storage nodes to make up for missing copies. 0: as fast as it goes with a few copies at once.',
+  },
+  {
+    key: 'storage.auditPeriod',
+    kind: 'duration',
+    default: '7d',
+    min: SECOND,
+    max: 365 * DAY,
+    help: 'How often a metadata node looks whether all data is on all of its disks, where nothing else has given reason to.',
+  },
+  {
+    key: 'storage.sweepPeriod',
+    kind: 'duration',
+    default: '1h',
+    min: SECOND,
+    max: 30 * DAY,
+    hidden: true,
+    help: 'From the end of one search of all disks for data that nobody needs to the beginning of the next.',
   },
   {
     key: 'storage.scrubRate',

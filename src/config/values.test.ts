@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ItemKind, SettingKind, SettingRow } from './schema.ts';
+import type { ItemKind, SettingKind, SettingRow } from './setting-row.ts';
 import { parseJsonSetting, parseSetting } from './values.ts';
 
 const row = (kind: SettingKind, more: Partial<SettingRow> = {}): SettingRow => ({
@@ -29,6 +29,7 @@ test.each<[SettingRow, string, unknown]>([
   [row('boolean'), 'false', false],
   [row('choice', { choices: ['a', 'b'] }), 'b', 'b'],
   [list('hostName'), '', []],
+  [list('path'), '/Mnt/One, /mnt/two', ['/Mnt/One', '/mnt/two']],
   [list('domainName'), 'S3.example.com,localhost,4u.example', ['s3.example.com', 'localhost', '4u.example']],
   [
     list('hostName'),

@@ -1,6 +1,7 @@
 // Reads the written form of one setting into its value, by kind. Says what is wrong in words for the user.
 // Does not know where the text came from, nor other settings.
-import type { HostPort, ItemKind, SettingRow } from './schema.ts';
+import type { HostPort } from './schema.ts';
+import type { ItemKind, SettingRow } from './setting-row.ts';
 
 export type SettingValue = string | number | boolean | readonly string[] | HostPort | undefined;
 

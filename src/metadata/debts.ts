@@ -1,13 +1,25 @@
 // Debts as rows (R36): the record under its blob, its place in the queue, and what the counters say of both.
-import { toHex } from '../lib/bytes.ts';
+import { concatBytes, fromHex, toHex } from '../lib/bytes.ts';
 import { type Debt, rangedChunks } from '../model/debts.ts';
 import type { BlobId } from '../model/names.ts';
 import { type AuditRecord, auditCodec, type DebtRecord, debtCodec } from '../model/records/rows.ts';
-import type { CounterDelta, DecideContext, RowPut, View } from '../ports/state-machine.ts';
+import type { CounterDelta, DecideContext, RowAddress, RowPut, View } from '../ports/state-machine.ts';
 import { COUNTER } from './counters.ts';
-import { AUDIT_ROW, debtQueueRow, debtRow, PRESENT, put, remove } from './keyspace.ts';
+import { u48 } from './key-parts.ts';
+import { PRESENT, put, remove, TABLES } from './keyspace.ts';
 
 const MARK_BYTES = 8;
+
+export function debtRow(blobId: BlobId): RowAddress {
+  return { table: TABLES.debts, key: fromHex(blobId) };
+}
+
+export function debtQueueRow(place: { copies: number; notedAtMs: number; blobId: BlobId }): RowAddress {
+  const parts = [Uint8Array.of(place.copies), u48(place.notedAtMs), fromHex(place.blobId)];
+  return { table: TABLES.debtQueue, key: concatBytes(...parts) };
+}
+
+export const AUDIT_ROW: RowAddress = { table: TABLES.audits, key: Uint8Array.of(0) };
 
 export interface RowChange {
   puts: RowPut[];

@@ -1,16 +1,27 @@
 // The changes of identities, as rows that the commands write which make them (R46): numbered without gaps, the last
 // ones kept. Creations are not among them: what was not there is in no cache.
 import { toHex } from '../lib/bytes.ts';
+import { TABLE_END } from '../lib/table-rows.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { AccountId } from '../model/names.ts';
 import { identityChangeCodec } from '../model/records/rows.ts';
 import type { IdentityPosition } from '../ports/identity-feed.ts';
 import type { Revocation } from '../ports/metadata-commands.ts';
-import type { RangeAddress, Row, RowPut, View } from '../ports/state-machine.ts';
-import { readU48 } from './key-parts.ts';
-import { identityChangeRange, identityChangeRow, put, remove } from './keyspace.ts';
+import type { RangeAddress, Row, RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import { readU48, u48 } from './key-parts.ts';
+import { put, remove, TABLES } from './keyspace.ts';
 
 const MARK_BYTES = 8;
+
+export function identityChangeRow(seq: number): RowAddress {
+  return { table: TABLES.identityChanges, key: u48(seq) };
+}
+
+/** Changes from number `from` on. */
+export function identityChangeRange(from: number): RangeAddress {
+  const { key, table } = identityChangeRow(from);
+  return { table, gte: key, lt: TABLE_END, limit: LIMITS.identityChangesKept };
+}
 
 export const LAST_IDENTITY_CHANGE: RangeAddress = { ...identityChangeRange(0), limit: 1, reverse: true };
 

@@ -3,8 +3,6 @@
 // is escaped (0x00 as 0x00 0xff, ended by 0x00 0x01), which keeps the order of keys.
 import { assert } from '../lib/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
-import { TABLE_END } from '../lib/table-rows.ts';
-import { LIMITS } from '../model/limits.ts';
 import type {
   AccountId,
   BlobId,
@@ -345,16 +343,6 @@ export function outboxRow(id: OutboxId): RowAddress {
   return { table: TABLES.outbox, key: fromHex(id) };
 }
 
-export function debtRow(blobId: BlobId): RowAddress {
-  return { table: TABLES.debts, key: fromHex(blobId) };
-}
-
-export function debtQueueRow(place: { copies: number; notedAtMs: number; blobId: BlobId }): RowAddress {
-  const parts = [Uint8Array.of(place.copies), u48(place.notedAtMs), fromHex(place.blobId)];
-  return { table: TABLES.debtQueue, key: concatBytes(...parts) };
-}
-
-export const AUDIT_ROW: RowAddress = { table: TABLES.audits, key: Uint8Array.of(0) };
 export const TICK_ROW: RowAddress = { table: TABLES.ticks, key: Uint8Array.of(0) };
 export const HISTORY_ROW: RowAddress = { table: TABLES.history, key: Uint8Array.of(0) };
 
@@ -392,16 +380,6 @@ export function accountAccessKeyRow(accountId: AccountId, accessKey: string): Ro
 /** `name` may be any text: a prefix of names, or where a list goes on. */
 export function accountBucketRow(accountId: AccountId, name: string): RowAddress {
   return { table: TABLES.accountBuckets, key: concatBytes(u48(Number(accountId)), textKey(name)) };
-}
-
-export function identityChangeRow(seq: number): RowAddress {
-  return { table: TABLES.identityChanges, key: u48(seq) };
-}
-
-/** Changes from number `from` on. */
-export function identityChangeRange(from: number): RangeAddress {
-  const { key, table } = identityChangeRow(from);
-  return { table, gte: key, lt: TABLE_END, limit: LIMITS.identityChangesKept };
 }
 
 // ---- writes ----

@@ -6,8 +6,10 @@ import type { DiskId } from './placement.ts';
 
 export interface ChunkToMend {
   id: ChunkId;
-  /** Who may have it beside its owners. */
+  /** Who was known to have it, owners or not. */
   holders: readonly DiskId[];
+  /** Who keeps a copy aside that did not verify; of disks that have no other copy that is seen without. */
+  asideAt?: readonly DiskId[];
 }
 
 export type ChunkState =
@@ -52,9 +54,9 @@ export interface HomeDisks {
   /** All disks of the map. */
   disks(): DiskId[];
   isOwner(disk: DiskId, id: ChunkId): boolean;
-  /** How often a disk that had not answered did so again: what it has must be looked at. */
+  /** How often a disk that had not answered did so again, or was started anew: what it has must be looked at. */
   returnsOf(disk: DiskId): number;
-  // Of one disk. undefined or false: it did not answer, or refused.
+  // Of one disk. undefined or false: it did not answer, or refused. `listAside` also hears of new starts.
   listAside(
     disk: DiskId,
     options: { homes: readonly number[]; after?: ChunkId; limit: number },

@@ -1,7 +1,7 @@
 // The commands of the metadata shards and their outcomes, as plain data: what changes state. Each is evaluated once,
 // atomically, in one shard. How they are called is in metadata.ts.
 import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
-import type { Debt, PlacedChunks } from '../model/debts.ts';
+import type { PlacedChunks } from '../model/debts.ts';
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { ETag } from '../model/etag.ts';
 import type {
@@ -19,7 +19,6 @@ import type { ConditionRefusal, WriteConditions } from '../model/preconditions.t
 import type {
   AccessKeyRecord,
   AccountRecord,
-  AuditRecord,
   BucketRecord,
   ForeignRecord,
   HistoryRecord,
@@ -29,6 +28,7 @@ import type {
 } from '../model/records/rows.ts';
 import type { Tag } from '../model/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
+import type { DebtCommands } from './debt-calls.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
 export interface BlobBirth {
@@ -146,7 +146,7 @@ export interface Revocation {
   revokedSeq?: number;
 }
 
-export interface CommandTable {
+export interface CommandTable extends DebtCommands {
   // -- system shard --
   'create-account': {
     command: {
@@ -354,32 +354,6 @@ export interface CommandTable {
   };
   /** R31, after the drops were answered: deletes the rows of condemned blobs. */
   'erase-blobs': { command: { blobIds: BlobId[] }; outcome: { kind: 'erased' } | Unconfirmed };
-
-  // -- chunks that are not on just their owners (R36, R39) --
-  /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
-  'note-debts': {
-    command: { debts: (Debt & { blobId: BlobId })[] };
-    outcome: { kind: 'noted'; count: number };
-  };
-  /**
-   * What was mended of debts by that map, each only if nothing was noted since it was listed. `left`: what is still owed.
-   */
-  'settle-debts': {
-    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: Debt }[] };
-    outcome: { kind: 'settled'; count: number };
-  };
-  /**
-   * A look at all blobs, which began by that map. `after`: it has come so far; `end`: to the end. `gone`: another one has
-   * begun since, or it has ended.
-   */
-  'note-audit': {
-    command:
-      | { step: 'begin'; mapVersion: number }
-      | { step: 'reach'; mapVersion: number; beganAtMs: number; after: BlobId }
-      | { step: 'end'; mapVersion: number; beganAtMs: number };
-    outcome: { kind: 'noted'; audit: AuditRecord } | { kind: 'gone' };
-  };
-
   // -- a history that began with what one replica had left (R23) --
   /** In a shard that claims: commits no claim of an earlier history of this home any more. */
   'learn-history': { command: { homeShard: number; incarnation: number }; outcome: { kind: 'learned' } };

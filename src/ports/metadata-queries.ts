@@ -14,10 +14,8 @@ import type {
 import type {
   AccessKeyRecord,
   AccountRecord,
-  AuditRecord,
   BlobRecord,
   BucketRecord,
-  DebtRecord,
   HistoryRecord,
   NameRecord,
   OutboxRecord,
@@ -31,6 +29,7 @@ import type {
   VersionSummary,
   WrappedKek,
 } from '../model/version.ts';
+import type { DebtQueries } from './debt-calls.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink, HeldClaim } from './metadata-commands.ts';
@@ -99,14 +98,7 @@ export interface FoundVersion {
 /** A part without where its bytes are. */
 export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
 
-/** Where a debt stands in its queue. */
-export interface DebtPlace {
-  copies: number;
-  notedAtMs: number;
-  blobId: BlobId;
-}
-
-export interface QueryTable extends CheckQueries {
+export interface QueryTable extends CheckQueries, DebtQueries {
   'get-access-key': {
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };
@@ -209,27 +201,6 @@ export interface QueryTable extends CheckQueries {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
-  };
-  // Debts and the audit of all blobs (R36, R39).
-  /** Of live blobs: fewest copies first, then the oldest. `next` is absent at the end. */
-  'list-debts': {
-    query: { after?: DebtPlace; limit: number };
-    result: {
-      debts: { blobId: BlobId; debt: DebtRecord; sizeBytes: number; chunkSizeBytes: number }[];
-      next?: DebtPlace;
-    };
-  };
-  /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
-  'count-debts': {
-    query: Record<never, never>;
-    result: { debts: { copies: number; blobCount: number; chunkCount: number }[] };
-  };
-  /** null: none has begun yet. */
-  'get-audit': { query: Record<never, never>; result: { audit: AuditRecord | null } };
-  /** Live data in chunks, by blob id, of so many rows: a page may be empty and not the last. `next` is absent at the end. */
-  'list-blobs': {
-    query: { after?: BlobId; limit: number };
-    result: { blobs: { blobId: BlobId; sizeBytes: number; chunkSizeBytes: number }[]; next?: BlobId };
   };
   /** Claims whose link ids are older than `olderThanMs`. */
   'list-pending-claims': {

@@ -19,23 +19,18 @@ export interface DiskIdentity {
 const DISK_ID_BYTES = 16;
 const codec = defineRecord<DiskIdentity>({ name: 'disk', version: 1 });
 
-/** undefined: it is of no cluster, or empty. */
-export async function readDiskIdentity(kv: KvPort): Promise<DiskIdentity | undefined> {
-  const [row] = await kv.getMany('index', [DISK_KEY]);
-  return row && decodeDiskIdentity(row);
-}
-
 /** Reads who the disk is, or makes an empty one a new disk. Throws {@link Refusal} for a disk that is not this cluster's. */
 export async function openDiskIdentity(
   kv: KvPort,
   options: { name: string; clusterId: string; random: RandomPort },
 ): Promise<DiskIdentity> {
   const { name, clusterId, random } = options;
-  const known = await readDiskIdentity(kv);
-  if (known !== undefined) {
-    if (known.clusterId === clusterId) return known;
+  const [row] = await kv.getMany('index', [DISK_KEY]);
+  if (row !== undefined) {
+    const identity = decodeDiskIdentity(row);
+    if (identity.clusterId === clusterId) return identity;
     throw new Refusal(
-      `The disk ${name} is of cluster ${known.clusterId}, not of ${clusterId}: give it back, or empty its folder.`,
+      `The disk ${name} is of cluster ${identity.clusterId}, not of ${clusterId}: give it back, or empty its folder.`,
     );
   }
   const chunks = await kv.range({ column: 'index', ...indexBounds(), limit: 1 });
@@ -62,4 +57,10 @@ export function decodeDiskIdentity(row: Uint8Array): DiskIdentity {
 
 export function keepDiskIdentity(kv: KvPort, identity: DiskIdentity): Promise<void> {
   return kv.commit([{ column: 'index', key: DISK_KEY, value: codec.encode(identity) }]);
+}
+
+/** undefined: it is of no cluster, or empty. */
+export async function readDiskIdentity(kv: KvPort): Promise<DiskIdentity | undefined> {
+  const [row] = await kv.getMany('index', [DISK_KEY]);
+  return row && decodeDiskIdentity(row);
 }

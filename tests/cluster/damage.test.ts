@@ -1,7 +1,7 @@
 // More than processes that die: a disk that has lost bytes of a metadata node, and two metadata nodes that are given up
 // while one of their shards has writes that nobody else has (docs/disasters.md). Four metadata nodes, so that each shard
 // lacks another one, and some lose their majority while others do not.
-import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -84,12 +84,14 @@ test('a metadata node is lost for good and replaced', { timeout: 240_000 }, () =
     const name = await busiestNode(cluster);
     const nodeId = await nodeIdOf(name);
     const folder = join(cluster.folder, name);
+    const format = await readFile(join(folder, 'format.json'));
     await cluster.kill(name);
     await rm(folder, { recursive: true });
     await back('lost');
     // As docs/operations.md says: whoever takes its place has its id.
     await mkdir(folder, { mode: 0o700 });
     await writeFile(join(folder, 'node.json'), JSON.stringify({ nodeId, role: 'metadata' }));
+    await writeFile(join(folder, 'format.json'), format);
     await cluster.run(name);
     const startedMs = performance.now();
     await cluster.untilHealthy();

@@ -11,7 +11,7 @@ import { AppError } from '../../src/model/errors.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
-import type { SimulatedProcess } from './clock.ts';
+import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
 import { byKey, linearize } from './linearizability.ts';
@@ -48,6 +48,7 @@ const SWEEP_EVERY_MS = 7000;
 const FAULTS_FROM_MS = 3000;
 const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
+const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
@@ -110,6 +111,9 @@ export class ChunkPart implements Part {
     this.#operators = new DiskOperators(ground, {
       ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
       newcomer: sites.at(-1) as StorageSite,
+      onRemoved: ({ disks }) => {
+        for (const disk of disks) this.#copies.retire(disk);
+      },
     });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,
@@ -172,7 +176,10 @@ export class ChunkPart implements Part {
   async rest(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     while (!this.#areAllUp()) await scheduler.sleep(50, 'disks come back');
-    await this.#settle();
+    // First what is found for a reason; then also what only a look at everything finds (R39).
+    await this.#settle({ hasAudited: false });
+    SimulatedHost.letTimePass(scheduler, AUDITED_AFTER_MS);
+    await this.#settle({ hasAudited: true });
     this.#blobs.check();
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
@@ -181,11 +188,11 @@ export class ChunkPart implements Part {
   }
 
   /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
-  async #settle(): Promise<void> {
+  async #settle(when: { hasAudited: boolean }): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
     if (this.#blobs.debtsEver > 0) counts.add(BRANCHES.owed);
     const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
-    for (let unrest = this.#unrest(); unrest.length > 0; unrest = this.#unrest()) {
+    for (let unrest = this.#unrest(when); unrest.length > 0; unrest = this.#unrest(when)) {
       if (scheduler.nowMs > endMs)
         throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
       await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
@@ -193,7 +200,7 @@ export class ChunkPart implements Part {
   }
 
   /** What is not as it must be when nothing is under way; empty when all is well. */
-  #unrest(): string[] {
+  #unrest({ hasAudited }: { hasAudited: boolean }): string[] {
     const { map } = this.#board;
     if (map === undefined) return ['no map'];
     const unrest = [
@@ -208,7 +215,11 @@ export class ChunkPart implements Part {
     for (const id of this.#blobs.chunks()) {
       live.add(nameOf(id));
       const stored = this.#copies.disksOf(id);
-      const lacking = ownersOf(map, id).filter((owner) => !stored.has(diskOf.get(owner) as SimulatedDisk));
+      const lacking = ownersOf(map, id).filter((owner) => {
+        const disk = diskOf.get(owner);
+        if (disk === undefined || stored.has(disk)) return disk === undefined;
+        return hasAudited || !this.#copies.wasCut(disk, id);
+      });
       if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
     }
     for (const [id, disk] of diskOf)

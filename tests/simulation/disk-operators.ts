@@ -29,6 +29,7 @@ export class DiskOperators {
   readonly #chance: Chance;
   readonly #board: PlacementBoard;
   readonly #sites: readonly StorageSite[];
+  readonly #onRemoved: (site: StorageSite) => void;
   /** Starts when it joins. */
   readonly #newcomer: StorageSite;
   readonly #removed = new Set<StorageSite>();
@@ -36,13 +37,20 @@ export class DiskOperators {
 
   constructor(
     ground: Ground,
-    options: { chance: Chance; board: PlacementBoard; sites: readonly StorageSite[]; newcomer: StorageSite },
+    options: {
+      chance: Chance;
+      board: PlacementBoard;
+      sites: readonly StorageSite[];
+      newcomer: StorageSite;
+      onRemoved(site: StorageSite): void;
+    },
   ) {
     this.#ground = ground;
     this.#chance = options.chance;
     this.#board = options.board;
     this.#sites = options.sites;
     this.#newcomer = options.newcomer;
+    this.#onRemoved = options.onRemoved;
   }
 
   /** Those that are there, and will be. */
@@ -87,6 +95,7 @@ export class DiskOperators {
     this.#draining = undefined;
     site.keepDown();
     site.kill();
+    this.#onRemoved(site);
   }
 
   /** At rest a drain that has begun comes to its end. */

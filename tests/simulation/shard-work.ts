@@ -31,7 +31,8 @@ import { type Ground, loggerOf } from './sites.ts';
 const READING_GRACE_MS = 4000;
 
 const COPIES = 3;
-const AUDIT_EVERY_MS = 15_000;
+/** As in life: never in a seed, but for its own reasons. */
+const AUDIT_EVERY_MS = 7 * 24 * 60 * 60_000;
 const SWEEP_EVERY_MS = 5000;
 /** Until a disk that nobody serves is given up. */
 const AWAY_AFTER_MS = 9000;
@@ -95,8 +96,8 @@ function placeDisks(
     placementMap: board.port(process),
     jobLocks: board.locks(process),
     members: () => board.members(),
-    newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
     heardVersion: () => placement.heardVersion(),
+    newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
     auditedAt: () => auditedAt(metadata),
     pause: async () => undefined,
   };

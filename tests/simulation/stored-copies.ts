@@ -24,6 +24,8 @@ export class StoredCopies {
   readonly #damaged = new Map<SimulatedDisk, Set<string>>();
   /** Chunks that have lost a copy by a fault, and are not whole since. */
   readonly #short = new Set<string>();
+  /** Per disk: what went with the end of its log. */
+  readonly #cut = new Map<SimulatedDisk, Set<string>>();
   readonly #onDropped: (id: ChunkId) => void;
 
   /** `onDropped`: an intact copy has gone from a disk that works. */
@@ -33,6 +35,7 @@ export class StoredCopies {
 
   watch(disk: SimulatedDisk): void {
     this.#damaged.set(disk, new Set());
+    this.#cut.set(disk, new Set());
     disk.observe({
       onCommit: (rows) => {
         for (const { column, key, value } of rows)
@@ -52,6 +55,11 @@ export class StoredCopies {
     for (const [name, disks] of this.#copies) if (disks.has(disk)) yield name;
   }
 
+  /** It was taken away for good, by leave of the cluster. */
+  retire(disk: SimulatedDisk): void {
+    for (const name of [...this.on(disk)]) this.#note(disk, name, false);
+  }
+
   /** A fault has spoilt this copy. */
   damage(disk: SimulatedDisk, id: ChunkId): void {
     const name = nameOf(id);
@@ -62,6 +70,11 @@ export class StoredCopies {
   /** How many intact copies a fault has taken from it, and nobody has replaced yet. */
   lostOf(id: ChunkId): number {
     return this.#short.has(nameOf(id)) ? 1 : 0;
+  }
+
+  /** Nobody has told of it: the disk is the same, and answers. Its home looks at everything now and then (R39). */
+  wasCut(disk: SimulatedDisk, id: ChunkId): boolean {
+    return this.#cut.get(disk)?.has(nameOf(id)) === true;
   }
 
   /** It has all that it should again. */
@@ -87,6 +100,7 @@ export class StoredCopies {
       if (disks.has(disk) && !found.has(name)) {
         disks.delete(disk);
         this.#short.add(name);
+        this.#cut.get(disk)?.add(name);
       }
     for (const name of found)
       if (!damaged.has(name)) {

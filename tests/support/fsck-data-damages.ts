@@ -1,10 +1,9 @@
 // Damage between versions and their bytes, for src/fsck/fsck.test.ts: links, claims, blobs, bodies, chunks.
 import { must } from '../../src/lib/assert.ts';
+import { debtQueueRow, debtRow } from '../../src/metadata/debts.ts';
 import {
   blobRow,
   bodyRow,
-  debtQueueRow,
-  debtRow,
   endedLinkRow,
   foreignRow,
   linkRow,

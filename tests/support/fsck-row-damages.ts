@@ -1,6 +1,7 @@
 // Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts.
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
+import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
 import { u48 } from '../../src/metadata/key-parts.ts';
 import {
   accountBucketRow,
@@ -8,7 +9,6 @@ import {
   accountRow,
   bucketRow,
   currentRow,
-  identityChangeRow,
   markerRow,
   nameRow,
   outboxRow,

@@ -3,7 +3,10 @@
 import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
 import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
+import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts';
+import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
+import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { chunkCount } from '../../src/model/version.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
@@ -13,10 +16,11 @@ import type { Worker } from '../../src/ports/worker.ts';
 import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
 import { createOrderDisks, nameOf, type OrderDisk } from './order-disks.ts';
 
-export const DAY = 24 * 3600_000;
+export const HOUR = 3600_000;
+export const DAY = 24 * HOUR;
 const MiB = 1024 * 1024;
 
-export type HomeWorkerName = 'repair' | 'audit';
+export type HomeWorkerName = 'repair' | 'audit' | 'damage' | 'sweep' | 'watch';
 
 export interface HomeWorld {
   world: MetadataShards;
@@ -81,7 +85,8 @@ export async function openHomeWorld(): Promise<HomeWorld> {
   const log = { debug: nothing, info: nothing, error: warn, warn };
   const telemetry = {
     count: (name: string, _labels?: object, by = 1) => void counts.set(name, (counts.get(name) ?? 0) + by),
-    gauge: (name: string, value: number) => void gauges.set(name, value),
+    gauge: (name: string, value: number, labels: object = {}) =>
+      void gauges.set([name, ...Object.values(labels)].join(' '), value),
     observe: nothing,
   };
   const directory = createOrderDisks(() => placement.current());
@@ -99,6 +104,9 @@ export async function openHomeWorld(): Promise<HomeWorld> {
       workers: {
         repair: createDebtRepair(parts),
         audit: createBlobAudit({ ...parts, auditEveryMs: 7 * DAY }),
+        damage: createDamageHearing(parts),
+        sweep: createDiskSweep({ ...parts, passEveryMs: HOUR }),
+        watch: createDebtWatch(parts),
       },
     };
   }
@@ -125,8 +133,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     },
     async newBlob(key, on, { chunks = 1, mapVersion = placement.current().version } = {}) {
       const data = world.newData({ sizeBytes: chunks * MiB });
-      for (const id of chunkIds(data))
-        for (const disk of on) directory.of(disk).stored.set(nameOf(id), Uint8Array.of(7));
+      for (const id of chunkIds(data)) for (const disk of on) directory.of(disk).receive(id, clock.wallMs());
       const isWhole = on === (placement.current().owners[0] ?? []).join('');
       const ranges = isWhole ? [] : [{ from: 0, to: chunks, holders: [...on] }];
       for (const birth of data.grant.births) birth.placed = { mapVersion, newestVersion: mapVersion, ranges };

@@ -1,7 +1,7 @@
 // A cluster of real processes for a test: etcd, metadata nodes, storage nodes and gateways, each a process with its data
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -70,6 +70,8 @@ export interface TestCluster {
   mend(): Promise<void>;
   /** A command of the program, of this cluster: `('shard', 'confirm', '0-3')`. */
   command(...args: string[]): Promise<Ran>;
+  /** Starts one that goes on: a node, say. Who starts it ends it. */
+  spawn(...args: string[]): ChildProcessWithoutNullStreams;
   /** What `holdfast cluster status --json` says. Rejects while etcd is away. */
   status(): Promise<ClusterStatus>;
   /** Resolves when everybody is there and nothing is wrong. Rejects with what is. */
@@ -212,12 +214,16 @@ class RunningCluster implements TestCluster {
     await this.untilHealthy();
   }
 
-  async command(...args: string[]): Promise<Ran> {
+  spawn(...args: string[]): ChildProcessWithoutNullStreams {
     const { cluster } = this.#parts;
     const secret = { HOLDFAST_CLUSTER_SECRET: cluster.secret };
     const env = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...secret };
     const all = [MAIN, ...args, '--join', cluster.etcdEndpoint];
-    const child = spawn(process.execPath, all, { cwd: this.folder, env });
+    return spawn(process.execPath, all, { cwd: this.folder, env });
+  }
+
+  async command(...args: string[]): Promise<Ran> {
+    const child = this.spawn(...args);
     const parts: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));

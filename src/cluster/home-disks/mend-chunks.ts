@@ -53,7 +53,13 @@ class Mend {
   }
 
   async run(owed: readonly ChunkToMend[]): Promise<ChunkState[]> {
-    const all = owed.map(({ id, holders }) => new ChunkCopies(this.#inquiry.map, id, holders));
+    const { map } = this.#inquiry;
+    const disks = disksById(map);
+    const all = owed.map(({ id, holders, asideAt = [] }) => {
+      const chunk = new ChunkCopies(map, id, holders);
+      for (const disk of asideAt) if (disks.has(disk)) chunk.aside.add(disk);
+      return chunk;
+    });
     const hopeful = all.filter((chunk) => !this.#mustWait(chunk));
     await this.#ask(hopeful, ({ owners, hints }) => [...owners, ...hints]);
     await this.#search(hopeful.filter((chunk) => !chunk.isWholeAtOwners() && chunk.whole().length === 0));

@@ -1,7 +1,7 @@
-// Asks each disk which copies it keeps aside because they did not verify (R40): each is a debt of its blob at once, and the
-// copy that is aside goes with the repair, once the owners have proven theirs.
+// Asks each disk which copies it keeps aside because they did not verify (R40): what is lacking by that is a debt of
+// its blob at once, and the copy that is aside goes once the owners have proven theirs.
 import { BoundedMap } from '../../lib/bounded-map.ts';
-import { COPIES_UNKNOWN, debtOfChunks } from '../../model/debts.ts';
+import { debtOfChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
@@ -43,8 +43,8 @@ export function createDamageHearing(deps: DamageHearingDeps): Worker {
       if (aside === undefined || aside.length === 0) return;
       const news = aside.filter((id) => isNews(disk, id));
       for (const [shard, ids] of Map.groupBy(news, ({ blobId }) => homeShardOf(blobId)))
-        await noteDamage(deps, { disk, shard, ids, signal });
-      for (const id of news) noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+        for (const id of await noteDamage(deps, { disk, shard, ids, signal }))
+          noted.set(nameOf(disk, id), deps.clock.monotonicMs());
       after = aside.at(-1);
       if (aside.length < PAGE_CHUNKS) return;
     }
@@ -71,15 +71,16 @@ function nameOf(disk: DiskId, { blobId, index }: ChunkId): string {
   return `${disk} ${blobId}.${index}`;
 }
 
+/** Gives those that are debts now: the others are to be asked about again. */
 async function noteDamage(
   deps: DamageHearingDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
-): Promise<void> {
+): Promise<ChunkId[]> {
   const { metadata, disks, telemetry, log } = deps;
   const { disk, shard, ids, signal } = damage;
   const fence = deps.fenceOf(shard);
   const tick = await metadata.execute({ shard }, 'tick', {});
-  if (tick.kind !== 'done') return;
+  if (tick.kind !== 'done') return [];
   const blobIds = [...new Set(ids.map(({ blobId }) => blobId))];
   const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
   const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
@@ -89,20 +90,23 @@ async function noteDamage(
   );
   if (orphans.length > 0 && !isUnconfirmed) await disks.dropAside(disk, orphans, fence);
   const live = ids.filter(({ blobId }) => rows.get(blobId)?.condemnedAtMs === undefined && rows.get(blobId));
-  if (live.length === 0) return;
+  if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
-  if (seen === undefined) return;
-  const owed = live.map((id, at) => {
+  if (seen === undefined) return [];
+  const owed = live.flatMap((id, at) => {
     const state = seen.states[at];
-    const known = state?.kind === 'owed' ? state : { copies: COPIES_UNKNOWN, holders: [] };
-    // The disk itself too, so that what it keeps aside is seen.
-    return { ...id, copies: known.copies, holders: [...known.holders, disk] };
+    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
   });
   const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
     const debt = debtOfChunks(its, seen.mapVersion);
     return debt === undefined ? [] : [{ blobId, ...debt }];
   });
-  doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
+  const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'owed');
+  const chunks = replaced.map((id) => ({ id, holders: [], asideAt: [disk] }));
+  if (chunks.length > 0) await disks.mend(chunks, { fence, signal });
   telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
   log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
+  return live;
 }

@@ -7,8 +7,9 @@ import type { BlobId } from '../../model/names.ts';
 import { debtCodec } from '../../model/records/rows.ts';
 import type { StateView } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { debtQueueRow, debtRow } from '../debts.ts';
 import { readU48 } from '../key-parts.ts';
-import { blobRow, debtQueueRow, debtRow, TABLES } from '../keyspace.ts';
+import { blobRow, TABLES } from '../keyspace.ts';
 import type { RowCheck } from './scan.ts';
 
 export const checkDebt: RowCheck = async (row, scan) => {

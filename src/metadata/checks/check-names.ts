@@ -13,13 +13,13 @@ import {
   outboxCodec,
 } from '../../model/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts.ts';
+import { identityChangeRange } from '../identity-changes.ts';
 import { readU48 } from '../key-parts.ts';
 import {
   accessKeyRow,
   accountAccessKeyRow,
   accountBucketRow,
   accountRow,
-  identityChangeRange,
   nameRow,
   outboxRow,
 } from '../keyspace.ts';

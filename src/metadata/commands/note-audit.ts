@@ -2,9 +2,9 @@
 // births by an older map are debts: it may have passed them by.
 import { type AuditRecord, auditCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import { findAudit } from '../debts.ts';
+import { AUDIT_ROW, findAudit } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { AUDIT_ROW, put } from '../keyspace.ts';
+import { put } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
 type Command = CommandOf<'note-audit'>;

@@ -2,8 +2,7 @@
 import { identityChangeCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { LAST_IDENTITY_CHANGE, positionOf } from '../identity-changes.ts';
-import { identityChangeRange } from '../keyspace.ts';
+import { identityChangeRange, LAST_IDENTITY_CHANGE, positionOf } from '../identity-changes.ts';
 
 export const findIdentityChanges: QuerySpec<QueryOf<'identity-changes'>, ResultOf<'identity-changes'>> = {
   async run({ since }, state) {

@@ -8,8 +8,9 @@ import { auditCodec, blobCodec, debtCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { AUDIT_ROW, debtQueueRow, debtRow } from '../debts.ts';
 import { readU48 } from '../key-parts.ts';
-import { AUDIT_ROW, blobRow, debtQueueRow, debtRow, TABLES } from '../keyspace.ts';
+import { blobRow, TABLES } from '../keyspace.ts';
 
 const BLOB_AT = 7;
 

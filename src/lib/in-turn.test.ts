@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { createTurns } from './in-turn.ts';
+
+test('each piece of work begins when the one before has ended, well or not', async () => {
+  const inTurn = createTurns();
+  const seen: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const failed = inTurn(async () => {
+    seen.push('first begins');
+    await first.promise;
+    seen.push('first ends');
+    throw new Error('of the first alone');
+  });
+  const second = inTurn(async () => {
+    seen.push('second');
+    return 2;
+  });
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(seen).toEqual(['first begins']);
+  first.resolve();
+  await expect(failed).rejects.toThrow('of the first alone');
+  expect(await second).toBe(2);
+  expect(seen).toEqual(['first begins', 'first ends', 'second']);
+});

@@ -1,0 +1,114 @@
+import { beforeEach, expect, test } from 'vitest';
+import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
+import { nameOf } from '../../../tests/support/order-disks.ts';
+import { StaleMap } from '../../model/chunk-refusals.ts';
+
+let home: HomeWorld;
+beforeEach(async () => {
+  home = await openHomeWorld();
+});
+type Data = Awaited<ReturnType<HomeWorld['newBlob']>>;
+/** As its scrub found it. */
+function damage(disk: string, data: Data, index = 0): void {
+  const name = nameOf(chunkIds(data)[index] as never);
+  home.disk(disk).stored.delete(name);
+  home.disk(disk).aside.add(name);
+}
+const asideOf = (disk: string) => [...home.disk(disk).aside];
+
+test('a damaged copy is owed at once, replaced, and removed then', async () => {
+  const data = await home.newBlob('k', 'abc', { chunks: 2 });
+  damage('b', data, 1);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
+  expect(asideOf('b')).toHaveLength(1);
+  await home.run('repair');
+  expect([home.where(data), await home.debts(), asideOf('b')]).toEqual([['abc', 'abc'], [], []]);
+  expect(home.counts.get('holdfast_damaged_chunks_found_total')).toBe(1);
+  expect(home.counts.get('holdfast_damaged_chunks_repaired_total')).toBe(1);
+});
+
+test('the last copy is kept aside as long as nobody has another', async () => {
+  const data = await home.newBlob('k', 'a');
+  damage('a', data);
+  await home.run('damage', 'repair');
+  expect([await home.debts(), asideOf('a')]).toEqual([[0], [nameOf(chunkIds(data)[0] as never)]]);
+});
+
+test('it stays aside while an owner is away', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('c').mood = 'dead';
+  damage('b', data);
+  await home.run('damage', 'repair');
+  expect([home.where(data), asideOf('b').length]).toEqual([['abc'], 1]);
+  home.disk('c').mood = 'well';
+  home.world.clock.advance(601_000);
+  await home.run('repair', 'damage');
+  expect([await home.debts(), asideOf('b')]).toEqual([[], []]);
+});
+
+test('a damaged copy on a disk that does not own the chunk goes too', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('e').aside.add(nameOf(chunkIds(data)[0] as never));
+  await home.run('damage');
+  expect([await home.debts(), asideOf('e')]).toEqual([[], []]);
+});
+
+test('what was left aside beside the new copy goes when it is heard of again', async () => {
+  const data = await home.newBlob('k', 'abc');
+  const name = nameOf(chunkIds(data)[0] as never);
+  home.disk('b').aside.add(name);
+  home.disk('c').rotten.add(name);
+  await home.run('damage');
+  expect(asideOf('b')).toEqual([name]);
+  home.world.clock.advance(601_000);
+  await home.run('damage', 'repair');
+  home.world.clock.advance(601_000);
+  await home.run('damage');
+  expect([home.where(data), asideOf('b'), asideOf('c')]).toEqual([['abc'], [], []]);
+});
+
+test('what is noted is not noted again while it may be under repair, and then it is', async () => {
+  const data = await home.newBlob('k', 'abc');
+  damage('b', data);
+  await home.run('damage');
+  const mark = async () => (await home.world.query('list-debts', { limit: 1 })).debts[0]?.debt.mark;
+  const first = await mark();
+  home.world.clock.advance(30_000);
+  await home.run('damage');
+  expect(await mark()).toBe(first);
+  home.world.clock.advance(600_000);
+  await home.run('damage');
+  expect(await mark()).not.toBe(first);
+});
+
+test('what could not be noted is asked about again', async () => {
+  const data = await home.newBlob('k', 'abc');
+  damage('b', data);
+  home.disk('c').onOrder = () => {
+    home.disk('c').onOrder = () => {};
+    throw new StaleMap(1);
+  };
+  await home.run('damage');
+  expect(await home.debts()).toEqual([]);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
+});
+
+test('of data that nobody can need any more it is removed, not before', async () => {
+  const data = home.world.newData({ sizeBytes: 10 });
+  damage('b', data);
+  await home.run('damage');
+  expect(asideOf('b')).toHaveLength(1);
+  home.world.clock.advance(DAY + 600_001);
+  await home.run('damage');
+  expect(asideOf('b')).toEqual([]);
+});
+
+test('a disk that does not answer keeps no other from being heard', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('a').mood = 'dead';
+  damage('b', data);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([1]);
+});

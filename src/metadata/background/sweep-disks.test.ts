@@ -1,0 +1,110 @@
+import { beforeEach, expect, test } from 'vitest';
+import { chunkIds, DAY, HOUR, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
+
+let home: HomeWorld;
+beforeEach(async () => {
+  home = await openHomeWorld();
+});
+async function sweep(): Promise<void> {
+  home.world.clock.advance(HOUR);
+  await home.run('sweep');
+}
+/** Stored, and never committed. */
+function orphan(on: string) {
+  const data = home.world.newData({ sizeBytes: 10 });
+  for (const id of chunkIds(data))
+    for (const disk of on) home.disk(disk).receive(id, home.world.clock.wallMs());
+  return data;
+}
+
+test('chunks that no commit can claim any more are dropped, not before', async () => {
+  const data = orphan('abe');
+  const live = await home.newBlob('k', 'abc');
+  home.world.clock.advance(23 * HOUR - 1000);
+  await sweep();
+  expect(home.where(data)).toEqual(['abe']);
+  home.world.clock.advance(HOUR);
+  await sweep();
+  expect([home.where(data), home.where(live)]).toEqual([[''], ['abc']]);
+  expect(home.counts.get('holdfast_orphan_chunks_dropped_total')).toBe(3);
+});
+
+test('young bytes under an old id stay', async () => {
+  const data = orphan('a');
+  home.world.clock.advance(2 * DAY);
+  home.disk('a').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
+  await sweep();
+  expect(home.where(data)).toEqual(['a']);
+});
+
+test('a copy that lies elsewhere goes once the owners have proven theirs', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
+  await sweep();
+  expect([home.where(data), await home.debts()]).toEqual([['abce'], [9]]);
+  await home.run('repair');
+  expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
+});
+
+test('a copy that lies elsewhere stays when an owner has none and cannot take it', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('c').stored.clear();
+  home.disk('c').mood = 'full';
+  home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
+  await sweep();
+  await home.run('repair');
+  expect(home.where(data)).toEqual(['abe']);
+});
+
+test('data on its way out is left to its release', async () => {
+  const data = await home.newBlob('k', 'abce');
+  await home.world.remove('k');
+  await home.world.condemn();
+  home.world.clock.advance(2 * DAY);
+  await sweep();
+  expect(home.where(data)).toEqual(['abce']);
+});
+
+test('a history that nobody has confirmed loses nothing', async () => {
+  const data = orphan('a');
+  home.world.clock.advance(2 * DAY);
+  const { query } = home.world.shards;
+  home.world.shards.query = async (envelope, name, body) => {
+    const reply = await query.call(home.world.shards, envelope, name, body);
+    if (name !== 'get-blobs' || reply.kind !== 'done') return reply as never;
+    return { ...reply, value: { ...reply.value, isUnconfirmed: true } } as never;
+  };
+  await sweep();
+  expect(home.where(data)).toEqual(['a']);
+});
+
+test('an order of an epoch that is over drops nothing', async () => {
+  const first = orphan('a');
+  home.world.clock.advance(2 * DAY);
+  home.epoch = 2;
+  await sweep();
+  const second = orphan('a');
+  home.world.clock.advance(2 * DAY);
+  home.epoch = 1;
+  await sweep();
+  expect([home.where(first), home.where(second)]).toEqual([[''], ['a']]);
+});
+
+test('a disk that is away is passed over, and swept in the next pass', async () => {
+  const data = orphan('ab');
+  home.world.clock.advance(2 * DAY);
+  home.disk('a').mood = 'dead';
+  await sweep();
+  expect(home.where(data)).toEqual(['a']);
+  home.disk('a').mood = 'well';
+  await sweep();
+  await sweep();
+  expect(home.where(data)).toEqual(['']);
+});
+
+test('disks with many chunks are walked page by page', async () => {
+  const all = Array.from({ length: 1200 }, () => orphan('a'));
+  home.world.clock.advance(2 * DAY);
+  await sweep();
+  expect(all.filter((data) => home.where(data)[0] !== '')).toEqual([]);
+});

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { openHomeWorld } from '../../../tests/support/home-world.ts';
+
+test('what is owed is shown by copies, with the time that it will take', async () => {
+  const home = await openHomeWorld();
+  await home.newBlob('k1', 'ab', { chunks: 3 });
+  await home.newBlob('k2', 'a', { chunks: 5 });
+  await home.run('watch');
+  const shown = (name: string) => home.gauges.get(name);
+  expect([shown('holdfast_debts 1'), shown('holdfast_debt_chunks 1')]).toEqual([1, 5]);
+  expect([shown('holdfast_debts 2'), shown('holdfast_debt_chunks 2')]).toEqual([1, 3]);
+  expect(shown('holdfast_repair_left_seconds')).toBe(Number.POSITIVE_INFINITY);
+  home.disk('c').mood = 'dead';
+  await home.run('repair');
+  home.world.clock.advance(10_000);
+  await home.run('watch');
+  expect(shown('holdfast_debts 1')).toBe(0);
+  home.disk('c').mood = 'well';
+  home.world.clock.advance(120_000);
+  await home.run('repair');
+  await home.run('watch');
+  expect([shown('holdfast_debts 2'), shown('holdfast_repair_left_seconds')]).toEqual([0, 0]);
+});

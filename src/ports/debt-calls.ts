@@ -1,0 +1,61 @@
+// The commands and queries of debts and audits (R36, R39): part of the tables in metadata-commands.ts and
+// metadata-queries.ts, as plain data. A debt is of chunks that do not lie on just their owners.
+import type { Debt } from '../model/debts.ts';
+import type { BlobId } from '../model/names.ts';
+import type { AuditRecord, DebtRecord } from '../model/records/rows.ts';
+
+export interface DebtCommands {
+  /** Added to what is owed already; the time of the first note stays. Blobs that are not live are passed over. */
+  'note-debts': {
+    command: { debts: (Debt & { blobId: BlobId })[] };
+    outcome: { kind: 'noted'; count: number };
+  };
+  /**
+   * What was mended of debts by that map, each only if nothing was noted since it was listed. `left`: what is still owed.
+   */
+  'settle-debts': {
+    command: { mapVersion: number; debts: { blobId: BlobId; mark: string; left?: Debt }[] };
+    outcome: { kind: 'settled'; count: number };
+  };
+  /**
+   * A look at all blobs, which began by that map. `after`: it has come so far; `end`: to the end. `gone`: another one has
+   * begun since, or it has ended.
+   */
+  'note-audit': {
+    command:
+      | { step: 'begin'; mapVersion: number }
+      | { step: 'reach'; mapVersion: number; beganAtMs: number; after: BlobId }
+      | { step: 'end'; mapVersion: number; beganAtMs: number };
+    outcome: { kind: 'noted'; audit: AuditRecord } | { kind: 'gone' };
+  };
+}
+
+/** Where a debt stands in its queue. */
+export interface DebtPlace {
+  copies: number;
+  notedAtMs: number;
+  blobId: BlobId;
+}
+
+export interface DebtQueries {
+  /** Of live blobs: fewest copies first, then the oldest. `next` is absent at the end. */
+  'list-debts': {
+    query: { after?: DebtPlace; limit: number };
+    result: {
+      debts: { blobId: BlobId; debt: DebtRecord; sizeBytes: number; chunkSizeBytes: number }[];
+      next?: DebtPlace;
+    };
+  };
+  /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
+  'count-debts': {
+    query: Record<never, never>;
+    result: { debts: { copies: number; blobCount: number; chunkCount: number }[] };
+  };
+  /** null: none has begun yet. */
+  'get-audit': { query: Record<never, never>; result: { audit: AuditRecord | null } };
+  /** Live data in chunks, by blob id, of so many rows: a page may be empty and not the last. `next` is absent at the end. */
+  'list-blobs': {
+    query: { after?: BlobId; limit: number };
+    result: { blobs: { blobId: BlobId; sizeBytes: number; chunkSizeBytes: number }[]; next?: BlobId };
+  };
+}

@@ -1,0 +1,169 @@
+// A storage machine is drained, removed and replaced by the commands of docs/operations.md, while restic backs up a tree that
+// changes, and restores it, over and over: every run of restic ends well, and in the end its repository is sound.
+import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
+import { programPath } from '../support/client-programs.ts';
+import { findCopies } from '../support/copies.ts';
+import { fsckFindings } from '../support/endure.ts';
+import { freePort } from '../support/free-ports.ts';
+import { commandsOf } from '../support/runbook.ts';
+import { startCluster, type TestCluster } from '../support/start-cluster.ts';
+import { changeTree, compareTrees, writeTree } from '../support/tree.ts';
+
+const TREE_MIB = 24;
+const WITHIN = { timeout: 120_000, interval: 500 };
+const COPIES = 3;
+
+let cluster: TestCluster;
+/** Nodes that the test has started by a command of the document. */
+const started: ChildProcess[] = [];
+const beganMs = performance.now();
+const seconds = () => `${Math.round((performance.now() - beganMs) / 1000)} s`;
+
+beforeAll(async () => {
+  cluster = await startCluster({ storage: 4, settings: { 'storage.readingGrace': '10s' } });
+}, 120_000);
+afterAll(async () => {
+  for (const child of started) {
+    const gone = once(child, 'exit');
+    child.kill('SIGTERM');
+    await gone;
+  }
+  await cluster?.stop();
+});
+
+class Restic {
+  readonly #env: Record<string, string>;
+  readonly #tree: string;
+  #isStopping = false;
+  #running: Promise<void> = Promise.resolve();
+  roundCount = 0;
+
+  constructor() {
+    const [{ endpoint, accessKey, secretKey }] = cluster.gateways as [TestCluster['gateways'][number]];
+    this.#tree = join(cluster.folder, 'tree');
+    this.#env = {
+      ...{ AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey },
+      ...{ RESTIC_PASSWORD: 'a password of the repository', HOME: cluster.folder },
+      RESTIC_REPOSITORY: `s3:${endpoint}/restic-repository`,
+    };
+  }
+
+  /** Rejects with what it says when it fails. */
+  async run(...args: string[]): Promise<string> {
+    const program = must(programPath('restic'), 'restic');
+    const options = { cwd: this.#tree, env: this.#env, maxBuffer: 64 * 1024 * 1024 };
+    return (await promisify(execFile)(program, args, options)).stdout;
+  }
+
+  async open(): Promise<void> {
+    writeTree({ folder: this.#tree, seed: 'restic-cluster', sizeMiB: TREE_MIB });
+    await this.run('init');
+    await this.#round();
+    this.#running = this.#loop();
+    // Told by whoever waits for it.
+    this.#running.catch(() => {});
+  }
+
+  /** Rejects when any run of it has failed. */
+  async end(): Promise<void> {
+    this.#isStopping = true;
+    await this.#running;
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#isStopping) {
+      changeTree({ folder: this.#tree, seed: `restic-cluster ${this.roundCount}` });
+      await this.#round();
+    }
+  }
+
+  async #round(): Promise<void> {
+    const restored = join(cluster.folder, 'restored');
+    await this.run('backup', '.');
+    await this.run('restore', 'latest', '--target', restored);
+    expect(compareTrees({ expected: this.#tree, actual: restored })).toEqual([]);
+    await rm(restored, { recursive: true });
+    this.roundCount++;
+  }
+}
+
+/** Types the next command of a section, with names in place of the capitals. */
+async function type(line: readonly string[] | undefined, names: Record<string, string>): Promise<string> {
+  const words = must(line, 'a command of the section').map((word) => names[word] ?? word);
+  const { code, output } = await cluster.command(...words);
+  expect(code, `holdfast ${words.join(' ')}: ${output}`).toBe(0);
+  return output;
+}
+
+const isDone = async (line: readonly string[] | undefined) =>
+  (await type(line, {})).includes('No change is pending.');
+
+test('a storage machine is drained, removed and replaced while restic goes on', {
+  timeout: 400_000,
+}, async () => {
+  const restic = new Restic();
+  await restic.open();
+  const told: string[] = [`first backup and restore after ${seconds()}`];
+  const name = 'storage-2';
+  const { members } = await cluster.status();
+  const ids = await Promise.all(
+    members
+      .filter(({ role }) => role === 'storage')
+      .map(async ({ nodeId }) => [await cluster.nameOf(nodeId), nodeId] as const),
+  );
+  const NODE = must(new Map(ids).get(name), 'a node');
+  const before = restic.roundCount;
+
+  const [drain, look, remove] = commandsOf('Drain and remove a storage node');
+  expect(await type(drain, { NODE })).toContain('drains: others own its partitions');
+  await expect.poll(() => isDone(look), WITHIN).toBe(true);
+  told.push(`drained at ${seconds()}`);
+  await cluster.end(name);
+  expect(await type(remove, { NODE })).toContain('is removed');
+  await rm(join(cluster.folder, name), { recursive: true });
+  told.push(`removed at ${seconds()}`);
+
+  const [add, disks] = commandsOf('Add a storage node');
+  const folder = join(cluster.folder, 'storage-new');
+  const port = await freePort();
+  const names: Record<string, string> = {
+    ...{ '/var/lib/holdfast/storage-1': folder, '192.0.2.14:9100': `127.0.0.1:${port}`, 'rack-4': 'zone-2' },
+  };
+  const words = must(add, 'the command of a storage node').map((word) => names[word] ?? word);
+  const node = cluster.spawn(...words);
+  node.stdout.resume();
+  node.stderr.resume();
+  started.push(node);
+  await expect
+    .poll(async () => {
+      const { byDisk, byOwners, misplacedCount, map } = await findCopies(cluster.config);
+      const owning = map.disks.filter(({ address }) => address === `127.0.0.1:${port}`);
+      return (
+        owning.some(({ id }) => (byDisk.get(id) ?? 0) > 0) &&
+        Object.keys(byOwners).join() === String(COPIES) &&
+        misplacedCount === 0
+      );
+    }, WITHIN)
+    .toBe(true);
+  await expect.poll(() => isDone(disks), WITHIN).toBe(true);
+  told.push(`replaced, every chunk on its three owners, at ${seconds()}`);
+  await cluster.untilHealthy();
+  await restic.end();
+  told.push(`${restic.roundCount - before} backups and restores meanwhile`);
+  expect(restic.roundCount).toBeGreaterThan(before);
+  expect(await restic.run('check', '--read-data')).toContain('no errors were found');
+  expect(await fsckFindings(cluster, { readsData: true })).toEqual([]);
+  console.log(`drained, removed, replaced: ${told.join('; ')}`);
+});
+
+test('what restic does not meet is in the document, too', () => {
+  const all = ['Add a storage node', 'Drain and remove a storage node', 'Replace a storage node'];
+  const roles = [...all, 'Add a metadata node', 'Replace a metadata node'];
+  for (const heading of roles) expect(commandsOf(heading).length, heading).toBeGreaterThan(0);
+});
