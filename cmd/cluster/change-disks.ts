@@ -17,10 +17,10 @@ import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import { createAskPrimary } from './ask-primary.ts';
-import { countDebts, type RepairStatus } from './chunk-status.ts';
 import { servedDisks } from './disks.ts';
 import { answer } from './join.ts';
 import { type OperatorTools, short, withOperatorTools } from './operator-tools.ts';
+import { whyNeeded } from './owed-by-disks.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
 
@@ -38,19 +38,24 @@ interface Wish {
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
 export function changeDisks(config: Config, wish: Wish, print: (line: string) => void): Promise<void> {
   return withOperatorTools({ config, clusterId: undefined }, (tools) =>
-    writeDiskChange({ ...tools, print, countOwed: () => countOwed(tools) }, wish),
+    writeDiskChange({ ...tools, print, whyOwed: (disks) => whyOwed(tools, disks) }, wish),
   );
 }
 
-/** Copies that shards are owed, who may name any disk as the one that has them (R36). */
-async function countOwed({ coordination, identity, calls }: OperatorTools): Promise<RepairStatus> {
-  const shards = Array.from({ length: identity?.shardCount ?? 0 }, (_, shard) => shard);
+/** Asks all shards. */
+async function whyOwed(
+  { coordination, identity, calls }: OperatorTools,
+  disks: ReadonlySet<DiskId>,
+): Promise<string | undefined> {
+  if (identity === undefined) return 'etcd does not say which shards there are';
+  const { shardCount } = identity;
+  const shards = Array.from({ length: shardCount }, (_, shard) => shard);
   const found = await answer(Promise.all(shards.map((shard) => coordination.registry.read(shard))));
   const ask = createAskPrimary(
     calls,
     found.map((registered) => registered?.record),
   );
-  return countDebts(shards, ask);
+  return whyNeeded(ask, { shardCount, disks });
 }
 
 export async function writeDiskChange(
@@ -58,7 +63,8 @@ export async function writeDiskChange(
     coordination: Pick<Coordination, 'placementMap'>;
     members: readonly Member[];
     print(line: string): void;
-    countOwed(): Promise<Pick<RepairStatus, 'chunkCount' | 'unansweredCount'>>;
+    /** Why the shards may need these disks for what they are owed; undefined: they do not. */
+    whyOwed(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
   },
   { change, names, acceptLoss = false }: Wish,
 ): Promise<void> {
@@ -73,7 +79,7 @@ export async function writeDiskChange(
       parts.print('Nothing to do: it is so already.');
       return;
     }
-    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.countOwed());
+    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.whyOwed(ids));
     const swapped = await answer(
       placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
     );
@@ -131,17 +137,10 @@ function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, members: read
 }
 
 /** When all is audited, former owners are forgotten, and only debts still name them (R39). */
-function refuseOwed({
-  chunkCount,
-  unansweredCount,
-}: Pick<RepairStatus, 'chunkCount' | 'unansweredCount'>): void {
-  const why =
-    unansweredCount > 0
-      ? `${unansweredCount} shards do not say what they are owed`
-      : `${chunkCount} chunks lack copies, or lie where they should not`;
-  if (chunkCount + unansweredCount > 0)
+function refuseOwed(why: string | undefined): void {
+  if (why !== undefined)
     throw new Refusal(
-      `${why}, and a disk that is removed is never asked for them again: wait until \`holdfast cluster status\` shows that nothing is owed, or say --accept-loss`,
+      `${why}, and a disk that is removed is never asked for them again: run this again when \`holdfast cluster status\` shows fewer chunks that lack copies, or say --accept-loss`,
     );
 }
 

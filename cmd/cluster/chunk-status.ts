@@ -97,7 +97,7 @@ export async function readChunkStatus(parts: {
   const { map, shardCount, ask } = parts;
   const shards = Array.from({ length: shardCount }, (_, shard) => shard);
   const [audits, repair, disks] = await Promise.all([
-    Promise.all(shards.map((shard) => ask(shard, 'get-audit'))),
+    Promise.all(shards.map((shard) => ask(shard, 'get-audit', {}))),
     readRepair(shards, ask),
     readDisks(parts),
   ]);
@@ -158,9 +158,8 @@ export function withRate(repair: RepairStatus, chunksPerSecond: number): RepairS
   return { ...repair, chunksPerSecond, ...(chunksPerSecond > 0 && { leftMs }) };
 }
 
-/** Of these shards, as their primaries say just now. */
-export async function countDebts(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
-  const answers = await Promise.all(shards.map((shard) => ask(shard, 'count-debts')));
+async function countDebts(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
+  const answers = await Promise.all(shards.map((shard) => ask(shard, 'count-debts', {})));
   return sumDebts(answers);
 }
 

@@ -168,7 +168,7 @@ async function askHistories(ask: AskPrimary, records: readonly (ShardRecord | un
   const found = await Promise.all(
     records.map(async (record, shard) => {
       if (record === undefined || record.incarnation === 1) return [];
-      const answered = await ask(shard, 'get-history');
+      const answered = await ask(shard, 'get-history', {});
       const history = answered?.history ?? null;
       return history === null || history.confirmedAtMs !== undefined ? [] : [[shard, history] as const];
     }),

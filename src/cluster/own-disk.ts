@@ -27,7 +27,6 @@ export function ownDisk(
     list: (options) => chunks.list(options),
     usage: () => chunks.usage(),
     recount: () => chunks.recount(),
-    opening: () => chunks.opening(),
     inspect: (ids, order, how) => chunks.inspect(ids, order, how),
     pull: (chunk, order, signal) => chunks.pull(chunk, order, signal),
     dropMisplaced: (ids, order) => chunks.dropMisplaced(ids, order),

@@ -159,8 +159,6 @@ export const LIMITS = {
   /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second. */
   diskRestMinMs: 1 * SECOND,
   diskRestMaxMs: 60 * SECOND,
-  /** Whoever finds a disk opened for less than this when it sees it first takes it for one that has started anew. */
-  diskOpenedLatelyMs: 1 * HOUR,
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,

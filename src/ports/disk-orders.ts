@@ -35,16 +35,7 @@ export type FetchChunk = (
   signal: AbortSignal,
 ) => Promise<ChunkRead>;
 
-/** One opening of a disk's database: what was synced before may be cut (L4), so that somebody has to look. */
-export interface DiskOpening {
-  /** Another one for each. */
-  id: string;
-  /** How long ago. */
-  forMs: number;
-}
-
 export interface DiskOrders {
-  opening(): Promise<DiskOpening>;
   /** In the order of `ids`, LIMITS.chunkBatchIdsMax at most. What does not verify when it is read is kept aside at once. */
   inspect(
     ids: readonly ChunkId[],

@@ -6,14 +6,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
 import type { ChunkId } from '../ports/chunks.ts';
-import type {
-  DiskOpening,
-  DiskOrders,
-  FetchChunk,
-  InspectedChunk,
-  KnownOwners,
-  Order,
-} from '../ports/disk-orders.ts';
+import type { DiskOrders, FetchChunk, InspectedChunk, KnownOwners, Order } from '../ports/disk-orders.ts';
 import type { DiskId } from '../ports/placement.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { ChunkStore } from './chunk-store.ts';
@@ -25,14 +18,12 @@ export interface DiskOrdersDeps {
   node: Pick<ServedDisks, 'mapVersion' | 'adopt'>;
   owners: KnownOwners;
   fetch: FetchChunk;
-  opening(): DiskOpening;
   log: Logger;
 }
 
 type PulledChunk = Parameters<DiskOrders['pull']>[0];
 
-export function createDiskOrders(deps: DiskOrdersDeps): DiskOrders {
-  const { diskId, store, node, owners, fetch, log } = deps;
+export function createDiskOrders({ diskId, store, node, owners, fetch, log }: DiskOrdersDeps): DiskOrders {
   const pulls = createByteGate(LIMITS.chunkPullsMax);
 
   async function admit(ids: readonly ChunkId[], { fence, mapVersion }: Order): Promise<void> {
@@ -64,7 +55,6 @@ export function createDiskOrders(deps: DiskOrdersDeps): DiskOrders {
   }
 
   return {
-    opening: async () => deps.opening(),
     async inspect(ids, order, { readBytes, signal }) {
       await admit(ids, order);
       if (!readBytes) return store.lookUp(ids);

@@ -1,6 +1,5 @@
 // The disks of one storage node: opened one by one, served as long as they work, each for itself. The placement version
 // that the node has heard of is kept on all of them.
-import { toHex } from '../lib/bytes.ts';
 import { Refusal } from '../lib/refusal.ts';
 import { AppError } from '../model/errors.ts';
 import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
@@ -21,8 +20,6 @@ import {
 } from './disk-identity.ts';
 import { createDiskOrders, serveDisk } from './disk-orders.ts';
 import { openWitnessedKv, type WitnessedKv } from './witnessed-kv.ts';
-
-const OPENING_ID_BYTES = 8;
 
 /** One disk, not yet open. */
 export interface DiskToOpen {
@@ -140,12 +137,9 @@ export class NodeDisks implements ServedDisks {
     this.#deps = deps;
     this.#opened = opened;
     this.#open = new Map(opened.map((disk) => [disk.identity.diskId, disk]));
-    const { owners, fetch, clock, random, log } = deps;
-    const openedAtMs = clock.monotonicMs();
-    const id = toHex(random.bytes(OPENING_ID_BYTES));
-    const opening = () => ({ id, forMs: clock.monotonicMs() - openedAtMs });
+    const { owners, fetch, log } = deps;
     const serve = ({ name, identity: { diskId }, chunks: store }: OpenDisk) => {
-      const orders = { diskId, store, owners, fetch, opening, node: this, log: withDisk(log, name) };
+      const orders = { diskId, store, owners, fetch, node: this, log: withDisk(log, name) };
       return serveDisk(store, createDiskOrders(orders));
     };
     this.#served = new Map(opened.map((disk) => [disk.identity.diskId, serve(disk)]));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { type Copies, findCopies, readPlacementMap } from '../support/copies.ts';
-import { type Endurance, openEndurance } from '../support/endure.ts';
+import { type Endurance, eventCount, openEndurance } from '../support/endure.ts';
 import { flipBits } from '../support/flip-bits.ts';
 import { digestOf } from '../support/ledger.ts';
 import { send } from '../support/raw-s3.ts';
@@ -32,6 +32,7 @@ beforeAll(async () => {
         'storage.awayAfter': `${AWAY_AFTER_MS / 1000}s`,
         'storage.readingGrace': '1s',
         'storage.scrubPeriod': '1min',
+        'storage.scrubRate': '64MiB',
       },
     },
   });
@@ -141,16 +142,19 @@ test('a storage node is away, for less and for more than it is waited for', { ti
 test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
   endurance.endure('bits flipped in chunks', async ({ back, note }) => {
     const name = 'storage-3';
-    // What is in a log goes into tables at a start.
+    // What is in a log goes into tables at a start. Where the index is hit as well, a disk may be lost as a whole.
     await cluster.kill(name);
     await cluster.run(name);
     await untilWhole();
     await cluster.kill(name);
     const shares = Array.from({ length: 20 }, (_, index) => 0.02 + index * 0.04);
-    const flippedCount = await flipBits(join(cluster.folder, name, 'chunks'), shares);
+    const flippedCount = await flipBits(join(cluster.folder, name, 'chunks'), {
+      ...{ shares, tableBytesMin: MiB },
+    });
     expect(flippedCount).toBeGreaterThan(0);
     await cluster.run(name);
     await back(`${flippedCount} bits flipped`);
+    const startedMs = performance.now();
     const { clients, ledger } = endurance.load;
     for (let index = 0; index < BULK_COUNT; index++) {
       const path = `/bulk/${index}`;
@@ -158,7 +162,14 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
       expect(answer?.status, path).toBe(200);
       expect(ledger.check(path, digestOf(must(answer, 'an answer').body))).toBe(undefined);
     }
-    note(`whole after ${await untilWhole()} ms`);
+    const scrubCount = await eventCount(cluster, name, 'scrub-ended');
+    await until(async () => (await eventCount(cluster, name, 'scrub-ended')) > scrubCount);
+    const foundCount = await eventCount(cluster, name, 'chunk-damaged');
+    expect(foundCount).toBeGreaterThan(flippedCount / 2);
+    note(
+      `${foundCount} damaged copies found by reads and scrub, the last ${Math.round(performance.now() - startedMs)} ms after the start`,
+    );
+    note(`whole ${await untilWhole()} ms later`);
   }),
 );
 

@@ -30,7 +30,6 @@ type Question =
   | { kind: 'inspect'; ids: readonly ChunkId[]; order: Order; readBytes: boolean }
   | { kind: 'pull'; chunk: Parameters<DiskOrders['pull']>[0]; order: Order }
   | { kind: 'dropMisplaced' | 'dropAside'; ids: readonly ChunkId[]; order: Order }
-  | { kind: 'opening' }
   | ({ kind: 'listAside' | 'listOf' } & Parameters<DiskOrders['listOf']>[0]);
 
 interface Request {
@@ -200,7 +199,6 @@ function remoteOrders(ask: AskDisk): DiskOrders {
     async dropAside(ids, order) {
       await ask({ kind: 'dropAside', ids, order }, by(order));
     },
-    opening: () => ask({ kind: 'opening' }) as ReturnType<DiskOrders['opening']>,
     listAside: (options) => ask({ kind: 'listAside', ...options }) as ReturnType<DiskOrders['listAside']>,
     listOf: (options) => ask({ kind: 'listOf', ...options }) as ReturnType<DiskOrders['listOf']>,
   };
@@ -267,8 +265,6 @@ function answerOrder(
       return chunks.dropMisplaced(question.ids, question.order);
     case 'dropAside':
       return chunks.dropAside(question.ids, question.order);
-    case 'opening':
-      return chunks.opening();
     case 'listAside':
       return chunks.listAside(question);
     case 'listOf':

@@ -29,6 +29,7 @@ export class DiskOperators {
   readonly #chance: Chance;
   readonly #board: PlacementBoard;
   readonly #sites: readonly StorageSite[];
+  readonly #isEmpty: (site: StorageSite) => boolean;
   readonly #onRemoved: (site: StorageSite) => void;
   /** Starts when it joins. */
   readonly #newcomer: StorageSite;
@@ -42,6 +43,7 @@ export class DiskOperators {
       board: PlacementBoard;
       sites: readonly StorageSite[];
       newcomer: StorageSite;
+      isEmpty(site: StorageSite): boolean;
       onRemoved(site: StorageSite): void;
     },
   ) {
@@ -50,6 +52,7 @@ export class DiskOperators {
     this.#board = options.board;
     this.#sites = options.sites;
     this.#newcomer = options.newcomer;
+    this.#isEmpty = options.isEmpty;
     this.#onRemoved = options.onRemoved;
   }
 
@@ -88,7 +91,9 @@ export class DiskOperators {
       if (this.#board.map !== undefined) this.#leave(this.#board.map, ids, undefined);
       return;
     }
-    while (!this.#mayRemove(ids)) await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
+    // Nothing may be left on it: chunks of uploads under way are nobody's debt before they are committed.
+    while (!this.#mayRemove(ids) || !this.#isEmpty(site))
+      await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
     counts.add(BRANCHES.removed);
     if (this.#board.map !== undefined) this.#board.put(retireDisks(this.#board.map, ids));
     this.#removed.add(site);

@@ -185,19 +185,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: 'if (view.row(foreignRow(blobId)) === null) return [link];',
   },
   {
-    name: 'claim looked for before the time is asked',
-    breaks: 'I9',
-    file: 'src/metadata/background/resolve-claims.ts',
-    from: `const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return [];
-    const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));`,
-    to: `const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return [];`,
-  },
-  {
     name: 'chunk acknowledged after one copy',
     breaks: 'I11',
     file: 'src/cluster/write-copies.ts',

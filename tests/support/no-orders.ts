@@ -4,7 +4,6 @@ import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { DiskOrders } from '../../src/ports/disk-orders.ts';
 
 export class NoOrders implements DiskOrders {
-  opening: DiskOrders['opening'] = unexpected;
   inspect: DiskOrders['inspect'] = unexpected;
   pull: DiskOrders['pull'] = unexpected;
   dropMisplaced: DiskOrders['dropMisplaced'] = unexpected;

@@ -7,7 +7,7 @@ import { AppError } from '../../src/model/errors.ts';
 import { homeShardOf } from '../../src/model/names.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
 import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
-import type { DiskOpening, DiskOrders, InspectedChunk, Order } from '../../src/ports/disk-orders.ts';
+import type { DiskOrders, InspectedChunk, Order } from '../../src/ports/disk-orders.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import { FakeDisk } from './fake-disks.ts';
 
@@ -95,14 +95,6 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
   override dropAside = async (ids: readonly ChunkId[], order: Order): Promise<void> => {
     await this.#admit('dropAside', order);
     for (const id of ids) this.aside.delete(nameOf(id));
-  };
-
-  /** Another one when it starts anew. */
-  openedAs = { id: 'first', forMs: 0 };
-
-  override opening = async (): Promise<DiskOpening> => {
-    await this.begin('opening');
-    return this.openedAs;
   };
 
   override listAside = async ({

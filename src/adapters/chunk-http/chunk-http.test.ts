@@ -327,17 +327,15 @@ test('what is no request of the protocol is refused', async () => {
     return `${statusCode} ${answered[HEADER.error] ?? ''}`;
   };
   const disk = `/disks/${DISK}`;
-  expect(await send('GET', '/')).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.4294967296`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.0`, { [HEADER.map]: '-1' })).toBe('400 malformed');
-  expect(await send('PATCH', `${disk}/chunks/${blob}.0`)).toBe('400 malformed');
-  expect(await send('PUT', `${disk}/chunks/${blob}.0`, { body: 'x', [HEADER.map]: '1' })).toBe(
-    '400 malformed',
-  );
-  expect(await send('DELETE', `${disk}/chunks/${blob}.0`, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
-  expect(await send('GET', `${disk}/usage`)).toBe('400 malformed');
-  expect(await send('POST', `${disk}/nothing`)).toBe('400 malformed');
+  const chunk = `${disk}/chunks/${blob}.0`;
+  const senseless = ['GET /', `GET ${disk}/chunks/${blob}`, `GET ${disk}/chunks/${blob}.4294967296`];
+  for (const words of [...senseless, `PATCH ${chunk}`, `GET ${disk}/usage`, `POST ${disk}/nothing`]) {
+    const [method = '', path = ''] = words.split(' ');
+    expect(await send(method as 'GET', path), words).toBe('400 malformed');
+  }
+  expect(await send('GET', chunk, { [HEADER.map]: '-1' })).toBe('400 malformed');
+  expect(await send('PUT', chunk, { body: 'x', [HEADER.map]: '1' })).toBe('400 malformed');
+  expect(await send('DELETE', chunk, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
   const junk = 'not packed';
   const checksum = { [HEADER.checksum]: formatChecksum(crc32(junk)) };
   expect(await send('POST', `${disk}/have`, { body: junk, ...checksum })).toBe('400 malformed');

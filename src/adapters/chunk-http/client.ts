@@ -10,7 +10,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
-import type { DiskOpening, DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
+import type { DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import { createDial } from './dial.ts';
 import { type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
@@ -194,10 +194,6 @@ class RemoteDisk implements DiskChunks, DiskOrders {
 
   async #dropByOrder(name: BatchName, ids: readonly ChunkId[], { fence, mapVersion }: Order): Promise<void> {
     for (const page of pagesOf(ids)) await this.#batch(name, { ids: page, fence }, { mapVersion });
-  }
-
-  opening(): Promise<DiskOpening> {
-    return this.#batch('opening', {});
   }
 
   listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {

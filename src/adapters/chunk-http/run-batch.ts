@@ -35,8 +35,6 @@ export function runBatch(chunks: ServedDisk, name: BatchName, asked: BatchAsked)
       return chunks.usage();
     case 'recount':
       return chunks.recount();
-    case 'opening':
-      return chunks.opening();
     case 'list-aside':
       return chunks.listAside({ ...page, homes });
     case 'list-of':

@@ -57,7 +57,7 @@ export const ORDERS = ['inspect', 'pull', 'drop-misplaced', 'drop-aside'] as con
 export type OrderName = (typeof ORDERS)[number];
 
 export const BATCHES = [
-  ...['have', 'drop', 'list', 'usage', 'recount', 'opening', 'list-aside', 'list-of'],
+  ...['have', 'drop', 'list', 'usage', 'recount', 'list-aside', 'list-of'],
   ...ORDERS,
 ] as const;
 export type BatchName = (typeof BATCHES)[number];

@@ -2,7 +2,6 @@
 // up nothing else. A guess of this process: a disk that rests counts as one that does not answer.
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
-import type { DiskOpening } from '../../ports/disk-orders.ts';
 import type { DiskId } from '../../ports/placement.ts';
 
 /** `ask`: everything; `take`: only that it stores a copy. */
@@ -12,17 +11,13 @@ export interface DiskRests {
   isResting(disk: DiskId, effort: DiskEffort): boolean;
   failed(disk: DiskId, effort: DiskEffort): void;
   worked(disk: DiskId, effort: DiskEffort): void;
-  /** It says that its database was opened so. A disk that nobody has seen yet, and that is not new at it, has not returned. */
-  opened(disk: DiskId, opening: DiskOpening): void;
-  /** How often it answered after it had not, or was opened anew: what it had may be lost. */
+  /** How often it answered after it had not. */
   returnsOf(disk: DiskId): number;
 }
 
 export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRests {
   const rests = { ask: new Map<DiskId, Rest>(), take: new Map<DiskId, Rest>() };
   const returns = new Map<DiskId, number>();
-  const openings = new Map<DiskId, string>();
-  const hasReturned = (disk: DiskId) => void returns.set(disk, (returns.get(disk) ?? 0) + 1);
   const isNow = (rest: Rest | undefined) => rest !== undefined && rest.untilMs > clock.monotonicMs();
   return {
     isResting: (disk, effort) =>
@@ -33,15 +28,8 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
       rests[effort].set(disk, { untilMs: clock.monotonicMs() + rest, pauseMs: rest });
     },
     worked(disk, effort) {
-      if (rests.ask.delete(disk)) hasReturned(disk);
+      if (rests.ask.delete(disk)) returns.set(disk, (returns.get(disk) ?? 0) + 1);
       if (effort === 'take') rests.take.delete(disk);
-    },
-    opened(disk, { id, forMs }) {
-      const known = openings.get(disk);
-      openings.set(disk, id);
-      // Who starts together with the disks, after a loss of power, has not seen them before.
-      const isNew = known === undefined ? forMs < LIMITS.diskOpenedLatelyMs : known !== id;
-      if (isNew) hasReturned(disk);
     },
     returnsOf: (disk) => returns.get(disk) ?? 0,
   };

@@ -7,7 +7,6 @@ import { createMemoryKv } from '../../adapters/memory-kv.ts';
 import { systemClock } from '../../adapters/system-clock.ts';
 import { makeBlobId } from '../../model/names.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
-import type { DiskOpening } from '../../ports/disk-orders.ts';
 import type { HomeDisks } from '../../ports/home-disks.ts';
 import { openChunkStore } from '../../storage/chunk-store.ts';
 import { createDiskOrders, serveDisk } from '../../storage/disk-orders.ts';
@@ -25,13 +24,10 @@ const id: ChunkId = {
 const how = { fence: { shard: 3, incarnation: 1, epoch: 1 }, signal: new AbortController().signal };
 const bytes = new Uint8Array(70_000).fill(5);
 
-/** What disks say of how they were opened. */
-const openings = new Map<string, DiskOpening>();
 let reached: ReachedNodes;
 let disks: HomeDisks;
 
 beforeEach(async () => {
-  openings.clear();
   const map = mapOf({ disks: 'abcd', owners: 'abc' });
   const placement = createKnownPlacement(map);
   const readSpace = async () => ({ freeBytes: 1e12, totalBytes: 1e12 });
@@ -43,7 +39,6 @@ beforeEach(async () => {
     const node = memoryNode([]);
     const orders = createDiskOrders({
       ...{ diskId, store, node, log: QUIET, owners: knownOwners(placement) },
-      opening: () => openings.get(diskId) ?? { id: 'first', forMs: 2 * 3_600_000 },
       fetch: (from, chunk, signal) => {
         const disk = reached.disks.find((one) => one.id === from.diskId);
         if (disk === undefined) throw new Error('no such disk');
@@ -91,18 +86,4 @@ test('what nobody has is lost, and only then', async () => {
   await put(3);
   expect((await disks.mend([{ id, holders: [] }], how))?.states).toEqual([{ kind: 'whole' }]);
   expect(await where()).toEqual([true, true, true, false]);
-});
-
-test('a disk that was opened anew has returned, and one that is new to this process but not at it has not', async () => {
-  const [one = '', other = ''] = NAMES;
-  const hear = () => disks.listAside(one, { homes: [3], limit: 10 });
-  await hear();
-  expect(disks.returnsOf(one)).toBe(0);
-  openings.set(one, { id: 'second', forMs: 0 });
-  await hear();
-  await hear();
-  expect(disks.returnsOf(one)).toBe(1);
-  openings.set(other, { id: 'any', forMs: 60_000 });
-  await disks.listAside(other, { homes: [3], limit: 10 });
-  expect(disks.returnsOf(other)).toBe(1);
 });

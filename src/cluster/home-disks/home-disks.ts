@@ -70,12 +70,7 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
     disks: () => placement.current().disks.map(({ id }) => id),
     isOwner: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
     returnsOf: (diskId) => rests.returnsOf(diskId),
-    async listAside(diskId, options) {
-      const opening = await atDisk(diskId, (orders) => orders.opening());
-      if (opening === undefined) return undefined;
-      rests.opened(diskId, opening);
-      return atDisk(diskId, (orders) => orders.listAside(options));
-    },
+    listAside: (diskId, options) => atDisk(diskId, (orders) => orders.listAside(options)),
     listOf: (diskId, options) => atDisk(diskId, (orders) => orders.listOf(options)),
     async drop(diskId, ids, fence) {
       const disk = disksById(placement.current()).get(diskId);
