@@ -206,64 +206,6 @@ describe('bodies', () => {
   });
 });
 
-describe('a disk that hangs', () => {
-  const OTHER = 'e'.repeat(32);
-  const putsMax = LIMITS.chunkPutsBytesMax / LIMITS.chunkBytesMax;
-
-  /** A call that never ends, and when there have been so many of it. */
-  function hanging(count: number) {
-    const reached = Promise.withResolvers<void>();
-    let callCount = 0;
-    const call = () => {
-      if (++callCount === count) reached.resolve();
-      return new Promise<never>(() => {});
-    };
-    return { call, reached: reached.promise };
-  }
-
-  async function serveTwo(instead: Partial<ChunkPort>) {
-    const node = memoryNode([
-      [DISK, memoryDisk(instead)],
-      [OTHER, memoryDisk()],
-    ]);
-    const server = await serveNode(node);
-    // Not waited for: what hangs in it never ends.
-    closers.push(async () => void server.stop());
-    return (id = DISK): DiskChunks => {
-      const client = connectTo();
-      closers.push(() => client.close());
-      return client.chunksOf({ ...placed(server.address), id });
-    };
-  }
-
-  function fill(disk: DiskChunks): void {
-    for (let count = 0; count <= putsMax; count++)
-      put(disk, newId(), randomBytes(LIMITS.chunkBytesMax)).catch(() => {});
-  }
-
-  test('keeps no other from taking and giving chunks', async () => {
-    const [puts, gets] = [hanging(putsMax), hanging(LIMITS.chunkReadsInFlightMax)];
-    const connect = await serveTwo({ put: puts.call, get: gets.call });
-    fill(connect());
-    for (const disk of [connect(), connect()])
-      for (let count = 0; count < LIMITS.chunkConnectionsPerNode; count++)
-        disk.get(newId(), { isProven: false, signal: never }).catch(() => {});
-    await Promise.all([puts.reached, gets.reached]);
-    const id = newId();
-    const well = connect(OTHER);
-    await put(well, id, randomBytes(1000));
-    expect(await well.get(id, { isProven: false, signal: never })).toMatchObject({ kind: 'found' });
-  });
-
-  test('in its writes still takes orders', async () => {
-    const puts = hanging(putsMax);
-    const connect = await serveTwo({ put: puts.call, drop: async () => {} });
-    fill(connect());
-    await puts.reached;
-    await connect().drop([newId(), newId()], { shard: 1, incarnation: 1, epoch: 1 });
-  });
-});
-
 test('a disk that the node does not have is not a chunk that is missing (R37)', async () => {
   const { disk, node } = await serve();
   expect(await disk.get(newId(), { isProven: false, signal: never })).toEqual({ kind: 'missing' });
