@@ -136,7 +136,7 @@ function workersOf(
       ? []
       : [
           createDebtRepair({ ...deps, disks, clock, telemetry: SILENT }),
-          createBlobAudit({ ...deps, disks, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
+          createBlobAudit({ ...deps, disks, clock, telemetry: SILENT, auditEveryMs: AUDIT_EVERY_MS }),
           createDamageHearing({ ...deps, disks, clock, telemetry: SILENT }),
           createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),

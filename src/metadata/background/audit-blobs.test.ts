@@ -98,6 +98,25 @@ describe('an audit', () => {
   });
 });
 
+test('a disk that comes and goes is looked at now and then, and in the end', async () => {
+  await home.newBlob('k', 'abc');
+  await home.run('audit');
+  const comeBack = async () => {
+    home.disk('c').mood = 'dead';
+    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    home.disk('c').mood = 'well';
+    home.world.clock.advance(10_000);
+    await home.disks.listAside('c', { homes: [0], limit: 1 });
+    await home.run('audit');
+  };
+  for (let count = 0; count < 6; count++) await comeBack();
+  const looks = () => home.disk('c').asked.filter((what) => what === 'inspect').length;
+  expect(looks()).toBe(2);
+  home.world.clock.advance(2 * 60_000);
+  await home.run('audit');
+  expect(looks()).toBe(3);
+});
+
 describe('when owners have changed', () => {
   test('data moves: the owners before hold what the new ones lack, and drop it then', async () => {
     const data = await home.newBlob('k', 'abc', { chunks: 2 });

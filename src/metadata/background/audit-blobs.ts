@@ -7,6 +7,7 @@ import type { BlobId } from '../../model/names.ts';
 import type { AuditRecord } from '../../model/records/rows.ts';
 import { chunkCount } from '../../model/version.ts';
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { ChunkState, HomeDisks } from '../../ports/home-disks.ts';
 import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -15,12 +16,15 @@ import type { Worker } from '../../ports/worker.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const IDLE_MS = 5000;
+/** From one look at disks that are back to the next: one that fails for being busy is not to get busier by it. */
+const REVISIT_EVERY_MS = 2 * 60_000;
 
 export interface BlobAuditDeps {
   metadata: MetadataPort;
   disks: HomeDisks;
   shards(): readonly number[];
   fenceOf(shard: number): Fence;
+  clock: Pick<ClockPort, 'monotonicMs'>;
   telemetry: TelemetryPort;
   /** From the beginning of one to that of the next, where nothing else asks for it. */
   auditEveryMs: number;
@@ -36,6 +40,7 @@ interface ShardTurn {
   /** How often each disk was back, when it was last looked at for that. */
   seen: Map<DiskId, number>;
   revisit?: Revisit;
+  nextRevisitAtMs: number;
 }
 
 export function createBlobAudit(deps: BlobAuditDeps): Worker {
@@ -57,13 +62,16 @@ export function createBlobAudit(deps: BlobAuditDeps): Worker {
   }
 
   async function revisit(shard: number, signal: AbortSignal): Promise<boolean> {
-    const turn: ShardTurn = turns.get(shard) ?? { seen: new Map() };
+    const turn: ShardTurn = turns.get(shard) ?? { seen: new Map(), nextRevisitAtMs: 0 };
     turns.set(shard, turn);
     if (turn.revisit === undefined) {
+      const nowMs = deps.clock.monotonicMs();
+      if (nowMs < turn.nextRevisitAtMs) return false;
       const back = disks.disks().filter((disk) => disks.returnsOf(disk) > (turn.seen.get(disk) ?? 0));
       if (back.length === 0) return false;
       for (const disk of back) turn.seen.set(disk, disks.returnsOf(disk));
       turn.revisit = { disks: new Set(back) };
+      turn.nextRevisitAtMs = nowMs + REVISIT_EVERY_MS;
     }
     const { disks: of, after } = turn.revisit;
     const next = await lookAtPage(deps, { shard, after, of, signal });

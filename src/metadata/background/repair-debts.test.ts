@@ -73,6 +73,17 @@ describe('turns', () => {
     expect(await home.debts()).toEqual([]);
   });
 
+  test('what has fewest copies and cannot be mended does not hold up the others, however long turns take', async () => {
+    const lost = await home.newBlob('lost', 'a', { chunks: 600 });
+    for (const id of chunkIds(lost)) home.disk('a').stored.delete(nameOf(id));
+    const data = await home.newBlob('k', 'ab');
+    for (let count = 0; count < 4; count++) {
+      await home.workers.repair.work(new AbortController().signal);
+      home.world.clock.advance(11_000);
+    }
+    expect(home.where(data)).toEqual(['abc']);
+  });
+
   test('a disk that stops while copies are made for it is waited for a few times, not for each chunk', async () => {
     const data = await home.newBlob('k', 'ab', { chunks: 400 });
     let pulls = 0;

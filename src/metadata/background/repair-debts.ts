@@ -52,6 +52,8 @@ interface Pass {
 interface ShardTurn {
   pass: Pass | undefined;
   headAtMs: number;
+  /** Its last turn was for what has fewest copies: the next one is not, however long turns take. */
+  wasHead: boolean;
   restUntilMs: number;
   /** Chunks that the last whole pass found nowhere. */
   lostCount: number;
@@ -69,7 +71,7 @@ export function createDebtRepair(deps: DebtRepairDeps): Worker {
     idleMs: IDLE_MS,
     async unit(shard, signal) {
       if (disks.mapVersion() === 0) return false;
-      const turn = turns.get(shard) ?? { pass: undefined, headAtMs: 0, restUntilMs: 0, lostCount: 0 };
+      const turn = turns.get(shard) ?? newTurn();
       turns.set(shard, turn);
       const nowMs = clock.monotonicMs();
       if (turn.pass === undefined) {
@@ -78,7 +80,8 @@ export function createDebtRepair(deps: DebtRepairDeps): Worker {
         turn.pass = { beganAtMs: nowMs, owedCount: 0, mendedCount: 0, lostCount: 0, tellsLost };
         turn.headAtMs = nowMs;
       }
-      if (nowMs - turn.headAtMs >= HEAD_EVERY_MS) {
+      turn.wasHead = !turn.wasHead && nowMs - turn.headAtMs >= HEAD_EVERY_MS;
+      if (turn.wasHead) {
         turn.headAtMs = nowMs;
         const head = { ...turn.pass, tellsLost: false };
         delete head.after;
@@ -108,6 +111,10 @@ export function createDebtRepair(deps: DebtRepairDeps): Worker {
     turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
     return false;
   }
+}
+
+function newTurn(): ShardTurn {
+  return { pass: undefined, headAtMs: 0, wasHead: false, restUntilMs: 0, lostCount: 0 };
 }
 
 function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolean {

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { chunkIds, DAY, HOUR, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
 
 let home: HomeWorld;
@@ -27,6 +27,14 @@ test('chunks that no commit can claim any more are dropped, not before', async (
   await sweep();
   expect([home.where(data), home.where(live)]).toEqual([[''], ['abc']]);
   expect(home.counts.get('holdfast_orphan_chunks_dropped_total')).toBe(3);
+});
+
+test('a pass over old chunks commits the time once, not for each page', async () => {
+  await home.newBlob('k', 'abc', { chunks: 1300 });
+  home.world.clock.advance(2 * DAY);
+  const ticks = vi.spyOn(home.world.shards, 'execute');
+  await sweep();
+  expect(ticks.mock.calls.filter(([, name]) => name === 'tick')).toHaveLength(1);
 });
 
 test('young bytes under an old id stay', async () => {

@@ -42,6 +42,7 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
   let after: ChunkId | undefined;
   let droppedCount = 0;
   let nextAtMs = 0;
+  const times = new CommittedTimes(deps);
 
   function endPass(): void {
     if (droppedCount > 0) log.info({ droppedCount }, 'orphan-chunks-dropped');
@@ -67,7 +68,7 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
       const page = await disks.listOf(disk, query);
       for (const [shard, chunks] of Map.groupBy(page?.chunks ?? [], ({ id }) => homeShardOf(id.blobId))) {
         if (signal.aborted) return { state: 'busy' };
-        droppedCount += await sweep(deps, { disk, shard, chunks });
+        droppedCount += await sweep(deps, { disk, shard, chunks, times });
       }
       after = page?.next;
       if (after === undefined) left.shift();
@@ -76,11 +77,38 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
   };
 }
 
+/**
+ * Times that shards have committed (R32). One that is past what is asked for serves again: a pass over a disk needs few of
+ * them, not one for each page.
+ */
+class CommittedTimes {
+  readonly #deps: Pick<DiskSweepDeps, 'metadata' | 'fenceOf'>;
+  readonly #known = new Map<number, { timeMs: number; incarnation: number }>();
+
+  constructor(deps: Pick<DiskSweepDeps, 'metadata' | 'fenceOf'>) {
+    this.#deps = deps;
+  }
+
+  /** Past `afterMs`, if it is so late already. undefined: the shard does not say. */
+  async past(shard: number, afterMs: number): Promise<number | undefined> {
+    const { metadata, fenceOf } = this.#deps;
+    const { incarnation } = fenceOf(shard);
+    const known = this.#known.get(shard);
+    // Another history may not have come so far.
+    if (known?.incarnation === incarnation && known.timeMs > afterMs) return known.timeMs;
+    const tick = await metadata.execute({ shard }, 'tick', {});
+    if (tick.kind !== 'done') return undefined;
+    this.#known.set(shard, { timeMs: tick.timeMs, incarnation });
+    return tick.timeMs;
+  }
+}
+
 /** How many it has dropped. */
 async function sweep(
   deps: DiskSweepDeps,
-  { disk, shard, chunks }: { disk: DiskId; shard: number; chunks: readonly ListedChunk[] },
+  swept: { disk: DiskId; shard: number; chunks: readonly ListedChunk[]; times: CommittedTimes },
 ): Promise<number> {
+  const { disk, shard, chunks, times } = swept;
   const { metadata, disks, telemetry } = deps;
   const nowMs = deps.clock.wallMs();
   const settled = chunks.filter(({ receivedAtMs }) => nowMs - receivedAtMs > MISPLACED_AFTER_MS);
@@ -88,8 +116,9 @@ async function sweep(
   const asked = settled.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
   if (asked.length === 0) return 0;
   // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
-  const tick = await metadata.execute({ shard }, 'tick', {});
-  if (tick.kind !== 'done') return 0;
+  const old = asked.filter((chunk) => mayBeOrphan(chunk, nowMs)).map(({ id }) => idTimeMs(id.blobId));
+  const timeMs = old.length === 0 ? 0 : await times.past(shard, Math.max(...old) + LIMITS.blobIdAgeMaxMs);
+  if (timeMs === undefined) return 0;
   const blobIds = [...new Set(asked.map(({ id }) => id.blobId))];
   const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
   const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
@@ -103,7 +132,7 @@ async function sweep(
     (chunk) =>
       rows.get(chunk.id.blobId) === null &&
       mayBeOrphan(chunk, nowMs) &&
-      tick.timeMs - idTimeMs(chunk.id.blobId) > LIMITS.blobIdAgeMaxMs,
+      timeMs - idTimeMs(chunk.id.blobId) > LIMITS.blobIdAgeMaxMs,
   );
   if (orphans.length === 0) return 0;
   const ids = orphans.map(({ id }) => id);

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { openHomeWorld } from '../../../tests/support/home-world.ts';
 
 test('what is owed is shown by copies, with the time that it will take', async () => {
@@ -20,4 +20,17 @@ test('what is owed is shown by copies, with the time that it will take', async (
   await home.run('repair');
   await home.run('watch');
   expect([shown('holdfast_debts 2'), shown('holdfast_repair_left_seconds')]).toEqual([0, 0]);
+});
+
+test('a shard that does not answer has not been repaired', async () => {
+  const home = await openHomeWorld();
+  await home.newBlob('k', 'a', { chunks: 5 });
+  await home.run('watch');
+  home.world.clock.advance(10_000);
+  const query = vi.spyOn(home.world.shards, 'query').mockResolvedValue({ kind: 'unavailable' } as never);
+  await home.run('watch');
+  query.mockRestore();
+  home.world.clock.advance(10_000);
+  await home.run('watch');
+  expect(home.gauges.get('holdfast_repair_left_seconds')).toBe(Number.POSITIVE_INFINITY);
 });

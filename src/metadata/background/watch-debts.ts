@@ -16,28 +16,42 @@ export function createDebtWatch(deps: {
   telemetry: TelemetryPort;
 }): Worker {
   const { metadata, shards, clock, telemetry } = deps;
-  let last: { chunkCount: number; atMs: number } | undefined;
+  let last: { byShard: Map<number, number>; atMs: number } | undefined;
   let chunksPerMs = 0;
 
-  /** By copies. Shards that do not answer are left out. */
-  async function count(): Promise<{ blobCount: number; chunkCount: number }[]> {
+  /** By copies, and the chunks of each shard. Shards that do not answer are left out. */
+  async function count(): Promise<{
+    sums: { blobCount: number; chunkCount: number }[];
+    byShard: Map<number, number>;
+  }> {
     const sums = Array.from({ length: COPIES_UNKNOWN + 1 }, () => ({ blobCount: 0, chunkCount: 0 }));
+    const byShard = new Map<number, number>();
     for (const shard of shards()) {
       const reply = await metadata.query({ shard }, 'count-debts', {});
-      for (const { copies, ...some } of reply.kind === 'done' ? reply.value.debts : []) {
+      if (reply.kind !== 'done') continue;
+      byShard.set(shard, 0);
+      for (const { copies, ...some } of reply.value.debts) {
         const sum = sums[copies];
         if (sum === undefined) continue;
         sum.blobCount += some.blobCount;
         sum.chunkCount += some.chunkCount;
+        byShard.set(shard, (byShard.get(shard) ?? 0) + some.chunkCount);
       }
     }
-    return sums;
+    return { sums, byShard };
+  }
+
+  /** A shard that is led elsewhere now, or does not answer, has not been repaired. */
+  function repairedSince(before: ReadonlyMap<number, number>, now: ReadonlyMap<number, number>): number {
+    let repaired = 0;
+    for (const [shard, chunkCount] of now) repaired += (before.get(shard) ?? chunkCount) - chunkCount;
+    return Math.max(0, repaired);
   }
 
   return {
     name: 'watch-debts',
     async work() {
-      const sums = await count();
+      const { sums, byShard } = await count();
       for (const [copies, { blobCount, chunkCount }] of sums.entries()) {
         const labels = { copies: copies === COPIES_UNKNOWN ? 'unknown' : String(copies) };
         telemetry.gauge('holdfast_debts', blobCount, labels);
@@ -46,10 +60,10 @@ export function createDebtWatch(deps: {
       const chunkCount = sums.reduce((sum, some) => sum + some.chunkCount, 0);
       const atMs = clock.monotonicMs();
       if (last !== undefined && atMs > last.atMs) {
-        const pace = Math.max(0, last.chunkCount - chunkCount) / (atMs - last.atMs);
+        const pace = repairedSince(last.byShard, byShard) / (atMs - last.atMs);
         chunksPerMs = chunksPerMs === 0 ? pace : chunksPerMs + NEWEST_SHARE * (pace - chunksPerMs);
       }
-      last = { chunkCount, atMs };
+      last = { byShard, atMs };
       const leftMs =
         chunkCount === 0 ? 0 : chunksPerMs === 0 ? Number.POSITIVE_INFINITY : chunkCount / chunksPerMs;
       telemetry.gauge('holdfast_repair_left_seconds', leftMs / 1000);
