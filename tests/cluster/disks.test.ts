@@ -133,7 +133,6 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
       ...{ shares, tableBytesMin: MiB },
     });
     expect(flippedCount).toBeGreaterThan(0);
-    const scrubCount = await eventCount(cluster, name, 'scrub-ended');
     await cluster.run(name);
     await back(`${flippedCount} bits flipped`);
     const startedMs = performance.now();
@@ -144,13 +143,17 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
       expect(answer?.status, path).toBe(200);
       expect(ledger.check(path, digestOf(must(answer, 'an answer').body))).toBe(undefined);
     }
-    await until(async () => (await eventCount(cluster, name, 'scrub-ended')) > scrubCount);
-    const foundCount = await eventCount(cluster, name, 'chunk-damaged');
-    expect(foundCount).toBeGreaterThan(flippedCount / 2);
+    // A pass that had begun before ends first. When RocksDB merges such a table the disk takes no more writes, and its node
+    // ends: it is done without, then.
+    let foundCount = 0;
+    await until(async () => {
+      foundCount = await eventCount(cluster, name, 'chunk-damaged');
+      return foundCount > flippedCount / 2 || cluster.processId(name) === undefined;
+    });
+    expect(foundCount).toBeGreaterThan(0);
     note(
       `${foundCount} damaged copies found by reads and scrub, ${Math.round(performance.now() - startedMs)} ms after the start`,
     );
-    // When RocksDB merges such a table the disk takes no more writes and its node ends: it is done without, then.
     note(`whole ${await whole()} ms later`);
     // A disk that loses bytes is replaced.
     await cluster.kill(name);
