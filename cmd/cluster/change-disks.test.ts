@@ -185,3 +185,16 @@ test('disks are shown with what they own, what is pending, and whether they are 
   expect(lines.join('\n')).toMatch(/draining +NO/);
   expect(lines.at(-1)).toContain('1536 partitions is pending');
 });
+
+test('a removed disk that is served again is shown, and says why it stays empty', async () => {
+  const map = await present();
+  await write({ ...map, version: 2, retired: ['f'.repeat(32)] });
+  const back = { ...first, id: 'f'.repeat(32) };
+  const found = await describeDisks(coordination, membersOf([...disks, back]));
+  expect(found.disks.at(-1)).toMatchObject({
+    diskId: back.id,
+    state: 'removed',
+    isServed: true,
+    ownedCount: 0,
+  });
+});

@@ -16,8 +16,8 @@ export interface DiskStatus {
   zone: string;
   address: string;
   capacityBytes: number;
-  /** `new`: it is served, and in no map yet. */
-  state: 'placed' | 'draining' | 'absent' | 'new';
+  /** `new`: it is served, and in no map yet; `removed`: it is served, and not taken in again. */
+  state: 'placed' | 'draining' | 'absent' | 'new' | 'removed';
   /** Partitions that it owns. */
   ownedCount: number;
   /** Partitions that it owned before a change that is not done: chunks may lie with it alone. */
@@ -77,10 +77,14 @@ function placed(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
 }
 
 function unplaced(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
-  return newDisks(map, [...servedDisks(members).values()]).map((disk) => ({
+  const served = [...servedDisks(members).values()];
+  const inState = (state: 'new' | 'removed') => (disk: PlacedDisk) => ({
     ...described(disk),
-    ...{ state: 'new' as const, ownedCount: 0, pendingCount: 0, isServed: true },
-  }));
+    ...{ state, ownedCount: 0, pendingCount: 0, isServed: true },
+  });
+  // Who starts a removed disk again must see why it stays empty.
+  const removed = served.filter(({ id }) => map.retired.includes(id));
+  return [...newDisks(map, served).map(inState('new')), ...removed.map(inState('removed'))];
 }
 
 function described({ id, nodeId, zone, address, capacityBytes }: PlacedDisk) {

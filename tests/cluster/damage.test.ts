@@ -62,7 +62,7 @@ test('bits flipped in the tables of a metadata node', { timeout: 240_000 }, () =
     await cluster.run(name);
     await cluster.untilHealthy();
     await cluster.kill(name);
-    const flippedCount = await flipBits(join(cluster.folder, name, 'metadata'), [0.1, 0.3, 0.5]);
+    const flippedCount = await flipBits(join(cluster.folder, name, 'metadata'), { shares: [0.1, 0.3, 0.5] });
     expect(flippedCount).toBeGreaterThan(0);
     await cluster.run(name);
     const sinceMs = performance.now();

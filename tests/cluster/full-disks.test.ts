@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import { untilWhole } from '../support/copies.ts';
 import { busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
@@ -120,6 +121,7 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
       const againMs = await until(async () => (await put('/filling/again', bytesOf(0))).status === 200);
       note(`two have room: writes after ${againMs} ms`);
       full.leave('all');
+      note(`all copies where they belong ${await untilWhole(cluster.config)} ms later`);
     }),
   );
 

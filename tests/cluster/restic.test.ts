@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { programPath } from '../support/client-programs.ts';
-import { findCopies } from '../support/copies.ts';
+import { findCopies, isWhole } from '../support/copies.ts';
 import { fsckFindings } from '../support/endure.ts';
 import { freePort } from '../support/free-ports.ts';
 import { commandsOf } from '../support/runbook.ts';
@@ -17,7 +17,6 @@ import { changeTree, compareTrees, writeTree } from '../support/tree.ts';
 
 const TREE_MIB = 24;
 const WITHIN = { timeout: 120_000, interval: 500 };
-const COPIES = 3;
 
 let cluster: TestCluster;
 /** Nodes that the test has started by a command of the document. */
@@ -147,13 +146,9 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
   started.push(node);
   await expect
     .poll(async () => {
-      const { byDisk, byOwners, misplacedCount, map } = await findCopies(cluster.config);
-      const owning = map.disks.filter(({ address }) => address === `127.0.0.1:${port}`);
-      return (
-        owning.some(({ id }) => (byDisk.get(id) ?? 0) > 0) &&
-        Object.keys(byOwners).join() === String(COPIES) &&
-        misplacedCount === 0
-      );
+      const copies = await findCopies(cluster.config);
+      const owning = copies.map.disks.filter(({ address }) => address === `127.0.0.1:${port}`);
+      return owning.some(({ id }) => (copies.byDisk.get(id) ?? 0) > 0) && isWhole(copies);
     }, WITHIN)
     .toBe(true);
   await expect.poll(() => isDone(disks), WITHIN).toBe(true);

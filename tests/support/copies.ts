@@ -1,5 +1,6 @@
 // Where every chunk of a cluster lies, by asking every disk and every home shard, and where it should lie by the placement
 // map: a witness beside `holdfast cluster status`, which takes the word of those who repair.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { securityOf } from '../../cmd/cluster/join.ts';
 import { withOperatorTools } from '../../cmd/cluster/operator-tools.ts';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
@@ -17,6 +18,8 @@ import type { PlacementMap } from '../../src/ports/placement.ts';
 const PAGE_CHUNKS = 1000;
 const BLOBS_AT_ONCE = 200;
 const YOUNG_MS = 2000;
+const LOOK_AGAIN_MS = 500;
+const WHOLE_WITHIN_MS = 120_000;
 
 export interface Copies {
   map: PlacementMap;
@@ -95,6 +98,28 @@ export async function findCopies(config: Config): Promise<Copies> {
       }
     },
   );
+}
+
+/**
+ * Resolves with ms until every chunk lies on its owners, as many as there should be, and nowhere else. Rejects with what is
+ * wrong after `withinMs`.
+ */
+export async function untilWhole(config: Config, withinMs = WHOLE_WITHIN_MS): Promise<number> {
+  const sinceMs = performance.now();
+  for (;;) {
+    const found = await findCopies(config).catch((error: unknown) => String(error));
+    if (typeof found !== 'string' && isWhole(found)) return Math.round(performance.now() - sinceMs);
+    if (performance.now() - sinceMs > withinMs) {
+      if (typeof found === 'string') throw new Error(found);
+      const { byOwners, misplacedCount } = found;
+      throw new Error(`not whole: ${JSON.stringify({ byOwners, misplacedCount })}`);
+    }
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+export function isWhole({ map, byOwners, misplacedCount }: Copies): boolean {
+  return Object.keys(byOwners).every((count) => Number(count) === map.copies) && misplacedCount === 0;
 }
 
 async function* chunksOn(disk: DiskChunks): AsyncGenerator<ChunkId> {

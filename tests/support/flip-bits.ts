@@ -5,14 +5,20 @@ import { join } from 'node:path';
 /** Of smaller ones more is index and footer than rows. */
 const TABLE_BYTES_MIN = 8 * 1024;
 
-/** One bit at each of these places of every table that is large enough; resolves with how many. */
-export async function flipBits(folder: string, shares: readonly number[]): Promise<number> {
+/**
+ * One bit at each of these places of every table of at least `tableBytesMin`; resolves with how many. Where a column of few
+ * rows is not meant, its tables are the small ones.
+ */
+export async function flipBits(
+  folder: string,
+  { shares, tableBytesMin = TABLE_BYTES_MIN }: { shares: readonly number[]; tableBytesMin?: number },
+): Promise<number> {
   let count = 0;
   for (const name of await readdir(folder)) {
     if (!name.endsWith('.sst')) continue;
     const path = join(folder, name);
     const { size } = await stat(path);
-    if (size < TABLE_BYTES_MIN) continue;
+    if (size < tableBytesMin) continue;
     const file = await open(path, 'r+');
     for (const share of shares) {
       const at = Math.floor(size * share);

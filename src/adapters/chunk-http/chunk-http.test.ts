@@ -315,32 +315,25 @@ test('what is no request of the protocol is refused', async () => {
   const blob = 'a'.repeat(32);
   const send = async (method: 'PUT' | 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, more = {}) => {
     const { body, ...headers } = { body: undefined as string | undefined, ...more };
-    const {
-      statusCode,
-      headers: answered,
-      ...rest
-    } = await request(`https://${server.address}${path}`, {
+    const answer = await request(`https://${server.address}${path}`, {
       ...{ dispatcher, method, body: body ?? null },
       headers: { [HEADER.cluster]: TEST_CLUSTER, ...headers },
     });
-    await rest.body.dump();
-    return `${statusCode} ${answered[HEADER.error] ?? ''}`;
+    await answer.body.dump();
+    return `${answer.statusCode} ${answer.headers[HEADER.error] ?? ''}`;
   };
   const disk = `/disks/${DISK}`;
-  expect(await send('GET', '/')).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.4294967296`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.0`, { [HEADER.map]: '-1' })).toBe('400 malformed');
-  expect(await send('PATCH', `${disk}/chunks/${blob}.0`)).toBe('400 malformed');
-  expect(await send('PUT', `${disk}/chunks/${blob}.0`, { body: 'x', [HEADER.map]: '1' })).toBe(
-    '400 malformed',
-  );
-  expect(await send('DELETE', `${disk}/chunks/${blob}.0`, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
-  expect(await send('GET', `${disk}/usage`)).toBe('400 malformed');
+  const chunk = `${disk}/chunks/${blob}.0`;
+  const unknown = ['/', `${disk}/chunks/${blob}`, `${disk}/chunks/${blob}.4294967296`, `${disk}/usage`];
+  for (const path of unknown) expect(await send('GET', path), path).toBe('400 malformed');
+  expect(await send('PATCH', chunk)).toBe('400 malformed');
   expect(await send('POST', `${disk}/nothing`)).toBe('400 malformed');
+  expect(await send('GET', chunk, { [HEADER.map]: '-1' })).toBe('400 malformed');
+  expect(await send('PUT', chunk, { body: 'x', [HEADER.map]: '1' })).toBe('400 malformed');
+  expect(await send('DELETE', chunk, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
   const junk = 'not packed';
   const checksum = { [HEADER.checksum]: formatChecksum(crc32(junk)) };
   expect(await send('POST', `${disk}/have`, { body: junk, ...checksum })).toBe('400 malformed');
   expect(await send('GET', `/disks/${'e'.repeat(32)}/chunks/${blob}.0`)).toBe('421 no-disk');
-  expect(await send('GET', `${disk}/chunks/${blob}.0`)).toBe('404 missing');
+  expect(await send('GET', chunk)).toBe('404 missing');
 });

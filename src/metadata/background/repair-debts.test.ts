@@ -205,6 +205,15 @@ describe('a disk that cannot', () => {
   });
 });
 
+test('an owner whose copy turns out bad when it is to prove it keeps the copy elsewhere', async () => {
+  const data = await home.newBlob('k', 'abcd');
+  home.disk('a').rotten.add(first(data));
+  await home.workers.repair.work(new AbortController().signal);
+  expect(home.where(data)).toEqual(['bcd']);
+  await home.run('repair');
+  expect([home.where(data), await home.debts(), [...home.disk('a').aside]]).toEqual([['abc'], [], []]);
+});
+
 describe('a chunk that no disk has', () => {
   test('is an alarm for as long as it is so, and never given up', async () => {
     const data = await home.newBlob('k', 'ab');
