@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import { DevCluster, ETCD } from '../cmd/cluster/dev-cluster.ts';
 import { must } from '../src/lib/assert.ts';
 import { freePorts } from '../tests/support/free-ports.ts';
-import { startServer } from '../tests/support/start-server.ts';
+import { settingVariables, startServer } from '../tests/support/start-server.ts';
 import type { Target } from './load/spec.ts';
 
 export interface EndpointOptions {
@@ -60,12 +60,38 @@ export async function openServer(options: EndpointOptions): Promise<MeasuredServ
 const CLUSTER = { metadata: 3, storage: 3, gateway: 2 } as const;
 
 async function openCluster(region: string): Promise<MeasuredServer> {
+  const { cluster, stop } = await startOwnCluster(CLUSTER);
+  const pidsOf = (role: string, count: number) =>
+    Array.from({ length: count }, (_, index) =>
+      must(cluster.processId(`${role}-${index + 1}`), 'a process that runs'),
+    );
+  const pids = Object.entries(CLUSTER).map(([role, count]) => [role, pidsOf(role, count)] as const);
+  return {
+    target: { endpoint: cluster.endpoints.join(','), ...(await cluster.credentials()), region },
+    pids: { ...Object.fromEntries(pids), [ETCD]: [must(cluster.processId(ETCD), 'etcd runs')] },
+    stop,
+  };
+}
+
+export interface OwnCluster {
+  cluster: DevCluster;
+  dataDir: string;
+  /** Removes its data, too. */
+  stop(): Promise<void>;
+}
+
+/** With a temporary data folder. `settings`: of every process, by key. */
+export async function startOwnCluster(
+  counts: { metadata: number; storage: number; gateway: number },
+  settings: Readonly<Record<string, string>> = {},
+): Promise<OwnCluster> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
-  const [port] = await freePorts(CLUSTER.gateway);
+  const [port] = await freePorts(counts.gateway);
   const cluster = new DevCluster(
     {
-      ...{ metadata: CLUSTER.metadata, storage: CLUSTER.storage, gateways: CLUSTER.gateway, shards: 16 },
+      ...{ metadata: counts.metadata, storage: counts.storage, gateways: counts.gateway, shards: 16 },
       ...{ dataDir, listen: `127.0.0.1:${port}`, restarts: false, logLevel: 'warn' },
+      env: { ...process.env, ...settingVariables(settings) },
     },
     () => {},
   );
@@ -75,16 +101,7 @@ async function openCluster(region: string): Promise<MeasuredServer> {
   };
   try {
     await cluster.start();
-    const pidsOf = (role: string, count: number) =>
-      Array.from({ length: count }, (_, index) =>
-        must(cluster.processId(`${role}-${index + 1}`), 'a process that runs'),
-      );
-    const pids = Object.entries(CLUSTER).map(([role, count]) => [role, pidsOf(role, count)] as const);
-    return {
-      target: { endpoint: cluster.endpoints.join(','), ...(await cluster.credentials()), region },
-      pids: { ...Object.fromEntries(pids), [ETCD]: [must(cluster.processId(ETCD), 'etcd runs')] },
-      stop,
-    };
+    return { cluster, dataDir, stop };
   } catch (error) {
     await stop();
     throw error;

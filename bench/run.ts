@@ -1,12 +1,11 @@
 // `npm run bench`: measures the machine and then every row of the suite, each with a server of its own (or --endpoint)
 // and in a fresh generator process; with --against it alternates between the two endpoints, so that drift of
 // the machine hits both. Prints a table, and with --out writes table, JSON and chart.
-import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Command } from 'commander';
-import type { LoadMessage, LoadResult, LoadSpec, Target } from './load/spec.ts';
+import { generate } from './load/generate.ts';
+import type { LoadSpec, Target } from './load/spec.ts';
 import { type MachineBounds, measureMachine, startPlainServer } from './machine.ts';
 import {
   addEndpointOptions,
@@ -144,35 +143,6 @@ async function boundOf(input: {
   });
   await plain.stop();
   return row.unit === 'MiB/s' ? result.bytes / MiB / result.seconds : result.operationCount / result.seconds;
-}
-
-/** Runs one generator to its end, with its progress on one line. */
-function generate(spec: LoadSpec): Promise<LoadResult> {
-  const label = `${spec.workload} ${spec.sizeBytes} B x${spec.concurrency} ${spec.target.endpoint}`;
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dirname, 'load', 'generator.ts'), JSON.stringify(spec)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  return new Promise((resolve, reject) => {
-    let result: LoadResult | undefined;
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const message = JSON.parse(line) as LoadMessage;
-      if (message.kind === 'result') result = message.result;
-      else {
-        const { phase, operationCount, errorCount, seconds } = message;
-        say(`\r${label}: ${phase} ${seconds.toFixed(0)} s, ${operationCount} done, ${errorCount} errors   `);
-      }
-    });
-    child.once('close', (code) => {
-      say('\n');
-      if (result === undefined) return reject(new Error(`the generator ended with code ${code}: ${label}`));
-      for (const error of result.errors) say(`  error: ${error}\n`);
-      resolve(result);
-    });
-  });
 }
 
 async function writeReport(input: {

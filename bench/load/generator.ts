@@ -23,7 +23,7 @@ async function prepare(spec: LoadSpec, payload: Payload): Promise<void> {
   const created = await client.send({ method: 'PUT', path: `/${spec.bucket}` });
   if (created.status >= 300 && created.status !== 409) throw new Error(`CreateBucket: ${created.status}`);
   await client.close();
-  if (!WORKLOAD_TABLE[spec.workload].needsObjects) return;
+  if (!WORKLOAD_TABLE[spec.workload].needsObjects || spec.isPrepared) return;
   const startedAt = performance.now();
   let next = 0;
   let told = startedAt;

@@ -35,6 +35,10 @@ export interface LoadSpec {
   warmupMs: number;
   /** Objects written beforehand for reads, lists and copies. */
   preparedCount: number;
+  /** They are there already, of an earlier run with the same bucket. */
+  isPrepared?: boolean;
+  /** Each PUT has a key of its own: nothing that was written is given up. */
+  keepsAll?: boolean;
   /** `signed`: x-amz-content-sha256 is the digest; `unsigned`: UNSIGNED-PAYLOAD. */
   payload: 'signed' | 'unsigned';
   /** Of the measured server by role, where it runs on this machine: its CPU time is told, too. */

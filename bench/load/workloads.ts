@@ -52,9 +52,9 @@ function anyPrepared(context: WorkerContext): string {
   return preparedPath(context.spec, Math.floor(Math.random() * context.spec.preparedCount));
 }
 
-/** 64 keys per worker are overwritten in turn: the store stays of one size however long a run is. */
+/** 64 keys per worker are overwritten in turn, unless all is kept: the store stays of one size however long a run is. */
 function ownPath({ spec, worker, step }: WorkerContext): string {
-  return `/${spec.bucket}/w${worker}/${step % 64}`;
+  return `/${spec.bucket}/w${worker}/${spec.keepsAll ? step : step % 64}`;
 }
 
 async function put(context: WorkerContext, path = ownPath(context)): Promise<Moved> {

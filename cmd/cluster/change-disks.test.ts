@@ -19,10 +19,12 @@ const [first, second, third] = disks as [PlacedDisk, PlacedDisk, PlacedDisk];
 let world: ReturnType<typeof startCoordinatorWorld>;
 let coordination: Coordination;
 let printed: string[] = [];
+let owed: string | undefined;
 beforeEach(async () => {
   world = startCoordinatorWorld();
   coordination = world.connect('operator');
   printed = [];
+  owed = undefined;
   await write(makePlacement({ disks, copies: 3 }), 0);
 });
 afterEach(() => world.over.abort());
@@ -40,9 +42,15 @@ async function write(map: PlacementMap, expected?: number): Promise<void> {
   await coordination.placementMap.swap({ expected: revision, document: documentOf(map) });
 }
 
-function run(change: DiskChange, names: string[], served: readonly PlacedDisk[] = disks): Promise<void> {
+function run(
+  change: DiskChange,
+  names: string[],
+  served: readonly PlacedDisk[] = disks,
+  acceptLoss = false,
+): Promise<void> {
   const print = (line: string) => void printed.push(line);
-  return writeDiskChange({ coordination, members: membersOf(served), print }, { change, names });
+  const parts = { coordination, members: membersOf(served), print, whyOwed: async () => owed };
+  return writeDiskChange(parts, { change, names, acceptLoss });
 }
 
 test('a node is drained, waited for, stopped and removed; each step is refused before its time', async () => {
@@ -61,6 +69,17 @@ test('a node is drained, waited for, stopped and removed; each step is refused b
   expect(map.disks.map(({ id }) => id).sort()).toEqual(others.map(({ id }) => id).sort());
   expect([...map.retired].sort()).toEqual([first.id, second.id].sort());
   await expect(run('undrain', [first.id])).rejects.toThrow('has been removed');
+});
+
+test('a disk stays as long as a debt may name it as the only one that has a chunk', async () => {
+  const others = disks.slice(2);
+  await run('drain', [first.nodeId]);
+  await write(clearPrevious(await present()));
+  owed = 'shard 7 is owed copies of chunks that these disks have';
+  await expect(run('remove', [first.nodeId], others)).rejects.toThrow('shard 7 is owed copies');
+  expect((await present()).retired).toEqual([]);
+  await run('remove', [first.nodeId], others, true);
+  expect((await present()).retired).toHaveLength(2);
 });
 
 test('the operator is told when copies come to lie closer together', async () => {
@@ -133,7 +152,10 @@ test('who loses a race with the placer begins anew', async () => {
     },
   };
   const print = (line: string) => void printed.push(line);
-  await writeDiskChange({ coordination: raced, members: [], print }, { change: 'drain', names: [first.id] });
+  await writeDiskChange(
+    { coordination: raced, members: [], whyOwed: async () => owed, print },
+    { change: 'drain', names: [first.id] },
+  );
   const leaves = new Map((await present()).disks.map(({ id, leave }) => [id, leave]));
   expect([leaves.get(first.id), leaves.get(third.id)]).toEqual(['draining', 'absent']);
 });

@@ -16,9 +16,11 @@ import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import { createAskPrimary } from './ask-primary.ts';
 import { servedDisks } from './disks.ts';
 import { answer } from './join.ts';
-import { short, withOperatorTools } from './operator-tools.ts';
+import { type OperatorTools, short, withOperatorTools } from './operator-tools.ts';
+import { whyNeeded } from './owed-by-disks.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
 
@@ -29,13 +31,31 @@ interface Wish {
   change: DiskChange;
   /** Ids of disks, or of nodes for all of their disks, or how these begin. */
   names: readonly string[];
+  /** Of `remove`: also disks that may have what chunks lack. */
+  acceptLoss?: boolean;
 }
 
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
 export function changeDisks(config: Config, wish: Wish, print: (line: string) => void): Promise<void> {
-  return withOperatorTools({ config, clusterId: undefined }, ({ coordination, members }) =>
-    writeDiskChange({ coordination, members, print }, wish),
+  return withOperatorTools({ config, clusterId: undefined }, (tools) =>
+    writeDiskChange({ ...tools, print, whyOwed: (disks) => whyOwed(tools, disks) }, wish),
   );
+}
+
+/** Asks all shards. */
+async function whyOwed(
+  { coordination, identity, calls }: OperatorTools,
+  disks: ReadonlySet<DiskId>,
+): Promise<string | undefined> {
+  if (identity === undefined) return 'etcd does not say which shards there are';
+  const { shardCount } = identity;
+  const shards = Array.from({ length: shardCount }, (_, shard) => shard);
+  const found = await answer(Promise.all(shards.map((shard) => coordination.registry.read(shard))));
+  const ask = createAskPrimary(
+    calls,
+    found.map((registered) => registered?.record),
+  );
+  return whyNeeded(ask, { shardCount, disks });
 }
 
 export async function writeDiskChange(
@@ -43,8 +63,10 @@ export async function writeDiskChange(
     coordination: Pick<Coordination, 'placementMap'>;
     members: readonly Member[];
     print(line: string): void;
+    /** Why the shards may need these disks for what they are owed; undefined: they do not. */
+    whyOwed(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
   },
-  { change, names }: Wish,
+  { change, names, acceptLoss = false }: Wish,
 ): Promise<void> {
   const { placementMap } = parts.coordination;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -57,6 +79,7 @@ export async function writeDiskChange(
       parts.print('Nothing to do: it is so already.');
       return;
     }
+    if (change === 'remove' && !acceptLoss) refuseOwed(await parts.whyOwed(ids));
     const swapped = await answer(
       placementMap.swap({ expected: stored.revision, document: documentOf(next) }),
     );
@@ -111,6 +134,14 @@ function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, members: read
   const left = map.disks.length - ids.size;
   if (left < map.copies)
     throw new Refusal(`${left} disks would be left, and there are to be ${map.copies} copies of each chunk`);
+}
+
+/** When all is audited, former owners are forgotten, and only debts still name them (R39). */
+function refuseOwed(why: string | undefined): void {
+  if (why !== undefined)
+    throw new Refusal(
+      `${why}, and a disk that is removed is never asked for them again: run this again when \`holdfast cluster status\` shows fewer chunks that lack copies, or say --accept-loss`,
+    );
 }
 
 function tell(done: {

@@ -128,7 +128,7 @@ test('is printed for people', () => {
   const text = lines.join('\n');
   for (const said of [
     'serving, draining: 34 partitions left',
-    'serving, draining: may be removed',
+    'serving, draining: needed while chunks lack copies',
     '50.0 GiB of 100 GiB',
     'Placement map 8, 3 copies: 12 of 4,096 partitions have former owners.',
     'Audits of version 7: ended by 3 of 0 shards, 1 under way, all by version 6 at least.',

@@ -12,6 +12,7 @@ import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
+import type { AskPrimary } from './ask-primary.ts';
 import { securityOf } from './join.ts';
 import { chunkCredentials } from './open-chunks.ts';
 import { SILENT } from './operator-tools.ts';
@@ -66,7 +67,10 @@ export interface DiskStatus {
   /** `silent`: its node is there and does not answer for it. `away`: no node serves it. `new`: it is in no map yet. */
   state: 'serving' | 'silent' | 'away' | 'new';
   leave?: DiskLeave;
-  /** Partitions that it owns, and that it owned before a change that is not done: with none of both it may be removed. */
+  /**
+   * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be
+   * removed, once no copies are owed.
+   */
   ownedCount: number;
   pendingCount: number;
   /** Absent: it does not answer. */
@@ -79,12 +83,6 @@ export interface ChunkStatus {
   repair: RepairStatus;
   disks: DiskStatus[];
 }
-
-/** Asks the primary of a shard; undefined: no answer. */
-export type AskPrimary = <Q extends 'count-debts' | 'get-audit'>(
-  shard: number,
-  name: Q,
-) => Promise<ResultOf<Q> | undefined>;
 
 export async function readChunkStatus(parts: {
   config: Config;
@@ -99,7 +97,7 @@ export async function readChunkStatus(parts: {
   const { map, shardCount, ask } = parts;
   const shards = Array.from({ length: shardCount }, (_, shard) => shard);
   const [audits, repair, disks] = await Promise.all([
-    Promise.all(shards.map((shard) => ask(shard, 'get-audit'))),
+    Promise.all(shards.map((shard) => ask(shard, 'get-audit', {}))),
     readRepair(shards, ask),
     readDisks(parts),
   ]);
@@ -161,7 +159,7 @@ export function withRate(repair: RepairStatus, chunksPerSecond: number): RepairS
 }
 
 async function countDebts(shards: readonly number[], ask: AskPrimary): Promise<RepairStatus> {
-  const answers = await Promise.all(shards.map((shard) => ask(shard, 'count-debts')));
+  const answers = await Promise.all(shards.map((shard) => ask(shard, 'count-debts', {})));
   return sumDebts(answers);
 }
 

@@ -26,9 +26,15 @@ export function addDiskCommands(cluster: Command, context: ClusterCommandContext
       .withSettings(cluster.command(change), MEMBER_SETTINGS)
       .description(DESCRIPTIONS[change])
       .argument('<name...>', 'ids of disks, or of nodes for all of their disks, or how these begin');
+    if (change === 'remove')
+      command.option(
+        '--accept-loss',
+        'although chunks lack copies that these disks may have, or shards do not say',
+      );
     command.action(async (names: string[]) => {
       const { changeDisks } = await import('./change-disks.ts');
-      await changeDisks(context.readSettings(command), { change, names }, context.print);
+      const acceptLoss = command.opts<{ acceptLoss?: true }>().acceptLoss === true;
+      await changeDisks(context.readSettings(command), { change, names, acceptLoss }, context.print);
       process.exit(0);
     });
   }

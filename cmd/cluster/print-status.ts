@@ -24,7 +24,7 @@ export function printClusterStatus(status: ClusterStatus, print: (line: string) 
   ]);
   print(formatTable([['SHARD', 'EPOCH', 'PRIMARY', 'STATE', 'VOTERS', 'COMPARED'], ...shards]));
   print('');
-  printDisks(status.disks, print);
+  printDisks(status, print);
   if (status.placement !== undefined)
     for (const line of describePlacement(status.placement, status.shards.length)) print(line);
   for (const line of describeRepair(status.repair)) print(line);
@@ -45,7 +45,8 @@ function describeVoter({ nodeId, state, lag }: VoterStatus): string {
   return words.join(' ');
 }
 
-function printDisks(disks: readonly DiskStatus[], print: (line: string) => void): void {
+function printDisks({ disks, repair }: ClusterStatus, print: (line: string) => void): void {
+  const isOwed = repair.chunkCount + repair.unansweredCount > 0;
   if (disks.length === 0) return;
   const rows = disks.map((disk) => {
     const { diskId, nodeId, zone, usage, ownedCount, pendingCount } = disk;
@@ -58,7 +59,7 @@ function printDisks(disks: readonly DiskStatus[], print: (line: string) => void)
     } = usage ?? {};
     const isTold = usage !== undefined;
     return [
-      ...[short(diskId), short(nodeId), zone === nodeId ? '' : zone, describeState(disk)],
+      ...[short(diskId), short(nodeId), zone === nodeId ? '' : zone, describeState(disk, isOwed)],
       isTold ? formatBytes(liveBytes) : '',
       isTold ? formatCount(chunkCount) : '',
       isTold ? `${formatBytes(diskFreeBytes)} of ${formatBytes(diskTotalBytes)}` : '',
@@ -71,11 +72,12 @@ function printDisks(disks: readonly DiskStatus[], print: (line: string) => void)
   print('');
 }
 
-/** With what is left of a drain: how many partitions nobody else has for certain. */
-function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus): string {
+/** With what is left of a drain: how many partitions nobody else has for certain, then what a debt may name it for. */
+function describeState({ state, leave, ownedCount, pendingCount }: DiskStatus, isOwed: boolean): string {
   if (leave === undefined) return state;
   const left = ownedCount + pendingCount;
-  return `${state}, ${leave}${left === 0 ? ': may be removed' : `: ${formatCount(left)} partitions left`}`;
+  const last = isOwed ? 'needed while chunks lack copies' : 'may be removed';
+  return `${state}, ${leave}: ${left === 0 ? last : `${formatCount(left)} partitions left`}`;
 }
 
 function describePlacement(placement: PlacementStatus, shardCount: number): string[] {

@@ -5,10 +5,10 @@ import { placementOf } from '../../src/cluster/placement-document.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Member } from '../../src/ports/members.ts';
-import type { QueryName, ResultOf } from '../../src/ports/metadata.ts';
 import type { NodeId, ReplicaRef } from '../../src/ports/replication.ts';
 import type { ReplicaStatus, ShardCallPort, VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
+import { type AskPrimary, createAskPrimary } from './ask-primary.ts';
 import { alarmsOfChunks } from './chunk-alarms.ts';
 import { type ChunkStatus, readChunkStatus } from './chunk-status.ts';
 import { answer, connect, NoAnswer } from './join.ts';
@@ -163,31 +163,12 @@ async function askNodes(calls: ShardCallPort, members: readonly Member[]): Promi
   );
 }
 
-type Ask = <Q extends 'get-history' | 'count-debts' | 'get-audit'>(
-  shard: number,
-  name: Q,
-) => Promise<ResultOf<Q> | undefined>;
-
-/** A query of the primary; undefined: nobody says. */
-function createAskPrimary(calls: ShardCallPort, records: readonly (ShardRecord | undefined)[]): Ask {
-  return async <Q extends QueryName>(shard: number, name: Q) => {
-    const primary = records[shard]?.primary;
-    if (primary === null || primary === undefined) return undefined;
-    const question = { kind: 'query', envelope: { shard }, name, body: {} } as const;
-    const signal = AbortSignal.timeout(ANSWER_MAX_MS);
-    const reply = await calls
-      .call(primary.nodeId, { ...question, budgetMs: ANSWER_MAX_MS }, signal)
-      .catch(() => undefined);
-    return reply?.kind === 'done' ? (reply.value as ResultOf<Q>) : undefined;
-  };
-}
-
 /** Histories that are not the first, and not confirmed. */
-async function askHistories(ask: Ask, records: readonly (ShardRecord | undefined)[]): Promise<Doubts> {
+async function askHistories(ask: AskPrimary, records: readonly (ShardRecord | undefined)[]): Promise<Doubts> {
   const found = await Promise.all(
     records.map(async (record, shard) => {
       if (record === undefined || record.incarnation === 1) return [];
-      const answered = await ask(shard, 'get-history');
+      const answered = await ask(shard, 'get-history', {});
       const history = answered?.history ?? null;
       return history === null || history.confirmedAtMs !== undefined ? [] : [[shard, history] as const];
     }),

@@ -5,6 +5,7 @@ import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
+import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
@@ -56,7 +57,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
       async announce({ address, disks }) {
         joined.announce(
           addressToTell(config, address),
-          disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes })),
+          disks.map(({ id, ...disk }) => ({ diskId: id, ...disk })),
         );
       },
       leave: () => joined.leave(),
@@ -89,5 +90,11 @@ async function openDisk({ clock, telemetry }: Surroundings, folder: string, buff
       telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
     },
   });
-  return { kv, reserve: createDiskReserve({ readSpace: () => readDiskSpace(folder), clock }) };
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  try {
+    return { kv, reserve, witness: await openWitnessFile(join(folder, 'chunks.witness'), clock) };
+  } catch (error) {
+    await kv.close();
+    throw error;
+  }
 }

@@ -25,6 +25,8 @@ export interface Judgement {
   returned: DiskId[];
   /** Of another node, zone or capacity than before. */
   moved: DiskId[];
+  /** Come back without what was acknowledged last: all is to be audited (R40). */
+  cut: DiskId[];
   /** Why disks that are away are not given up. */
   alarm?: 'too-few-disks-left' | 'most-disks-silent';
 }
@@ -39,13 +41,20 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const joined = mayJoin ? newcomers : [];
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
   const moved = isPending(map) ? [] : map.disks.filter((disk) => isElsewhere(disk, served.get(disk.id)));
+  const cut = map.disks.filter(({ id, cuts = 0 }) => (served.get(id)?.cuts ?? 0) > cuts);
   const leftCount = staying.length - lost.length + joined.length + returned.length;
   const alarm = lost.length === 0 ? undefined : alarmOf({ map, staying, served, leftCount });
   const absent = alarm === undefined ? lost : [];
   const ids = (disks: readonly PlacedDisk[]) => disks.map(({ id }) => id);
-  const told = { joined: ids(joined), absent: ids(absent), returned: ids(returned), moved: ids(moved) };
+  const told = {
+    joined: ids(joined),
+    absent: ids(absent),
+    returned: ids(returned),
+    moved: ids(moved),
+    cut: ids(cut),
+  };
   const found = { ...told, ...(alarm !== undefined && { alarm }) };
-  if (joined.length + absent.length + returned.length + moved.length === 0) return found;
+  if (Object.values(told).every((some) => some.length === 0)) return found;
   const [areAbsent, haveReturned] = [new Set(told.absent), new Set(told.returned)];
   const disks = map.disks.map((disk): PlacedDisk => {
     const { leave, ...rest } = { ...disk, ...served.get(disk.id) };

@@ -15,9 +15,9 @@ const AWAY_AFTER_MS = 120_000;
 const LOOKED_MS = 16_000;
 const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
 
-const memberOf = ({ id, nodeId, zone, address, capacityBytes }: PlacedDisk): Member => ({
+const memberOf = ({ id, nodeId, zone, address, capacityBytes, cuts }: PlacedDisk): Member => ({
   ...{ nodeId, zone, address, role: 'storage', version: '0' },
-  disks: [{ diskId: id, capacityBytes }],
+  disks: [{ diskId: id, capacityBytes, ...(cuts !== undefined && { cuts }) }],
 });
 
 let stop = () => {};
@@ -258,6 +258,20 @@ test('a disk in another zone than before is placed anew', async () => {
     at < 4 ? { ...disk, capacityBytes: disk.capacityBytes * 1.01 } : disk,
   );
   expect((await placer.after(grown)).version).toBe(2);
+});
+
+test('all is audited when a disk has come back without what it acknowledged last, each time once', async () => {
+  const disks = placedDisks({ zones: 4 });
+  const placer = startPlacer();
+  const placed = await placer.after(disks);
+  const cut = disks.map((disk, at) => (at === 1 ? { ...disk, cuts: 1 } : disk));
+  const first = await placer.after(cut);
+  expect(first).toMatchObject({ version: placed.version + 1, auditFrom: placed.version + 1 });
+  expect(first.owners).toEqual(placed.owners);
+  expect(first.disks[1]).toMatchObject({ cuts: 1 });
+  expect(await placer.after(cut)).toEqual(first);
+  const again = await placer.after(disks.map((disk, at) => (at === 1 ? { ...disk, cuts: 2 } : disk)));
+  expect(again).toMatchObject({ version: first.version + 1, auditFrom: first.version + 1 });
 });
 
 test('a disk that drains stays so when it is away, and one that was removed does not join again', async () => {

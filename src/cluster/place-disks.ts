@@ -181,7 +181,8 @@ class DiskPlacer {
     });
     this.#sayAlarm(alarm, map, served);
     if (disks !== undefined) {
-      const next = await this.#laidOut(map, disks);
+      const laidOut = await this.#laidOut(map, disks);
+      const next = told.cut.length === 0 ? laidOut : { ...laidOut, auditFrom: laidOut.version };
       if (await this.#swap(next, stored.revision))
         log.info(
           { version: next.version, ...told, copiesToMake: movedCount(map, next) },
@@ -259,9 +260,7 @@ class DiskPlacer {
         role === 'storage'
           ? disks
               .filter(({ capacityBytes }) => capacityBytes > 0)
-              .map(
-                ({ diskId: id, capacityBytes }): PlacedDisk => ({ id, nodeId, zone, address, capacityBytes }),
-              )
+              .map(({ diskId: id, ...disk }): PlacedDisk => ({ id, nodeId, zone, address, ...disk }))
           : [],
       );
     return new Map(placed.map((disk) => [disk.id, disk]));

@@ -232,6 +232,25 @@ test('a partition that has changed too often without an audit keeps its owners',
   expect(done.owners[5]?.some((id) => drained.includes(id))).toBe(false);
 });
 
+test('and forgets no former owner, also not one that would return to it', () => {
+  const disks = placedDisks({ zones: 8, disksPerNode: 3 });
+  const back = disks[0]?.id ?? '';
+  const without = leave(makePlacement({ disks, copies: 3 }), [back], 'absent');
+  const partition = without.former.findIndex((ids) => ids.includes(back));
+  const owners = without.owners[partition] ?? [];
+  const others = idsOf(disks).filter((id) => id !== back && !owners.includes(id));
+  // As many as are remembered, one of which returns while two owners leave.
+  const full = [back, ...others.slice(0, LIMITS.previousOwnersMax - 1)];
+  const previous = without.previous.map((ids, at) => (at === partition ? full : ids));
+  const there = withLeave(without.disks, new Set([back]), undefined);
+  const next = changePlacement(
+    { ...without, previous },
+    { disks: withLeave(there, new Set(owners.slice(0, 2)), 'draining') },
+  );
+  const known = new Set([...(next.owners[partition] ?? []), ...(next.previous[partition] ?? [])]);
+  expect([...owners, ...full].filter((id) => !known.has(id))).toEqual([]);
+});
+
 test('who owns nothing is removed, and not taken in again; who may have chunks alone is not', () => {
   const disks = placedDisks({ zones: 4 });
   const [first] = disks;

@@ -154,8 +154,8 @@ function settle(
   if (!isChanged && at(map.previous, partition).length + at(map.former, partition).length === 0)
     return { owners: before, previous: [], former: [], isChanged };
   const gone = before.filter((id) => isThere(id) && !ids.includes(id));
-  const earlier = at(map.previous, partition).filter((id) => isThere(id) && !ids.includes(id));
-  const previous = [...new Set([...gone, ...earlier])];
+  const earlier = at(map.previous, partition).filter(isThere);
+  const previous = [...new Set([...gone, ...earlier.filter((id) => !ids.includes(id))])];
   // Chunks may lie with any of them alone: before one is forgotten, owners stay until an audit has been.
   if (previous.length > LIMITS.previousOwnersMax && before.every(isThere))
     return { owners: before, previous: earlier, former: at(map.former, partition), isChanged: false };

@@ -172,7 +172,10 @@ export const LIMITS = {
   chunkConnectionsPerNode: 32,
   chunkRequestsWaitingMax: 1024,
   chunkServerConnectionsMax: 1024,
+  /** Of one disk. */
   chunkReadsInFlightMax: 64,
+  /** Of one disk: bytes of questions and orders that are under way. */
+  chunkOrdersBytesMax: 8 * MiB,
   chunkBatchIdsMax: 1000,
   /** What one request of verified chunks reads before it answers for those that it has; at least one. */
   chunkInspectIdsMax: 64,
@@ -323,6 +326,7 @@ assert(
   'a disk answers before it is waited for no more',
 );
 assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
+assert(LIMITS.chunkBatchBytesMax < LIMITS.chunkOrdersBytesMax, 'an order can be taken');
 assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
 assert(
   // Numbers of disks have two bytes; the rest of the value is for the disks. In base64.

@@ -8,6 +8,8 @@ export interface ChunkToMend {
   id: ChunkId;
   /** Who was known to have it, owners or not. */
   holders: readonly DiskId[];
+  /** As many as were known when last something was noted of it: with fewer than `holders`, some of these do not have it. */
+  copies?: number;
   /** Who keeps a copy aside that did not verify; of disks that have no other copy that is seen without. */
   asideAt?: readonly DiskId[];
 }
@@ -19,7 +21,7 @@ export type ChunkState =
   | { kind: 'owed'; copies: number; holders: DiskId[] }
   /** All disks have said that they do not have it. */
   | { kind: 'lost' }
-  /** Only of a look: nothing speaks against it, but not all have answered. */
+  /** Of a look: nothing speaks against it, but not all have answered. Of a repair: nobody was asked, it is to wait. */
   | { kind: 'unknown' };
 
 /** By one map, in one epoch. */

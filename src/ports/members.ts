@@ -8,6 +8,8 @@ export type MemberRole = 'metadata' | 'storage' | 'gateway';
 export interface MemberDisk {
   diskId: string;
   capacityBytes: number;
+  /** Of a disk of chunks: how often it has come back without what was acknowledged last (R40). Absent: never. */
+  cuts?: number;
 }
 
 export interface Member {

@@ -19,6 +19,8 @@ export interface PlacedDisk {
   capacityBytes: number;
   /** Where its node serves chunks: `host:port`. */
   address: string;
+  /** How often it has come back without what was acknowledged last (R40); each time all is audited. Absent: never. */
+  cuts?: number;
   /** Absent: it serves, and owns its share. */
   leave?: DiskLeave;
 }

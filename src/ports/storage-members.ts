@@ -9,7 +9,7 @@ export interface StorageMember {
   /** Where it serves chunks: `host:port`. */
   address: string;
   /** Those that it serves now. */
-  disks: { id: DiskId; capacityBytes: number }[];
+  disks: { id: DiskId; capacityBytes: number; cuts?: number }[];
 }
 
 export interface StorageMembersPort {

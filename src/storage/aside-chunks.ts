@@ -5,7 +5,7 @@ import type { ChunkId } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
-import { type ChunkHalves, judge, readHalves } from './chunk-halves.ts';
+import { type ChunkHalves, judge, orLost, readHalves } from './chunk-halves.ts';
 import type { DiskTotals } from './disk-totals.ts';
 import {
   asideBounds,
@@ -59,7 +59,8 @@ export class AsideChunks {
     if (verdict.kind !== 'damaged') return verdict.kind;
     const { row, bytes } = halves;
     const [isAside] = await this.has([id]);
-    countOut(totals, halves);
+    const counted = countedOf(halves);
+    totals.count(-counted.chunks, -counted.bytes);
     const kept = bytes === undefined || bytes === 'lost' ? undefined : Uint8Array.from(bytes);
     const facts = row === undefined || row === 'lost' ? {} : { sizeBytes: row.sizeBytes, crc32: row.crc32 };
     const record = { ...facts, asideAtMs: clock.wallMs(), hasBytes: kept !== undefined };
@@ -70,30 +71,44 @@ export class AsideChunks {
       totals.row(),
     ];
     if (kept !== undefined) rows.push({ column: 'data', key: asideDataKey(id), value: kept });
-    await kv.commit(rows);
+    await kv.commit(rows).catch((error: unknown) => {
+      // Nothing of it is written: it is found again.
+      totals.count(counted.chunks, counted.bytes);
+      throw error;
+    });
     if (isAside !== true) this.#count++;
     this.#deps.onDamaged();
     log.error({ ...id, why: verdict.why }, 'chunk-damaged');
     return 'aside';
   }
 
+  /** Where it cannot be read it may be: its home is told so, and has it dropped once others are proven. */
   async has(ids: readonly ChunkId[]): Promise<boolean[]> {
-    if (this.#count === 0) return ids.map(() => false);
-    const rows = await this.#deps.kv.getMany('index', ids.map(asideKey));
-    return rows.map((row) => row !== undefined);
+    return (await this.#look(ids)).map((found) => found !== 'none');
+  }
+
+  async #look(ids: readonly ChunkId[]): Promise<('there' | 'none' | 'lost')[]> {
+    if (this.#count === 0) return ids.map(() => 'none');
+    const rows = await orLost(() => this.#deps.kv.getMany('index', ids.map(asideKey)), ids.length);
+    if (ids.length > 1 && rows[0] === 'lost')
+      return (await Promise.all(ids.map((id) => this.#look([id])))).flat();
+    return rows.map((row) => (row === undefined ? 'none' : row === 'lost' ? 'lost' : 'there'));
   }
 
   /** What a commit takes that drops them; to be followed by `dropped`. */
   async rowsToDrop(ids: readonly ChunkId[]): Promise<{ rows: KvPut[]; dropped(): void }> {
-    const has = await this.has(ids);
-    const present = ids.filter((_, at) => has[at]);
+    const found = await this.#look(ids);
     return {
-      rows: present.flatMap((id) => [
-        { column: 'index', key: asideKey(id), value: null },
-        { column: 'data', key: asideDataKey(id), value: null },
-      ]),
+      rows: ids.flatMap((id, at) =>
+        found[at] === 'none'
+          ? []
+          : [
+              { column: 'index', key: asideKey(id), value: null },
+              { column: 'data', key: asideDataKey(id), value: null },
+            ],
+      ),
       dropped: () => {
-        this.#count -= present.length;
+        this.#count -= found.filter((one) => one === 'there').length;
       },
     };
   }
@@ -122,8 +137,8 @@ export class AsideChunks {
 }
 
 /** As far as it is known what was counted in. */
-function countOut(totals: DiskTotals, { row, bytes }: ChunkHalves): void {
-  if (row === undefined) return;
-  if (row !== 'lost') totals.count(-1, -row.sizeBytes);
-  else totals.count(-1, bytes === undefined || bytes === 'lost' ? 0 : -bytes.length);
+function countedOf({ row, bytes }: ChunkHalves): { chunks: number; bytes: number } {
+  if (row === undefined) return { chunks: 0, bytes: 0 };
+  if (row !== 'lost') return { chunks: 1, bytes: row.sizeBytes };
+  return { chunks: 1, bytes: bytes === undefined || bytes === 'lost' ? 0 : bytes.length };
 }

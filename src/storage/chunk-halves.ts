@@ -46,7 +46,8 @@ export async function readRows(
   return stored.map((row) => (row === undefined || row === 'lost' ? row : decodeIndexRow(row)));
 }
 
-async function orLost(
+/** `lost` for all of them: which of them it is must be asked one by one. */
+export async function orLost(
   read: () => Promise<(Uint8Array | undefined)[]>,
   count: number,
 ): Promise<(Uint8Array | undefined | 'lost')[]> {

@@ -60,6 +60,8 @@ export class ChunkStore implements ChunkPort {
   readonly #verified = createByteGate(LIMITS.chunkVerifyBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
   readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
+  /** Of each chunk that is being set aside, the last time: puts wait for it. */
+  readonly #takes = new Map<string, Promise<unknown>>();
   /** Fetches under way; a drop ends them. */
   readonly #fills = new Map<string, Checksum & { isDropped: boolean; done: Promise<boolean> }>();
   /** Drops and what is set aside, so that a chunk is counted out once. */
@@ -91,7 +93,9 @@ export class ChunkStore implements ChunkPort {
   }
 
   async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
-    const [known] = await this.#rows([id]);
+    // Else what sets the rest of an old copy aside could take the new one with it.
+    await this.#takes.get(nameOf(id))?.catch(() => {});
+    const [known] = await this.#rows([id], { isPut: true });
     if (known !== undefined) {
       assertSame(id, known, checksum);
       return;
@@ -182,10 +186,19 @@ export class ChunkStore implements ChunkPort {
     }
   }
 
-  #takeAside(id: ChunkId): Promise<'aside' | 'missing' | 'whole'> {
-    return this.#inTurn(() => this.#aside.take(id)).catch((error: unknown) => {
+  /** After puts that are under way, unless it is one that asks; those that come later wait. */
+  async #takeAside(id: ChunkId, { isPut } = { isPut: false }): Promise<'aside' | 'missing' | 'whole'> {
+    const name = nameOf(id);
+    const earlier = isPut ? undefined : this.#puts.get(name)?.done;
+    const take = Promise.allSettled([earlier]).then(() => this.#inTurn(() => this.#aside.take(id)));
+    this.#takes.set(name, take);
+    try {
+      return await take;
+    } catch (error) {
       throw unavailable(error);
-    });
+    } finally {
+      if (this.#takes.get(name) === take) this.#takes.delete(name);
+    }
   }
 
   /** Reads the chunk and checks it; what does not verify is set aside (R40). */
@@ -230,14 +243,14 @@ export class ChunkStore implements ChunkPort {
   }
 
   /** Where a row is lost the chunk counts as missing, and is set aside. */
-  async #rows(ids: readonly ChunkId[]) {
+  async #rows(ids: readonly ChunkId[], how = { isPut: false }) {
     const rows = await readRows(this.#kv, ids).catch((error: unknown) => {
       throw unavailable(error);
     });
     const found = [];
     for (const [at, id] of ids.entries()) {
       const row = rows[at];
-      if (row === 'lost' && this.#setsAside) await this.#takeAside(id);
+      if (row === 'lost' && this.#setsAside) await this.#takeAside(id, how);
       found.push(row === 'lost' ? undefined : row);
     }
     return found;
@@ -268,12 +281,13 @@ export class ChunkStore implements ChunkPort {
   }
 
   async #orderDrop(
-    ids: readonly ChunkId[],
+    ordered: readonly ChunkId[],
     fence: Fence,
     how: { withAside: boolean; check?: () => void },
   ): Promise<void> {
-    assertOfHome(ids, fence);
-    const names = ids.map(nameOf);
+    assertOfHome(ordered, fence);
+    const byName = new Map(ordered.map((id) => [nameOf(id), id]));
+    const [names, ids] = [[...byName.keys()], [...byName.values()]];
     for (const name of names) {
       const fill = this.#fills.get(name);
       if (fill !== undefined) fill.isDropped = true;
@@ -298,23 +312,30 @@ export class ChunkStore implements ChunkPort {
       const row = rows[at];
       return row === undefined || row === 'lost' ? [] : [{ id, sizeBytes: row.sizeBytes }];
     });
-    for (const { sizeBytes } of present) this.#totals.count(-1, -sizeBytes);
-    await this.#kv.commit([
-      ...present.flatMap(({ id }) => [
-        { column: 'data', key: dataKey(id), value: null },
-        { column: 'index', key: indexKey(id), value: null },
-      ]),
-      ...aside.rows,
-      this.#totals.row(),
-      ...fenceRows,
-    ]);
+    const sizeBytes = present.reduce((sum, chunk) => sum + chunk.sizeBytes, 0);
+    this.#totals.count(-present.length, -sizeBytes);
+    try {
+      await this.#kv.commit([
+        ...present.flatMap(({ id }) => [
+          { column: 'data', key: dataKey(id), value: null },
+          { column: 'index', key: indexKey(id), value: null },
+        ]),
+        ...aside.rows,
+        this.#totals.row(),
+        ...fenceRows,
+      ]);
+    } catch (error) {
+      this.#totals.count(present.length, sizeBytes);
+      throw error;
+    }
     aside.dropped();
     this.#fences.kept(fence);
   }
 
   /** Of copies that were set aside. */
-  async dropAside(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    assertOfHome(ids, fence);
+  async dropAside(ordered: readonly ChunkId[], fence: Fence): Promise<void> {
+    assertOfHome(ordered, fence);
+    const ids = [...new Map(ordered.map((id) => [nameOf(id), id])).values()];
     await this.#inTurn(async () => {
       const fenceRows = await this.#fences.rowsOf(fence);
       const aside = await this.#aside.rowsToDrop(ids);

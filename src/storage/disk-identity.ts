@@ -12,6 +12,8 @@ export interface DiskIdentity {
   clusterId: string;
   diskId: DiskId;
   mapVersion: number;
+  /** How often its store has come back without what was acknowledged last (R40). Absent: never. */
+  cuts?: number;
 }
 
 const DISK_ID_BYTES = 16;
@@ -39,6 +41,13 @@ export async function openDiskIdentity(
   const identity = { clusterId, diskId: toHex(random.bytes(DISK_ID_BYTES)), mapVersion: 0 };
   await keepDiskIdentity(kv, identity);
   return identity;
+}
+
+/** R40: what it has lost is looked for at once, by whoever hears of it. */
+export async function noteCut(kv: KvPort, identity: DiskIdentity): Promise<DiskIdentity> {
+  const cut = { ...identity, cuts: (identity.cuts ?? 0) + 1 };
+  await keepDiskIdentity(kv, cut);
+  return cut;
 }
 
 /** Of the row under DISK_KEY. */

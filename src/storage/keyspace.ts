@@ -10,7 +10,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6 } as const;
+const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7 } as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -39,9 +39,10 @@ export function dataBounds({ gte, lt }: { gte: Uint8Array; lt: Uint8Array }): {
   };
 }
 
-/** Where the index is at a position of column `data`. */
+/** Where the index is at a position of column `data`; no longer than a key and the one behind it, so that none grows. */
 export function indexPosition(dataPosition: Uint8Array): Uint8Array {
-  return Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition]);
+  const key = Buffer.concat([Uint8Array.of(TABLE.chunk), dataPosition.subarray(0, CHUNK_KEY_BYTES)]);
+  return dataPosition.length > CHUNK_KEY_BYTES ? keyBehind(key) : key;
 }
 
 export function parseDataKey(key: Uint8Array): ChunkId {
@@ -99,6 +100,9 @@ export const DISK_KEY = Uint8Array.of(TABLE.disk);
 
 /** Column `index`: how far the disk has been read through (scrub.ts). */
 export const SCRUB_KEY = Uint8Array.of(TABLE.scrub);
+
+/** Column `index`: how many synced commits there have been (witnessed-kv.ts). */
+export const COMMITS_KEY = Uint8Array.of(TABLE.commits);
 
 function keyIn(table: number, id: ChunkId): Uint8Array {
   const key = Buffer.allocUnsafeSlow(1 + CHUNK_KEY_BYTES);
@@ -168,6 +172,18 @@ export function encodeTotals({ chunkCount, liveBytes }: ChunkTotals): Uint8Array
 export function decodeTotals(stored: Uint8Array): ChunkTotals {
   const bytes = known(stored);
   return { chunkCount: bytes.readDoubleBE(1), liveBytes: bytes.readDoubleBE(9) };
+}
+
+/** format 1 | commits 8 */
+export function encodeCommits(count: number): Uint8Array {
+  const bytes = Buffer.allocUnsafeSlow(9);
+  bytes[0] = FORMAT;
+  bytes.writeDoubleBE(count, 1);
+  return bytes;
+}
+
+export function decodeCommits(stored: Uint8Array): number {
+  return known(stored).readDoubleBE(1);
 }
 
 /** format 1 | incarnation 8 | epoch 8 */

@@ -5,6 +5,7 @@ import { settleAll } from '../../tests/support/replicated-world.ts';
 import { createManualClock, createSeededRandom } from '../../tests/support/simulated.ts';
 import { createChunkServer } from '../adapters/chunk-http/server.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
+import { openMemoryWitness, WitnessMedium } from '../adapters/memory-witness.ts';
 import { METRICS } from '../adapters/prom-telemetry.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
@@ -112,6 +113,38 @@ async function started(...args: Parameters<typeof nodeOver>): Promise<World> {
   await settleAll();
   return world;
 }
+
+test('a disk that comes back without what it acknowledged says so, once', async () => {
+  const medium = new WitnessMedium();
+  const { open, ...cellar } = folder('a');
+  const disk = {
+    ...cellar,
+    open: async () => ({ ...(await open()), witness: openMemoryWitness(medium, createManualClock(0)) }),
+  };
+  const first = await started([disk]);
+  await first.node.stop();
+  const seq = (medium.get(0) as { seq: number }).seq;
+  medium.set(0, { seq: seq + 5, epoch: 0 });
+  for (let start = 0; start < 2; start++) {
+    const world = await started([disk]);
+    expect(world.members[0]).toMatchObject({ disks: [{ cuts: 1 }] });
+    expect(world.events.includes('disk-cut')).toBe(start === 0);
+    await world.node.stop();
+  }
+  // An emptied one is another disk.
+  const emptied = folder('a');
+  const other = await started([
+    {
+      ...emptied,
+      open: async () => ({
+        ...(await emptied.open()),
+        witness: openMemoryWitness(medium, createManualClock(0)),
+      }),
+    },
+  ]);
+  expect(other.members[0]).not.toMatchObject({ disks: [{ cuts: expect.any(Number) }] });
+  expect(other.events).not.toContain('disk-cut');
+});
 
 test('serves its disks, tells who it is and how much they hold, and leaves before it stops', async () => {
   const folders = [folder('a'), folder('b')];
@@ -270,6 +303,33 @@ test('a disk that fails while a version is kept does not keep it from the others
   await settleAll();
   folders[1]?.kv.fail(new Error('and the other one'));
   await expect(lost).rejects.toThrow('and the other one');
+});
+
+test('a disk that hangs does not keep a version from the others, unless it is the only one', async () => {
+  const folders = [folder('a'), folder('b')];
+  const served = Promise.withResolvers<ServedDisks>();
+  const server: ChunkServerPort = {
+    async serve(disks) {
+      served.resolve(disks);
+      return { address: '127.0.0.1:1', stop: async () => {} };
+    },
+  };
+  const { clock } = await started(folders, { server });
+  const disks = await served.promise;
+  folders[0]?.kv.holdCommits();
+  const adopted = disks.adopt(9);
+  await settleAll();
+  expect(disks.mapVersion()).toBe(0);
+  clock.advance(1000);
+  await adopted;
+  expect(disks.mapVersion()).toBe(9);
+  folders[1]?.kv.holdCommits();
+  void disks.adopt(10);
+  await settleAll();
+  clock.advance(60_000);
+  await settleAll();
+  expect(disks.mapVersion()).toBe(9);
+  for (const { kv } of folders) kv.releaseCommits();
 });
 
 test('a write waits until the version that it brings is kept', async () => {

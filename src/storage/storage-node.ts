@@ -125,7 +125,10 @@ class DisksOfNode implements StorageNode {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const served = must(this.#disks, 'the node has started').served();
-      const disks = served.map(({ identity, capacityBytes }) => ({ id: identity.diskId, capacityBytes }));
+      const disks = served.map(({ identity: { diskId: id, cuts }, capacityBytes }) => ({
+        ...{ id, capacityBytes },
+        ...(cuts !== undefined && { cuts }),
+      }));
       try {
         await members.announce({ nodeId, zone, address: this.address, disks });
         return;

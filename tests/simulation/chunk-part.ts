@@ -111,6 +111,10 @@ export class ChunkPart implements Part {
     this.#operators = new DiskOperators(ground, {
       ...{ chance: chance.fork('operators'), board: this.#board, sites: this.#sites },
       newcomer: sites.at(-1) as StorageSite,
+      isEmpty: ({ disks }) => disks.every((disk) => this.#copies.on(disk).next().done === true),
+      onRemoved: ({ disks }) => {
+        for (const disk of disks) this.#copies.retire(disk);
+      },
     });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,
@@ -344,7 +348,8 @@ export class ChunkPart implements Part {
     for (const { id: first } of readingOrder(map, id, { near: {}, health: ALL_WELL }))
       for (const site of this.#operators.staying)
         for (const disk of site.disks)
-          if (stored.has(disk) && StorageSite.idOf(disk) === first) return { site, disk, id };
+          if (StorageSite.idOf(disk) === first && stored.has(disk) && !this.#copies.wasDamaged(disk, id))
+            return { site, disk, id };
     return undefined;
   }
 

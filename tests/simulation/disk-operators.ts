@@ -29,6 +29,8 @@ export class DiskOperators {
   readonly #chance: Chance;
   readonly #board: PlacementBoard;
   readonly #sites: readonly StorageSite[];
+  readonly #isEmpty: (site: StorageSite) => boolean;
+  readonly #onRemoved: (site: StorageSite) => void;
   /** Starts when it joins. */
   readonly #newcomer: StorageSite;
   readonly #removed = new Set<StorageSite>();
@@ -36,13 +38,22 @@ export class DiskOperators {
 
   constructor(
     ground: Ground,
-    options: { chance: Chance; board: PlacementBoard; sites: readonly StorageSite[]; newcomer: StorageSite },
+    options: {
+      chance: Chance;
+      board: PlacementBoard;
+      sites: readonly StorageSite[];
+      newcomer: StorageSite;
+      isEmpty(site: StorageSite): boolean;
+      onRemoved(site: StorageSite): void;
+    },
   ) {
     this.#ground = ground;
     this.#chance = options.chance;
     this.#board = options.board;
     this.#sites = options.sites;
     this.#newcomer = options.newcomer;
+    this.#isEmpty = options.isEmpty;
+    this.#onRemoved = options.onRemoved;
   }
 
   /** Those that are there, and will be. */
@@ -80,13 +91,16 @@ export class DiskOperators {
       if (this.#board.map !== undefined) this.#leave(this.#board.map, ids, undefined);
       return;
     }
-    while (!this.#mayRemove(ids)) await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
+    // Nothing may be left on it: chunks of uploads under way are nobody's debt before they are committed.
+    while (!this.#mayRemove(ids) || !this.#isEmpty(site))
+      await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
     counts.add(BRANCHES.removed);
     if (this.#board.map !== undefined) this.#board.put(retireDisks(this.#board.map, ids));
     this.#removed.add(site);
     this.#draining = undefined;
     site.keepDown();
     site.kill();
+    this.#onRemoved(site);
   }
 
   /** At rest a drain that has begun comes to its end. */

@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const RESOLVED_MS = [LIMITS.claimResolveAfterMs + MINUTE_MS, 20 * 60 * MINUTE_MS];
 /** Before a claim is too old to be used. */
 const LEFT_MIN_MS = 1500;
-const LEFT_MAX_MS = 20_000;
+const LEFT_MAX_MS = 9000;
 const never = () => new AbortController().signal;
 
 /** How long ago, by its link id, a copy begins. */

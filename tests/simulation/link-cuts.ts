@@ -33,17 +33,23 @@ const REQUEST_SHARE = 0.45;
 /** In a seed, each behind another step. */
 const WORKER_CUTS = 4;
 const WORKER_CUTS_FROM_MS = 1000;
-const WORKER_CUTS_TO_MS = 18_000;
+const WORKER_CUTS_TO_MS = 14_000;
 const STANDS_MIN_MS = 1500;
-const STANDS_MAX_MS = 22_000;
+const STANDS_MAX_MS = 11_000;
 const STOPPED_MIN_MS = 3000;
-const STOPPED_MAX_MS = 12_000;
+const STOPPED_MAX_MS = 8000;
 
 type Act = 'leaves' | 'stands' | 'ends' | 'stops' | 'failover';
 const ACTS: readonly Act[] = ['leaves', 'stands', 'stands', 'stands', 'ends', 'stops', 'failover'];
 
-/** Claims above all: what comes behind one is the longest way. */
-const STEPS_DRAWN: readonly GatewayStep[] = ['claim-links', 'claim-links', ...GATEWAY_STEPS];
+/** Claims above all: what comes behind one is the longest way. Completes are few. */
+const STEPS_DRAWN: readonly GatewayStep[] = [
+  'claim-links',
+  'claim-links',
+  ...GATEWAY_STEPS,
+  'complete-upload',
+  'complete-upload',
+];
 
 export class LinkCuts {
   readonly #world: PartWorld;

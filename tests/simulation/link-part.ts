@@ -22,13 +22,13 @@ import type { OpenChunks, ProductGateway } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
 
 const CLIENT_COUNT = 5;
-const OPERATIONS_OF_CLIENT = 12;
-const PAUSE_MAX_MS = 3500;
+const OPERATIONS_OF_CLIENT = 10;
+const PAUSE_MAX_MS = 2500;
 const KEYS = ['lynx', 'mole', 'newt'];
 const BEGUN: readonly Begun[] = ['now', 'now', 'hours ago', 'a day ago', 'a day ago'];
 /** Of claims: somebody makes them once more, perhaps when they are released long since. */
 const AGAIN_SHARE = 0.3;
-const AGAIN_MAX_MS = 25_000;
+const AGAIN_MAX_MS = 15_000;
 const LOOK_EVERY_MS = 500;
 const SETTLED_AFTER_MS = 100_000;
 

@@ -213,7 +213,7 @@ export class LinkRows {
             ? rows.owners.get(blobId)?.has(linkId) === true
             : this.#shards[shard]?.foreign.get(blobId)?.linkId === linkId;
         if (!isHeld || state === 'pending')
-          yield `a ${state} link ${linkId} on ${blobId}${isHeld ? '' : ', without owner'}`;
+          yield `the ${state} link ${linkId} on ${blobId}${isHeld ? '' : ', without owner'}`;
       }
   }
 }

@@ -17,7 +17,12 @@ export type PartName = 'chunks' | 'links' | 'names' | 'revocation';
 const PASSES_MS = Math.max(LIMITS.linkIdAgeMaxMs, LIMITS.blobIdAgeMaxMs) + 4 * 60 * 60_000;
 
 /** Of the seeds in which the state machine is the product's. */
-const SHARES: Readonly<Record<PartName, number>> = { chunks: 0.4, links: 0.3, names: 0.3, revocation: 0.25 };
+const SHARES: Readonly<Record<PartName, number>> = {
+  chunks: 0.35,
+  links: 0.25,
+  names: 0.3,
+  revocation: 0.25,
+};
 
 export const PART_BRANCHES: readonly string[] = [
   ...CHUNK_BRANCHES,

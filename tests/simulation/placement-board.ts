@@ -20,6 +20,8 @@ const AWAY_AFTER_MS = 1500;
 /** Until a process that watches is told. */
 const TOLD_MAX_MS = 1500;
 const ASK_AGAIN_MS = 500;
+/** So long nothing may be heard of a change when the watch is silent. */
+const READ_ANEW_MS = 15_000;
 /** A member that is not heard of for so long is none. */
 const LEASE_MS = 3000;
 const LOOK_EVERY_MS = 500;
@@ -83,7 +85,7 @@ export class PlacementBoard {
         const end = () => this.#watchers.delete(process);
         signal.addEventListener('abort', end, { once: true });
         process.onEnd(end);
-        if (this.#stored !== undefined) this.#tell(process, this.#stored);
+        void this.#followAnew(process);
       },
     };
   }
@@ -189,6 +191,17 @@ export class PlacementBoard {
       `placement ${document.version}: ${this.map?.disks.map(({ id, leave }) => `${id.slice(0, 6)}${leave ? ` ${leave}` : ''}`).join(', ')}`,
     );
     return revision;
+  }
+
+  /** As followKeys (src/adapters/coordination): a watch may fall silent, so what it follows is read now and then. */
+  async #followAnew(process: SimulatedProcess): Promise<void> {
+    for (;;) {
+      const stored = await this.#ask(process, 'reads the placement', () => this.#stored).catch(
+        () => undefined,
+      );
+      if (stored !== undefined) this.#watchers.get(process)?.(stored);
+      await process.clock.sleep(READ_ANEW_MS);
+    }
   }
 
   #tell(process: SimulatedProcess, stored: StoredPlacement): void {

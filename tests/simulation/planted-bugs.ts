@@ -185,19 +185,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: 'if (view.row(foreignRow(blobId)) === null) return [link];',
   },
   {
-    name: 'claim looked for before the time is asked',
-    breaks: 'I9',
-    file: 'src/metadata/background/resolve-claims.ts',
-    from: `const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return [];
-    const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));`,
-    to: `const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return [];`,
-  },
-  {
     name: 'chunk acknowledged after one copy',
     breaks: 'I11',
     file: 'src/cluster/write-copies.ts',
@@ -210,6 +197,54 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     file: 'src/storage/sweep-chunks.ts',
     from: 'tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs',
     to: 'tick.timeMs > 0',
+  },
+  {
+    name: 'drop without a look at the map',
+    breaks: 'I11',
+    file: 'src/storage/disk-orders.ts',
+    from: `if (mapVersion < heard || owners.version() < heard) throw new StaleMap(heard);
+    if (ids.some((id) => owners.owns(diskId, id))) throw new OwnedHere();`,
+    to: 'if (ids.length + heard < 0) throw new OwnedHere();',
+    also: {
+      file: 'src/storage/disk-orders.ts',
+      from: 'if (mapVersion < node.mapVersion()) throw new StaleMap(node.mapVersion());',
+      to: '',
+    },
+  },
+  {
+    name: 'copies elsewhere dropped while an owner is silent',
+    breaks: 'I11',
+    file: 'src/cluster/home-disks/chunk-copies.ts',
+    from: "this.owners.every((disk) => this.is(disk, 'whole'))",
+    to: "this.owners.every((disk) => !this.is(disk, 'missing'))",
+  },
+  {
+    name: 'debt settled without all owners',
+    breaks: 'I16',
+    file: 'src/metadata/background/repair-debts.ts',
+    from: 'const left = debtOfChunks(its.flatMap(owedChunk), mapVersion);',
+    to: 'const left = debtOfChunks(its.slice(0, 0).flatMap(owedChunk), mapVersion);',
+  },
+  {
+    name: 'births by an older map not owed',
+    breaks: 'I16',
+    file: 'src/model/debts.ts',
+    from: 'const isOld = mapVersion < auditedFrom;',
+    to: 'const isOld = mapVersion + auditedFrom < 0;',
+  },
+  {
+    name: 'copies that came not to be at a birth not owed',
+    breaks: 'I16',
+    file: 'src/model/debts.ts',
+    from: 'if (ranges.length === 0 && !isOld) return undefined;',
+    to: 'if (!isOld) return undefined;',
+  },
+  {
+    name: 'former owners forgotten before all is looked at',
+    breaks: 'I11',
+    file: 'src/cluster/place-disks.ts',
+    from: 'if (audited === undefined || audited < map.auditFrom) return',
+    to: 'if (audited === null) return',
   },
   {
     name: 'revocation answered at once',

@@ -24,6 +24,7 @@ export class StoredCopies {
   readonly #damaged = new Map<SimulatedDisk, Set<string>>();
   /** Chunks that have lost a copy by a fault, and are not whole since. */
   readonly #short = new Set<string>();
+  readonly #everDamaged = new Map<SimulatedDisk, Set<string>>();
   /** Per disk: what went with the end of its log. */
   readonly #cut = new Map<SimulatedDisk, Set<string>>();
   readonly #onDropped: (id: ChunkId) => void;
@@ -36,6 +37,7 @@ export class StoredCopies {
   watch(disk: SimulatedDisk): void {
     this.#damaged.set(disk, new Set());
     this.#cut.set(disk, new Set());
+    this.#everDamaged.set(disk, new Set());
     disk.observe({
       onCommit: (rows) => {
         for (const { column, key, value } of rows)
@@ -55,9 +57,20 @@ export class StoredCopies {
     for (const [name, disks] of this.#copies) if (disks.has(disk)) yield name;
   }
 
+  /** It was taken away for good, by leave of the cluster. */
+  retire(disk: SimulatedDisk): void {
+    for (const name of [...this.on(disk)]) this.#note(disk, name, false);
+  }
+
+  /** Once before: its home asks about the same copy again no sooner than after ten minutes. */
+  wasDamaged(disk: SimulatedDisk, id: ChunkId): boolean {
+    return this.#everDamaged.get(disk)?.has(nameOf(id)) === true;
+  }
+
   /** A fault has spoilt this copy. */
   damage(disk: SimulatedDisk, id: ChunkId): void {
     const name = nameOf(id);
+    this.#everDamaged.get(disk)?.add(name);
     this.#damaged.get(disk)?.add(name);
     if (this.#copies.get(name)?.delete(disk) === true) this.#short.add(name);
   }

@@ -206,6 +206,64 @@ describe('bodies', () => {
   });
 });
 
+describe('a disk that hangs', () => {
+  const OTHER = 'e'.repeat(32);
+  const putsMax = LIMITS.chunkPutsBytesMax / LIMITS.chunkBytesMax;
+
+  /** A call that never ends, and when there have been so many of it. */
+  function hanging(count: number) {
+    const reached = Promise.withResolvers<void>();
+    let callCount = 0;
+    const call = () => {
+      if (++callCount === count) reached.resolve();
+      return new Promise<never>(() => {});
+    };
+    return { call, reached: reached.promise };
+  }
+
+  async function serveTwo(instead: Partial<ChunkPort>) {
+    const node = memoryNode([
+      [DISK, memoryDisk(instead)],
+      [OTHER, memoryDisk()],
+    ]);
+    const server = await serveNode(node);
+    // Not waited for: what hangs in it never ends.
+    closers.push(async () => void server.stop());
+    return (id = DISK): DiskChunks => {
+      const client = connectTo();
+      closers.push(() => client.close());
+      return client.chunksOf({ ...placed(server.address), id });
+    };
+  }
+
+  function fill(disk: DiskChunks): void {
+    for (let count = 0; count <= putsMax; count++)
+      put(disk, newId(), randomBytes(LIMITS.chunkBytesMax)).catch(() => {});
+  }
+
+  test('keeps no other from taking and giving chunks', async () => {
+    const [puts, gets] = [hanging(putsMax), hanging(LIMITS.chunkReadsInFlightMax)];
+    const connect = await serveTwo({ put: puts.call, get: gets.call });
+    fill(connect());
+    for (const disk of [connect(), connect()])
+      for (let count = 0; count < LIMITS.chunkConnectionsPerNode; count++)
+        disk.get(newId(), { isProven: false, signal: never }).catch(() => {});
+    await Promise.all([puts.reached, gets.reached]);
+    const id = newId();
+    const well = connect(OTHER);
+    await put(well, id, randomBytes(1000));
+    expect(await well.get(id, { isProven: false, signal: never })).toMatchObject({ kind: 'found' });
+  });
+
+  test('in its writes still takes orders', async () => {
+    const puts = hanging(putsMax);
+    const connect = await serveTwo({ put: puts.call, drop: async () => {} });
+    fill(connect());
+    await puts.reached;
+    await connect().drop([newId(), newId()], { shard: 1, incarnation: 1, epoch: 1 });
+  });
+});
+
 test('a disk that the node does not have is not a chunk that is missing (R37)', async () => {
   const { disk, node } = await serve();
   expect(await disk.get(newId(), { isProven: false, signal: never })).toEqual({ kind: 'missing' });
@@ -315,32 +373,25 @@ test('what is no request of the protocol is refused', async () => {
   const blob = 'a'.repeat(32);
   const send = async (method: 'PUT' | 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, more = {}) => {
     const { body, ...headers } = { body: undefined as string | undefined, ...more };
-    const {
-      statusCode,
-      headers: answered,
-      ...rest
-    } = await request(`https://${server.address}${path}`, {
+    const answer = await request(`https://${server.address}${path}`, {
       ...{ dispatcher, method, body: body ?? null },
       headers: { [HEADER.cluster]: TEST_CLUSTER, ...headers },
     });
-    await rest.body.dump();
-    return `${statusCode} ${answered[HEADER.error] ?? ''}`;
+    await answer.body.dump();
+    return `${answer.statusCode} ${answer.headers[HEADER.error] ?? ''}`;
   };
   const disk = `/disks/${DISK}`;
-  expect(await send('GET', '/')).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.4294967296`)).toBe('400 malformed');
-  expect(await send('GET', `${disk}/chunks/${blob}.0`, { [HEADER.map]: '-1' })).toBe('400 malformed');
-  expect(await send('PATCH', `${disk}/chunks/${blob}.0`)).toBe('400 malformed');
-  expect(await send('PUT', `${disk}/chunks/${blob}.0`, { body: 'x', [HEADER.map]: '1' })).toBe(
-    '400 malformed',
-  );
-  expect(await send('DELETE', `${disk}/chunks/${blob}.0`, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
-  expect(await send('GET', `${disk}/usage`)).toBe('400 malformed');
+  const chunk = `${disk}/chunks/${blob}.0`;
+  const unknown = ['/', `${disk}/chunks/${blob}`, `${disk}/chunks/${blob}.4294967296`, `${disk}/usage`];
+  for (const path of unknown) expect(await send('GET', path), path).toBe('400 malformed');
+  expect(await send('PATCH', chunk)).toBe('400 malformed');
   expect(await send('POST', `${disk}/nothing`)).toBe('400 malformed');
+  expect(await send('GET', chunk, { [HEADER.map]: '-1' })).toBe('400 malformed');
+  expect(await send('PUT', chunk, { body: 'x', [HEADER.map]: '1' })).toBe('400 malformed');
+  expect(await send('DELETE', chunk, { [HEADER.fence]: '1.2' })).toBe('400 malformed');
   const junk = 'not packed';
   const checksum = { [HEADER.checksum]: formatChecksum(crc32(junk)) };
   expect(await send('POST', `${disk}/have`, { body: junk, ...checksum })).toBe('400 malformed');
   expect(await send('GET', `/disks/${'e'.repeat(32)}/chunks/${blob}.0`)).toBe('421 no-disk');
-  expect(await send('GET', `${disk}/chunks/${blob}.0`)).toBe('404 missing');
+  expect(await send('GET', chunk)).toBe('404 missing');
 });

@@ -10,6 +10,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { isSameProof, type Prover } from './peer-proof.ts';
 import { codeOf, Refused } from './refused.ts';
@@ -43,9 +44,16 @@ export interface ExchangeParts {
   takeMemory(sizeBytes: number): ArrayBuffer;
   /** Connections end with their answers. */
   isStopping(): boolean;
-  /** Bytes of bodies on their way to a disk. */
+  /** Of each disk its own: one that hangs must not keep the others from their work. */
+  gatesOf(diskId: DiskId): DiskGates;
+}
+
+export interface DiskGates {
+  /** Bytes of chunks on their way to the disk. */
   received: ByteGate;
-  /** Chunks on their way from a disk. */
+  /** Bytes of what it is asked and ordered: small, and not to wait behind chunks. */
+  asked: ByteGate;
+  /** Chunks on their way from the disk. */
   reads: ByteGate;
 }
 
@@ -137,15 +145,16 @@ export class ChunkExchange {
 
   async #serve(chunks: ServedDisk, target: Target, version: number): Promise<void> {
     const { method } = this.#request;
+    const gates = this.#parts.gatesOf(target.diskId);
     if (target.kind !== 'chunk') {
       if (method !== 'POST') throw new Refused('malformed');
-      return this.#batch(chunks, target.kind, version);
+      return this.#batch(chunks, target.kind, { version, gate: gates.asked });
     }
     switch (method) {
       case 'PUT':
-        return this.#put(chunks, target.id, version);
+        return this.#put(chunks, target.id, { version, gate: gates.received });
       case 'GET':
-        return this.#get(chunks, target.id);
+        return this.#get(chunks, target.id, gates.reads);
       case 'HEAD':
         return this.#head(chunks, target.id);
       case 'DELETE':
@@ -155,9 +164,13 @@ export class ChunkExchange {
     }
   }
 
-  async #put(chunks: ServedDisk, id: ChunkId, version: number): Promise<void> {
+  async #put(
+    chunks: ServedDisk,
+    id: ChunkId,
+    { version, gate }: { version: number; gate: ByteGate },
+  ): Promise<void> {
     if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
-    await this.#withBody(CHUNK_BODY_BYTES_MAX, async (bytes, checksum) => {
+    await this.#withBody({ bytesMax: CHUNK_BODY_BYTES_MAX, gate }, async (bytes, checksum) => {
       // It may have been heard while the body came.
       if (version < this.#parts.disks.mapVersion()) throw new Refused('stale-map');
       await chunks.put(id, bytes, checksum);
@@ -165,8 +178,7 @@ export class ChunkExchange {
     });
   }
 
-  async #get(chunks: ServedDisk, id: ChunkId): Promise<void> {
-    const { reads } = this.#parts;
+  async #get(chunks: ServedDisk, id: ChunkId, reads: ByteGate): Promise<void> {
     await reads.enter(1);
     try {
       if (this.#response.destroyed) return;
@@ -196,8 +208,12 @@ export class ChunkExchange {
     this.#answer({ status: 204 });
   }
 
-  async #batch(chunks: ServedDisk, name: BatchName, version: number): Promise<void> {
-    await this.#withBody(LIMITS.chunkBatchBytesMax, async (bytes) => {
+  async #batch(
+    chunks: ServedDisk,
+    name: BatchName,
+    { version, gate }: { version: number; gate: ByteGate },
+  ): Promise<void> {
+    await this.#withBody({ bytesMax: LIMITS.chunkBatchBytesMax, gate }, async (bytes) => {
       const body = unpackBatch(bytes);
       if (body === undefined) throw new Refused('malformed');
       const ask = { version, signal: this.#untilGone(), clock: this.#parts.clock };
@@ -215,23 +231,23 @@ export class ChunkExchange {
 
   /** Waits for room, takes the whole body and checks it; the room is free again when `use` is done. */
   async #withBody(
-    bytesMax: number,
+    { bytesMax, gate }: { bytesMax: number; gate: ByteGate },
     use: (bytes: Uint8Array, checksum: number) => Promise<void>,
   ): Promise<void> {
-    const { received, takeMemory } = this.#parts;
+    const { takeMemory } = this.#parts;
     const sizeBytes = this.#sizeBytes;
     if (this.#request.headers['transfer-encoding'] !== undefined) throw new Refused('malformed');
     if (sizeBytes > bytesMax) throw new Refused('too-large');
     const expected = parseChecksum(this.#header(HEADER.checksum));
     if (expected === undefined) throw new Refused('malformed');
-    await received.enter(sizeBytes);
+    await gate.enter(sizeBytes);
     try {
       const bytes = sizeBytes === 0 ? EMPTY_BYTES : new Uint8Array(takeMemory(sizeBytes), 0, sizeBytes);
       await receiveBody(this.#request, bytes);
       if (crc32(bytes) !== expected) throw new Refused('checksum');
       await use(bytes, expected);
     } finally {
-      received.leave(sizeBytes);
+      gate.leave(sizeBytes);
     }
   }
 

@@ -1,5 +1,5 @@
 // Serves the chunks of one node's disks to members of its cluster (architecture 5): node:http, bodies with their length and
-// checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by two gates: bytes being
+// checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by gates of each disk: bytes being
 // received or stored, and chunks being read and sent. Which chunks live is not its business.
 import { once } from 'node:events';
 import {
@@ -17,8 +17,9 @@ import { Refusal } from '../../lib/refusal.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ClockPort } from '../../ports/clock.ts';
+import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { ChunkExchange, type ExchangeParts } from './exchange.ts';
+import { ChunkExchange, type DiskGates, type ExchangeParts } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
 
 export interface ChunkServerOptions {
@@ -57,8 +58,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     isStopping: () => isStopping,
     prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
     takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
-    received: createByteGate(LIMITS.chunkPutsBytesMax),
-    reads: createByteGate(LIMITS.chunkReadsInFlightMax),
+    gatesOf: createGates(),
   };
   const server = createHttpServer(credentials);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -86,6 +86,22 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
       // The connection is gone, but a disk may still be at work for it.
       await Promise.allSettled(exchanges);
     },
+  };
+}
+
+/** For disks that are served: others are refused before. */
+function createGates(): ExchangeParts['gatesOf'] {
+  const gates = new Map<DiskId, DiskGates>();
+  return (diskId) => {
+    const known = gates.get(diskId);
+    if (known !== undefined) return known;
+    const made = {
+      received: createByteGate(LIMITS.chunkPutsBytesMax),
+      asked: createByteGate(LIMITS.chunkOrdersBytesMax),
+      reads: createByteGate(LIMITS.chunkReadsInFlightMax),
+    };
+    gates.set(diskId, made);
+    return made;
   };
 }
 

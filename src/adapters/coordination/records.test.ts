@@ -46,6 +46,15 @@ test('a record is read as it was written; what else the value says is left out',
   expect(shardRecord.decode('k', JSON.stringify({ ...JSON.parse(text), note: 'by hand' }))).toEqual(SHARD);
 });
 
+test('a disk says how often its store was cut, if ever', () => {
+  const disks = [
+    { diskId: 'a', capacityBytes: 1 },
+    { diskId: 'b', capacityBytes: 2, cuts: 3 },
+  ];
+  const member = { nodeId: 'n', role: 'storage' as const, address: 'a', zone: 'z', version: '1', disks };
+  expect(memberRecord.decode('k', memberRecord.encode(member))).toEqual(member);
+});
+
 test('a placement map keeps all of its own fields', () => {
   const document = { version: 3, recordVersion: 9, partitions: [['a']], previous: null };
   expect(placementRecord.decode('k', placementRecord.encode({ document })).document).toEqual(document);

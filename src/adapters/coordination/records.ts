@@ -92,7 +92,10 @@ function replicaOf(value: unknown): ReplicaRef {
 
 function diskOf(value: unknown): MemberDisk {
   const fields = objectOf(value);
-  return { diskId: textOf(fields, 'diskId'), capacityBytes: wholeOf(fields, 'capacityBytes') };
+  return {
+    ...{ diskId: textOf(fields, 'diskId'), capacityBytes: wholeOf(fields, 'capacityBytes') },
+    ...(fields.cuts !== undefined && { cuts: wholeOf(fields, 'cuts') }),
+  };
 }
 
 const ROLES: Readonly<Record<MemberRole, true>> = { metadata: true, storage: true, gateway: true };

@@ -45,6 +45,8 @@ class Mend {
   readonly #diskIds: DiskId[];
   /** Of which a disk would not drop its copy yet. */
   readonly #kept = new Set<ChunkCopies>();
+  /** From which a disk could not take what it could from another: they are tried last. */
+  readonly #poor = new Set<DiskId>();
 
   constructor(parts: MendParts, inquiry: Inquiry) {
     this.#parts = parts;
@@ -60,16 +62,18 @@ class Mend {
       for (const disk of asideAt) if (disks.has(disk)) chunk.aside.add(disk);
       return chunk;
     });
-    const hopeful = all.filter((chunk) => !this.#mustWait(chunk));
+    const hopeful = all.filter((chunk, at) => !this.#mustWait(chunk, owed[at]?.copies));
     await this.#ask(hopeful, ({ owners, hints }) => [...owners, ...hints]);
     await this.#search(hopeful.filter((chunk) => !chunk.isWholeAtOwners() && chunk.whole().length === 0));
     await allOf(hopeful.flatMap((chunk) => this.#fill(chunk)));
     await this.#tidy(hopeful);
-    return all.map((chunk) => (chunk.said.size === 0 ? waiting(chunk) : this.#stateOf(chunk)));
+    return all.map((chunk) => (chunk.said.size === 0 ? { kind: 'unknown' } : this.#stateOf(chunk)));
   }
 
   /** All that is known to lack it rests: asking the others brings nothing. */
-  #mustWait({ owners, known }: ChunkCopies): boolean {
+  #mustWait({ owners, known }: ChunkCopies, copies = known.length): boolean {
+    // Of the holders that were noted one after the other not all have it still.
+    if (copies < known.length) return false;
     const awake = owners.filter((disk) => !this.#parts.rests.isResting(disk, 'take'));
     return awake.length < owners.length && awake.every((disk) => known.includes(disk));
   }
@@ -88,42 +92,57 @@ class Mend {
   }
 
   #fill(chunk: ChunkCopies): Promise<void>[] {
+    const { gate, rests } = this.#parts;
+    const { signal } = this.#inquiry;
     const sources = chunk.whole();
+    const [first] = sources;
+    const copy = first === undefined ? undefined : chunk.said.get(first);
+    if (copy?.kind !== 'whole') return [];
     const lacking = chunk.owners.filter((disk) => chunk.is(disk, 'missing'));
-    return lacking.map((disk) => this.#fetch(chunk, disk, sources));
+    return lacking.map((to) =>
+      gate.run(copy.sizeBytes, signal, async () => {
+        // Found out while it waited for its turn.
+        if (!rests.isResting(to, 'take')) await this.#fetch(chunk, to, new Set(sources));
+      }),
+    );
   }
 
   /** From one source after the other. */
-  async #fetch(chunk: ChunkCopies, to: DiskId, sources: readonly DiskId[]): Promise<void> {
-    const { rests } = this.#parts;
-    let hasFailed = false;
-    for (const from of sources) {
+  async #fetch(chunk: ChunkCopies, to: DiskId, untried: Set<DiskId>): Promise<void> {
+    const failed: DiskId[] = [];
+    while (untried.size > 0) {
+      const [any] = untried;
+      const from = [...untried].find((disk) => !this.#poor.has(disk)) ?? must(any, 'a source');
+      untried.delete(from);
       const copy = chunk.said.get(from);
       // Another owner may have found meanwhile that it is not there.
-      if (copy?.kind !== 'whole' || rests.isResting(to, 'take')) continue;
+      if (copy?.kind !== 'whole') continue;
       const outcome = await this.#pull(chunk, { to, from, copy });
-      if (outcome === 'stored') return chunk.hear(to, copy);
+      if (outcome === 'stored') {
+        // It takes from others: those are the ones that do not give.
+        for (const disk of failed) this.#poor.add(disk);
+        return chunk.hear(to, copy);
+      }
       if (outcome === 'absent') chunk.hear(from, { kind: 'missing', isAside: false });
-      else hasFailed = true;
+      else if (outcome === 'full') return;
+      else failed.push(from);
     }
     // Whichever of them it was: the one that takes is the one to wait for.
-    if (hasFailed) rests.failed(to, 'take');
+    if (failed.length > 0) this.#parts.rests.failed(to, 'take');
   }
 
   async #pull(
     { id }: ChunkCopies,
     { to, from, copy }: { to: DiskId; from: DiskId; copy: WholeCopy },
-  ): Promise<'stored' | 'absent' | 'failed'> {
-    const { gate, directory, rests, telemetry } = this.#parts;
+  ): Promise<'stored' | 'absent' | 'failed' | 'full'> {
+    const { directory, rests, telemetry } = this.#parts;
     const { map, order, signal } = this.#inquiry;
     const disks = disksById(map);
     const [taker, source] = [must(disks.get(to), 'a disk'), must(disks.get(from), 'a disk')];
     const { sizeBytes, checksum } = copy;
     const chunk = { id, sizeBytes, checksum, from: { diskId: from, address: source.address } };
     try {
-      const outcome = await gate.run(sizeBytes, signal, () =>
-        directory.chunksOf(taker).pull(chunk, order, signal),
-      );
+      const outcome = await directory.chunksOf(taker).pull(chunk, order, signal);
       rests.worked(to, 'take');
       if (outcome === 'stored') {
         telemetry.count('holdfast_repair_copies_total');
@@ -132,17 +151,17 @@ class Mend {
       return outcome;
     } catch (error) {
       if (isRefusal(error) || signal.aborted) throw error;
-      this.#noteFailure(to, id, error);
-      return 'failed';
+      return this.#noteFailure(to, id, error);
     }
   }
 
-  #noteFailure(disk: DiskId, id: ChunkCopies['id'], error: unknown): void {
+  #noteFailure(disk: DiskId, id: ChunkCopies['id'], error: unknown): 'failed' | 'full' {
     const { rests, log } = this.#parts;
     if (error instanceof OtherBytes) log.error({ ...id, diskId: disk, err: error }, 'chunk-differs');
-    if (!(error instanceof AppError) || error.code !== 'InsufficientStorage') return;
+    if (!(error instanceof AppError) || error.code !== 'InsufficientStorage') return 'failed';
     rests.failed(disk, 'take');
     log.warn({ diskId: disk }, 'repair-disk-full');
+    return 'full';
   }
 
   /** R38 b, R40: what lies elsewhere or is kept aside goes once every owner has read its copy. */
@@ -200,10 +219,6 @@ const DROP_METRICS = {
   dropMisplaced: 'holdfast_repair_dropped_copies_total',
   dropAside: 'holdfast_damaged_chunks_repaired_total',
 } as const;
-
-function waiting({ known }: ChunkCopies): ChunkState {
-  return owedBy([...known]);
-}
 
 export function owedBy(holders: DiskId[]): ChunkState {
   return { kind: 'owed', copies: Math.min(holders.length, COPIES_UNKNOWN), holders };

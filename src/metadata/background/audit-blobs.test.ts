@@ -128,6 +128,14 @@ describe('when owners have changed', () => {
     expect([home.where(data), await home.debts()]).toEqual([['abd'], []]);
   });
 
+  test('what neither the owner before nor the new one tells of is owed', async () => {
+    await home.newBlob('k', 'abc');
+    for (const disk of 'cd') home.disk(disk).mood = 'dead';
+    home.changeOwners('abd');
+    await home.run('audit');
+    expect([await home.debts(), (await audit())?.isUnderWay]).toEqual([[2], false]);
+  });
+
   test('a birth by the map before is looked at again, though the audit has passed', async () => {
     await home.run('audit');
     home.changeOwners('abd');

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
 import { nameOf } from '../../../tests/support/order-disks.ts';
+import { StaleMap } from '../../model/chunk-refusals.ts';
 
 let home: HomeWorld;
 beforeEach(async () => {
@@ -79,6 +80,19 @@ test('what is noted is not noted again while it may be under repair, and then it
   home.world.clock.advance(600_000);
   await home.run('damage');
   expect(await mark()).not.toBe(first);
+});
+
+test('what could not be noted is asked about again', async () => {
+  const data = await home.newBlob('k', 'abc');
+  damage('b', data);
+  home.disk('c').onOrder = () => {
+    home.disk('c').onOrder = () => {};
+    throw new StaleMap(1);
+  };
+  await home.run('damage');
+  expect(await home.debts()).toEqual([]);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
 });
 
 test('of data that nobody can need any more it is removed, not before', async () => {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chunkIds, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
 import { nameOf } from '../../../tests/support/order-disks.ts';
+import { AppError } from '../../model/errors.ts';
 import type { BlobId } from '../../model/names.ts';
 
 let home: HomeWorld;
@@ -54,7 +55,86 @@ describe('what is owed', () => {
   });
 });
 
+describe('turns', () => {
+  test('a unit mends few chunks: large blobs hold up neither the other shards nor what comes to have fewest copies', async () => {
+    const large = [
+      await home.newBlob('l1', 'ab', { chunks: 500 }),
+      await home.newBlob('l2', 'ab', { chunks: 500 }),
+    ];
+    const { state } = await home.workers.repair.work(new AbortController().signal);
+    expect(state).toBe('busy');
+    const wheres = large.map((data) => [...new Set(home.where(data))].join());
+    expect(wheres.sort()).toEqual(['ab', 'abc']);
+    home.world.clock.advance(11_000);
+    const urgent = await home.newBlob('k', 'a');
+    await home.workers.repair.work(new AbortController().signal);
+    expect(home.where(urgent)).toEqual(['abc']);
+    await home.run('repair');
+    expect(await home.debts()).toEqual([]);
+  });
+
+  test('a disk that stops while copies are made for it is waited for a few times, not for each chunk', async () => {
+    const data = await home.newBlob('k', 'ab', { chunks: 400 });
+    let pulls = 0;
+    home.disk('c').onOrder = (what) => {
+      if (what !== 'pull') return;
+      pulls++;
+      throw new AppError('ServiceUnavailable');
+    };
+    await home.workers.repair.work(new AbortController().signal);
+    expect(pulls).toBeLessThan(20);
+    expect(new Set(home.where(data))).toEqual(new Set(['ab']));
+  });
+
+  test('a disk that gives nothing is asked a few times where another one gives', async () => {
+    const data = await home.newBlob('k', 'ab', { chunks: 400 });
+    let fromA = 0;
+    const pull = home.disk('c').pull;
+    home.disk('c').pull = async (chunk, order) => {
+      if (chunk.from.diskId !== 'a') return pull(chunk, order);
+      fromA++;
+      throw new AppError('ServiceUnavailable');
+    };
+    await home.run('repair');
+    expect([new Set(home.where(data)), await home.debts()]).toEqual([new Set(['abc']), []]);
+    expect(fromA).toBeLessThan(20);
+  });
+});
+
 describe('a disk that cannot', () => {
+  /** So that it is left alone for a minute. */
+  async function fill(disks: string): Promise<void> {
+    for (const disk of disks) home.disk(disk).mood = 'full';
+    for (let count = 0; count < 8; count++) {
+      const data = await home.newBlob(`full ${count}`, 'de');
+      await home.run('repair');
+      await home.world.put(`full ${count}`);
+      expect(home.where(data)[0]).not.toContain(disks);
+      home.world.clock.advance(20_000);
+    }
+  }
+
+  test('rests, as all others do: what was known of the chunk stays known', async () => {
+    await fill('abc');
+    const data = await home.newBlob('k', 'abc');
+    const debt = { copies: 9, ranges: [{ from: 0, to: 1, holders: [] }], mapVersion: 1 };
+    await home.world.execute('note-debts', { debts: [{ blobId: data.uses[0]?.blobId as BlobId, ...debt }] });
+    home.world.clock.advance(5000);
+    await home.run('repair');
+    expect(await home.debts()).toContain(9);
+  });
+
+  test('is full: an owner that has lost its copy meanwhile is mended all the same', async () => {
+    await fill('c');
+    const data = await home.newBlob('k', 'abd');
+    home.disk('a').stored.delete(first(data));
+    const debt = { copies: 1, ranges: [{ from: 0, to: 1, holders: ['b'] }], mapVersion: 1 };
+    await home.world.execute('note-debts', { debts: [{ blobId: data.uses[0]?.blobId as BlobId, ...debt }] });
+    home.world.clock.advance(5000);
+    await home.run('repair');
+    expect(home.where(data)).toEqual(['abd']);
+  });
+
   test('is away: the debt stays, others are mended, and it is mended when the disk is back', async () => {
     home.disk('c').mood = 'dead';
     const waits = await home.newBlob('waits', 'ab');
@@ -114,6 +194,15 @@ describe('a disk that cannot', () => {
   });
 });
 
+test('an owner whose copy turns out bad when it is to prove it keeps the copy elsewhere', async () => {
+  const data = await home.newBlob('k', 'abcd');
+  home.disk('a').rotten.add(first(data));
+  await home.workers.repair.work(new AbortController().signal);
+  expect(home.where(data)).toEqual(['bcd']);
+  await home.run('repair');
+  expect([home.where(data), await home.debts(), [...home.disk('a').aside]]).toEqual([['abc'], [], []]);
+});
+
 describe('a chunk that no disk has', () => {
   test('is an alarm for as long as it is so, and never given up', async () => {
     const data = await home.newBlob('k', 'ab');
@@ -121,9 +210,14 @@ describe('a chunk that no disk has', () => {
     await home.run('repair');
     expect([await home.debts(), home.warnings, home.gauges.get('holdfast_lost_chunks')]).toEqual([
       [0],
-      ['chunk-lost', 'chunk-lost'],
+      ['chunk-lost'],
       1,
     ]);
+    for (let count = 0; count < 4; count++, rest()) await home.run('repair');
+    expect(home.warnings).toEqual(['chunk-lost']);
+    home.world.clock.advance(10 * 60_000);
+    await home.run('repair');
+    expect(home.warnings).toEqual(['chunk-lost', 'chunk-lost']);
     home.disk('e').stored.set(first(data), Uint8Array.of(7));
     rest();
     await home.run('repair');

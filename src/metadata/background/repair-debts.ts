@@ -1,7 +1,7 @@
-// Mends what the blobs of a shard owe (R39): fewest copies first, a page of debts at a time. What cannot be mended now,
+// Mends what the blobs of a shard owe (R39): fewest copies first, a few chunks at a time, so that shards have their turns. What cannot be mended now,
 // because a disk is away or full, is passed over and comes in turn again; it holds up nothing else. Nothing is ever given
 // up: a chunk that no disk has stays a debt, and an alarm.
-import { debtOfChunks, isSameDebt } from '../../model/debts.ts';
+import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { chunkCount } from '../../model/version.ts';
 import type { Fence } from '../../ports/chunks.ts';
@@ -19,8 +19,11 @@ const HEAD_EVERY_MS = 10_000;
 /** A pass that mended nothing is followed by a rest of so many times its length. */
 const REST_SHARE = 4;
 const REST_MAX_MS = 30_000;
-/** Lost chunks that one pass over a shard logs one by one. */
+/** One that has mended nothing, and found something owed. */
+const REST_MIN_MS = 5000;
+/** Lost chunks that are logged one by one: so many of a shard, and again after so long. */
 const LOST_LOGGED_MAX = 10;
+const LOST_LOG_EVERY_MS = 10 * 60_000;
 
 export interface DebtRepairDeps {
   metadata: MetadataPort;
@@ -39,8 +42,11 @@ type ListedDebt = ResultOf<'list-debts'>['debts'][number];
 interface Pass {
   after?: DebtPlace;
   beganAtMs: number;
+  owedCount: number;
   mendedCount: number;
   lostCount: number;
+  /** Lost chunks are logged one by one. */
+  tellsLost: boolean;
 }
 
 interface ShardTurn {
@@ -49,6 +55,8 @@ interface ShardTurn {
   restUntilMs: number;
   /** Chunks that the last whole pass found nowhere. */
   lostCount: number;
+  /** When they were last logged one by one, and how many there were. */
+  lostTold?: { atMs: number; count: number };
 }
 
 export function createDebtRepair(deps: DebtRepairDeps): Worker {
@@ -66,16 +74,17 @@ export function createDebtRepair(deps: DebtRepairDeps): Worker {
       const nowMs = clock.monotonicMs();
       if (turn.pass === undefined) {
         if (nowMs < turn.restUntilMs) return false;
-        turn.pass = { beganAtMs: nowMs, mendedCount: 0, lostCount: 0 };
+        const tellsLost = isTimeToTell(turn, nowMs);
+        turn.pass = { beganAtMs: nowMs, owedCount: 0, mendedCount: 0, lostCount: 0, tellsLost };
         turn.headAtMs = nowMs;
       }
       if (nowMs - turn.headAtMs >= HEAD_EVERY_MS) {
         turn.headAtMs = nowMs;
-        const head = { ...turn.pass };
+        const head = { ...turn.pass, tellsLost: false };
         delete head.after;
-        return (await mendPage(deps, { shard, pass: head, signal })) !== 'later';
+        return (await mendSome(deps, { shard, pass: head, signal })) !== 'later';
       }
-      const found = await mendPage(deps, { shard, pass: turn.pass, signal });
+      const found = await mendSome(deps, { shard, pass: turn.pass, signal });
       if (found === 'later') return false;
       if (found === 'more') return true;
       return endPass(turn, turn.pass);
@@ -86,17 +95,27 @@ export function createDebtRepair(deps: DebtRepairDeps): Worker {
   function endPass(turn: ShardTurn, pass: Pass): boolean {
     turn.pass = undefined;
     turn.lostCount = pass.lostCount;
+    const nowMs = clock.monotonicMs();
+    if (pass.lostCount === 0) delete turn.lostTold;
+    else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
+    // Whoever leads a shard now says what it has lost.
+    const led = new Set(deps.shards());
+    for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
     const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
     deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
     if (pass.mendedCount > 0) return true;
-    const nowMs = clock.monotonicMs();
-    turn.restUntilMs = nowMs + Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
+    const restMs = Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
+    turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
     return false;
   }
 }
 
+function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolean {
+  return lostTold === undefined || lostCount > lostTold.count || nowMs - lostTold.atMs >= LOST_LOG_EVERY_MS;
+}
+
 /** `later`: the map, the epoch or the shard is not to be relied on now. */
-async function mendPage(
+async function mendSome(
   deps: DebtRepairDeps,
   { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
 ): Promise<'more' | 'end' | 'later'> {
@@ -104,43 +123,48 @@ async function mendPage(
   const query = { limit: LIMITS.debtPageMax, ...(pass.after && { after: pass.after }) };
   const page = doneValue(await metadata.query({ shard }, 'list-debts', query));
   const fence = deps.fenceOf(shard);
-  for (const debts of byChunks(page.debts)) {
+  const debts = firstOf(page.debts);
+  pass.owedCount += debts.length;
+  if (debts.length > 0) {
     const mended = await mendAll(deps, debts, { fence, signal });
     if (mended === undefined) return 'later';
     await settle(deps, { shard, pass, debts, mended });
   }
-  if (page.next === undefined) return 'end';
-  pass.after = page.next;
+  // A page of large blobs takes hours: others may have fewer copies by then, in this shard or another.
+  const last = debts.length < page.debts.length ? debts.at(-1) : undefined;
+  const next = last === undefined ? page.next : placeOf(last);
+  if (next === undefined) return 'end';
+  pass.after = next;
   return 'more';
 }
 
-/** Debts together, as long as they are of few chunks. */
-function* byChunks(debts: readonly ListedDebt[]): Generator<ListedDebt[]> {
-  let some: ListedDebt[] = [];
+function placeOf({ blobId, debt }: ListedDebt): DebtPlace {
+  return { copies: debt.copies, notedAtMs: debt.notedAtMs, blobId };
+}
+
+/** The first ones, as many as are of few chunks together; at least one. */
+function firstOf(debts: readonly ListedDebt[]): ListedDebt[] {
   let count = 0;
-  for (const debt of debts) {
-    const its = [...chunksOf(debt)].length;
-    if (some.length > 0 && count + its > LIMITS.mendChunksMax) {
-      yield some;
-      some = [];
-      count = 0;
-    }
-    some.push(debt);
-    count += its;
-  }
-  if (some.length > 0) yield some;
+  const end = debts.findIndex(({ debt }, at) => {
+    count += rangedChunks(debt.ranges);
+    return at > 0 && count > LIMITS.mendChunksMax;
+  });
+  return debts.slice(0, end === -1 ? debts.length : end);
 }
 
 function* chunksOf({ blobId, debt, ...layout }: ListedDebt): Generator<ChunkToMend> {
   const count = chunkCount({ ...layout, storage: 'chunks' });
   for (const { from, to, holders } of debt.ranges)
-    for (let index = from; index < Math.min(to, count); index++) yield { id: { blobId, index }, holders };
+    for (let index = from; index < Math.min(to, count); index++)
+      yield { id: { blobId, index }, holders, copies: debt.copies };
 }
 
 interface FoundChunk {
   id: ChunkToMend['id'];
   state: ChunkState;
 }
+
+type OwedChunk = Parameters<typeof debtOfChunks>[0][number];
 
 interface MendedChunks {
   /** The oldest map by which one of them was mended. */
@@ -176,7 +200,10 @@ async function settle(
   const settled = debts.flatMap(({ blobId, debt }) => {
     const its = byBlob.get(blobId) ?? [];
     noteLost(deps, pass, its);
-    const left = debtOfChunks(its.flatMap(owedChunk), mapVersion);
+    const left = debtOfChunks(
+      its.flatMap((chunk) => owedChunk(chunk, debt)),
+      mapVersion,
+    );
     if (left !== undefined && isSameDebt(left, debt)) return [];
     return [{ blobId, mark: debt.mark, ...(left && { left }) }];
   });
@@ -187,15 +214,20 @@ async function settle(
   pass.mendedCount += count;
 }
 
-function owedChunk({ id, state }: FoundChunk): { index: number; copies: number; holders: string[] }[] {
-  if (state.kind === 'owed') return [{ index: id.index, copies: state.copies, holders: state.holders }];
-  return state.kind === 'lost' ? [{ index: id.index, copies: 0, holders: [] }] : [];
+function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChunk[] {
+  const { index } = id;
+  if (state.kind === 'owed') return [{ index, copies: state.copies, holders: state.holders }];
+  if (state.kind === 'lost') return [{ index, copies: 0, holders: [] }];
+  if (state.kind === 'whole') return [];
+  // Nobody was asked: what was known of it stays.
+  const { holders = [] } = ranges.find(({ from, to }) => from <= index && index < to) ?? {};
+  return [{ index, copies, holders }];
 }
 
 function noteLost({ log, telemetry }: DebtRepairDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
   for (const { id, state } of chunks) {
     if (state.kind !== 'lost') continue;
     telemetry.count('holdfast_lost_chunks_found_total');
-    if (pass.lostCount++ < LOST_LOGGED_MAX) log.error({ ...id }, 'chunk-lost');
+    if (pass.lostCount++ < LOST_LOGGED_MAX && pass.tellsLost) log.error({ ...id }, 'chunk-lost');
   }
 }

@@ -1,0 +1,76 @@
+import { beforeEach, expect, test } from 'vitest';
+import { makeBlobId } from '../../src/model/names.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import { CHUNK_COLUMNS, dataKey } from '../../src/storage/keyspace.ts';
+import { Chance } from './chance.ts';
+import { SimulatedHost, SimulatedProcess } from './clock.ts';
+import { SimulatedDisk } from './disk.ts';
+import { Scheduler } from './scheduler.ts';
+import { chunkOf, nameOf, StoredCopies } from './stored-copies.ts';
+
+const ID: ChunkId = {
+  blobId: makeBlobId({ timeMs: 1000, homeShard: 1, random: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8) }),
+  index: 3,
+};
+
+let one: SimulatedDisk;
+let other: SimulatedDisk;
+let copies: StoredCopies;
+let dropped: ChunkId[];
+let process: SimulatedProcess;
+
+beforeEach(() => {
+  const chance = new Chance(1);
+  const scheduler = new Scheduler();
+  process = new SimulatedProcess('p', { host: new SimulatedHost('h', { scheduler, chance }), chance });
+  [one, other] = [1, 2].map((at) => new SimulatedDisk(CHUNK_COLUMNS, chance.fork(`${at}`))) as [
+    SimulatedDisk,
+    SimulatedDisk,
+  ];
+  dropped = [];
+  copies = new StoredCopies((id) => dropped.push(id));
+  for (const disk of [one, other]) {
+    copies.watch(disk);
+    put(disk, Uint8Array.of(7));
+  }
+});
+
+function put(disk: SimulatedDisk, value: Uint8Array | null): void {
+  disk.apply(disk.append([{ column: 'data', key: dataKey(ID), value }]), true);
+}
+const has = () => [one, other].map((disk) => copies.disksOf(ID).has(disk));
+
+test('a name tells the chunk', () => {
+  expect(chunkOf(nameOf(ID))).toEqual(ID);
+});
+
+test('what is put is there, and whoever drops it is told of', () => {
+  expect(has()).toEqual([true, true]);
+  put(one, null);
+  expect([has(), dropped]).toEqual([[false, true], [ID]]);
+});
+
+test('a damaged copy is none until it is written anew; that it goes is no drop', () => {
+  copies.damage(one, ID);
+  expect([has(), copies.lostOf(ID)]).toEqual([[false, true], 1]);
+  put(one, null);
+  expect(dropped).toEqual([]);
+  put(one, Uint8Array.of(7));
+  expect(has()).toEqual([true, true]);
+  copies.noteWhole(ID);
+  expect(copies.lostOf(ID)).toBe(0);
+});
+
+test('what a disk has lost is seen when it is opened again', () => {
+  one.wipe();
+  expect(has()).toEqual([true, true]);
+  one.open(process);
+  expect([has(), copies.lostOf(ID), copies.wasCut(one, ID)]).toEqual([[false, true], 1, true]);
+  other.open(process);
+  expect([has(), dropped]).toEqual([[false, true], []]);
+});
+
+test('a disk that was taken away has nothing', () => {
+  copies.retire(other);
+  expect([has(), dropped, [...copies.on(one)]]).toEqual([[true, false], [ID], [nameOf(ID)]]);
+});
