@@ -1,15 +1,16 @@
 // The role storage: the chunks of its disks, served to the cluster. Wiring only.
-import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
+import { assertMounted } from '../../src/adapters/mount-points.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
+import { createTurns } from '../../src/lib/in-turn.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
@@ -37,10 +38,18 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   closing.defer(() => others.close());
   const directory = reachDisks(others);
   joined.onMembers((members) => directory.learn(members));
+  const inTurn = createTurns();
   const folders = config.storage.disks.length > 0 ? config.storage.disks : [folder];
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
-    disks: folders.map((name) => ({ name, open: () => openDisk(surroundings, resolve(name), buffers) })),
+    disks: folders.map((name) => ({
+      name,
+      async open() {
+        const disk = resolve(name);
+        if (disk !== folder) await inTurn(() => assertMounted(join(folder, 'mounts.json'), disk));
+        return openDisk(surroundings, disk, buffers);
+      },
+    })),
     owners: knownOwners(placement),
     fetch: ({ diskId, address }, id, signal) => {
       const disk = { id: diskId, address, nodeId: '', zone: '', capacityBytes: 0 };
@@ -77,8 +86,6 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
 }
 
 async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
-  // A file system that is not mounted must not be taken for a disk that is new.
-  if (!existsSync(folder)) throw new Error(`there is no folder ${folder}`);
   const kv = await openRocksdbKv({
     folder: join(folder, 'chunks'),
     columns: CHUNK_COLUMNS,
