@@ -222,8 +222,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'debt settled without all owners',
     breaks: 'I16',
     file: 'src/metadata/background/repair-debts.ts',
-    from: 'const left = debtOfChunks(its.flatMap(owedChunk), mapVersion);',
-    to: 'const left = debtOfChunks(its.slice(0, 0).flatMap(owedChunk), mapVersion);',
+    from: 'its.flatMap((chunk) => owedChunk(chunk, debt)),',
+    to: 'its.slice(0, 0).flatMap((chunk) => owedChunk(chunk, debt)),',
   },
   {
     name: 'births by an older map not owed',
