@@ -41,6 +41,22 @@ export function disksById(map: PlacementMap): ReadonlyMap<DiskId, PlacedDisk> {
   return disks;
 }
 
+const expectedOfMaps = new WeakMap<PlacementMap, readonly PlacedDisk[]>();
+
+/**
+ * Disks whose silence says something of chunks: not those that were given up and own nothing any more, not even by a change
+ * that is pending. What they have beside that is dropped when they are back (R32).
+ */
+export function expectedDisks(map: PlacementMap): readonly PlacedDisk[] {
+  let disks = expectedOfMaps.get(map);
+  if (disks === undefined) {
+    const holding = new Set([...map.owners, ...map.previous].flat());
+    disks = map.disks.filter(({ id, leave }) => leave !== 'absent' || holding.has(id));
+    expectedOfMaps.set(map, disks);
+  }
+  return disks;
+}
+
 const EMPTY = Array.from({ length: LIMITS.partitionCount }, () => []);
 
 /** Before the first map: nothing can be placed. */

@@ -5,8 +5,10 @@ import { placedDisks } from '../../tests/support/placed-disks.ts';
 import { chunkId, openReplicatedWorld, watch } from '../../tests/support/replicated-world.ts';
 import { OldFence } from '../model/chunk-refusals.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { PlacementMap } from '../ports/placement.ts';
 import { mergeChunkPages } from './merge-disks.ts';
-import { makePlacement, NO_PLACEMENT } from './placement.ts';
+import { changePlacement, makePlacement, NO_PLACEMENT } from './placement.ts';
+import { clearPrevious, withLeave } from './placement-changes.ts';
 
 const fence = { shard: 3, incarnation: 1, epoch: 9 };
 const chunk = () => new Uint8Array(1000).fill(7);
@@ -117,6 +119,19 @@ describe('what all disks say', () => {
     expect(await world.chunks.list({ limit: 10 })).toEqual([]);
     if (second !== undefined) second.mood = 'dead';
     await expect(world.chunks.list({ limit: 10 })).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+  });
+
+  test('disks that were given up and own nothing are not waited for', async () => {
+    const map = makePlacement({ disks: fourZones, copies: 2 });
+    const gone = new Set(fourZones.slice(2).map(({ id }) => id));
+    const absent = changePlacement(map, { disks: withLeave(map.disks, gone, 'absent') });
+    const listed = async (present: PlacementMap) => {
+      const world = openReplicatedWorld({ disks: fourZones, map: present });
+      for (const disk of world.disks.slice(2)) disk.mood = 'dead';
+      return world.chunks.list({ limit: 10 });
+    };
+    await expect(listed(absent)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+    expect(await listed(clearPrevious(absent))).toEqual([]);
   });
 
   test('usage is the sum of those that answer', async () => {

@@ -13,7 +13,7 @@ import type { Whereabouts } from './candidates.ts';
 import { createDiskHealth } from './disk-health.ts';
 import { createLateCopies } from './late-copies.ts';
 import { mergeChunkPages, sumRecounts, sumUsages } from './merge-disks.ts';
-import { ownersOf } from './placement.ts';
+import { expectedDisks, ownersOf } from './placement.ts';
 import { type ReadParts, readCopies } from './read-copies.ts';
 import { CopyWrite, type WriteParts } from './write-copies.ts';
 
@@ -146,7 +146,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     return found;
   }
 
-  /** To every disk, for any may have stood in. What was out of reach is found by the sweep (R31, R32). */
+  /** To every disk that is there, for any may have stood in. What was out of reach is found by the sweep (R31, R32). */
   async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
     const { answers, failures } = await this.#askAll((chunks) => chunks.drop(ids, fence));
     const refused = failures.find((error) => error instanceof OldFence);
@@ -189,7 +189,7 @@ class ChunksOverDisks implements ReplicatedChunks {
   ): Promise<{ answers: Answer[]; failures: unknown[] }> {
     const { placement, directory } = this.#deps;
     const askOne = async (disk: PlacedDisk) => ask(directory.chunksOf(disk));
-    const settled = await Promise.allSettled(placement.current().disks.map(askOne));
+    const settled = await Promise.allSettled(expectedDisks(placement.current()).map(askOne));
     return {
       answers: settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
       failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),
