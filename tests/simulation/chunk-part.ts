@@ -5,14 +5,12 @@
 
 import { readingOrder } from '../../src/cluster/candidates.ts';
 import { createDiskHealth } from '../../src/cluster/disk-health.ts';
-import { ownersOf } from '../../src/cluster/placement.ts';
-import { isPending } from '../../src/cluster/placement-changes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
+import { ChunkRest } from './chunk-rest.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';
-import type { SimulatedDisk } from './disk.ts';
 import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
 import { byKey, linearize } from './linearizability.ts';
 import { LiveBlobs } from './live-blobs.ts';
@@ -30,7 +28,7 @@ import {
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
-import { chunkOf, nameOf, StoredCopies } from './stored-copies.ts';
+import { StoredCopies } from './stored-copies.ts';
 
 /** Where storage nodes stand, and how many disks each has; the last one joins later. */
 const STORAGE = [
@@ -84,6 +82,7 @@ export class ChunkPart implements Part {
   readonly #blobs: LiveBlobs;
   readonly #copies: StoredCopies;
   readonly #operators: DiskOperators;
+  readonly #rest: ChunkRest;
   #lossesUnderWay = 0;
   #isOver = false;
 
@@ -119,6 +118,10 @@ export class ChunkPart implements Part {
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,
       lostOf: (id) => this.#copies.lostOf(id),
+    });
+    this.#rest = new ChunkRest({
+      ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
+      ...{ blobs: this.#blobs, copies: this.#copies },
     });
   }
 
@@ -176,7 +179,8 @@ export class ChunkPart implements Part {
   /** All that lives is readable, and was so all the time, or failed. */
   async rest(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
-    while (!this.#areAllUp()) await scheduler.sleep(50, 'disks come back');
+    this.#rest.begin();
+    while (!this.#rest.areAllUp()) await scheduler.sleep(50, 'disks come back');
     // First what is found for a reason; then also what only a look at everything finds (R39).
     await this.#settle({ hasAudited: false });
     SimulatedHost.letTimePass(scheduler, AUDITED_AFTER_MS);
@@ -193,71 +197,11 @@ export class ChunkPart implements Part {
     const { counts, scheduler } = this.#world.ground;
     if (this.#blobs.debtsEver > 0) counts.add(BRANCHES.owed);
     const endMs = scheduler.nowMs + SETTLED_AFTER_MS;
-    for (let unrest = this.#unrest(when); unrest.length > 0; unrest = this.#unrest(when)) {
+    for (let unrest = this.#rest.unrest(when); unrest.length > 0; unrest = this.#rest.unrest(when)) {
       if (scheduler.nowMs > endMs)
         throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
       await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
     }
-  }
-
-  /** What is not as it must be when nothing is under way; empty when all is well. */
-  #unrest({ hasAudited }: { hasAudited: boolean }): string[] {
-    const { map } = this.#board;
-    if (map === undefined) return ['no map'];
-    const unrest = [
-      ...(isPending(map) ? [`map ${map.version} is pending`] : []),
-      ...(this.#operators.isDone ? [] : ['a node is drained']),
-      ...(this.#blobs.debtCount > 0 ? [`${this.#blobs.debtCount} debts`] : []),
-      ...(this.#areAllUp() ? [] : ['not all disks work']),
-    ];
-    if (unrest.length > 0) return unrest;
-    const diskOf = this.#diskOf();
-    const live = new Set<string>();
-    for (const id of this.#blobs.chunks()) {
-      live.add(nameOf(id));
-      const stored = this.#copies.disksOf(id);
-      const lacking = ownersOf(map, id).filter((owner) => {
-        const disk = diskOf.get(owner);
-        if (disk === undefined || stored.has(disk)) return disk === undefined;
-        return hasAudited || !this.#copies.wasCut(disk, id);
-      });
-      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
-    }
-    for (const [id, disk] of diskOf)
-      for (const name of this.#copies.on(disk))
-        if (!live.has(name)) unrest.push(`stray ${name} on ${id}`);
-        else if (id === undefined || !ownersOf(map, chunkOf(name)).includes(id))
-          unrest.push(`${name} on ${id}, which does not own it`);
-    return unrest;
-  }
-
-  #diskOf(): Map<string | undefined, SimulatedDisk> {
-    return new Map(
-      this.#operators.staying.flatMap(({ disks }) => disks.map((disk) => [StorageSite.idOf(disk), disk])),
-    );
-  }
-
-  #areAllUp(): boolean {
-    return this.#operators.staying.every(({ node, failedCount }) => node !== undefined && failedCount === 0);
-  }
-
-  /** Every chunk that lives lies on its owners. */
-  #isLevel(): boolean {
-    const { map } = this.#board;
-    // What went is seen when the store is opened again.
-    if (map === undefined || this.#lossesUnderWay > 0 || !this.#areAllUp()) return false;
-    const diskOf = this.#diskOf();
-    let isLevel = true;
-    for (const id of this.#blobs.chunks()) {
-      const disks = this.#copies.disksOf(id);
-      const isWhole = ownersOf(map, id).every((owner) => {
-        const disk = diskOf.get(owner);
-        return disk !== undefined && disks.has(disk);
-      });
-      if (isWhole) this.#copies.noteWhole(id);
-      else isLevel = false;
-    }
-    return isLevel;
   }
 
   #checkHistory(shard: number): void {
@@ -356,7 +300,7 @@ export class ChunkPart implements Part {
   #begin(name: StorageFaultName, durationMs: number): void {
     const { network, scheduler, counts } = this.#world.ground;
     const fault = storageFaultOf(name);
-    if (fault.losesData && !this.#isLevel()) {
+    if (fault.losesData && (this.#lossesUnderWay > 0 || !this.#rest.isLevel())) {
       const run = () => this.#begin(name, durationMs);
       if (!this.#isOver) scheduler.after(LOOK_EVERY_MS, { name: `fault: ${name} waits`, run });
       return;

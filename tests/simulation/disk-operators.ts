@@ -92,8 +92,10 @@ export class DiskOperators {
       return;
     }
     // Nothing may be left on it: chunks of uploads under way are nobody's debt before they are committed.
-    while (!this.#mayRemove(ids) || !this.#isEmpty(site))
+    while (!this.#mayRemove(ids) || !this.#isEmpty(site)) {
       await scheduler.sleep(LOOK_EVERY_MS, 'a drain goes on');
+      this.#drainReplaced(site, ids);
+    }
     counts.add(BRANCHES.removed);
     if (this.#board.map !== undefined) this.#board.put(retireDisks(this.#board.map, ids));
     this.#removed.add(site);
@@ -103,9 +105,19 @@ export class DiskOperators {
     this.#onRemoved(site);
   }
 
-  /** At rest a drain that has begun comes to its end. */
-  get isDone(): boolean {
-    return this.#draining === undefined;
+  /** The node that is drained now. At rest a drain that has begun comes to its end. */
+  get draining(): StorageSite | undefined {
+    return this.#draining;
+  }
+
+  /** A disk that was replaced meanwhile joins as another one: it is drained as well. */
+  #drainReplaced(site: StorageSite, ids: Set<DiskId>): void {
+    const { map } = this.#board;
+    const here = this.#idsOf(site);
+    const replaced = map?.disks.filter(({ id, leave }) => leave === undefined && here.has(id)) ?? [];
+    if (map === undefined || replaced.length === 0) return;
+    for (const { id } of replaced) ids.add(id);
+    this.#leave(map, new Set(replaced.map(({ id }) => id)), 'draining');
   }
 
   #leave(map: PlacementMap, ids: ReadonlySet<DiskId>, leave: 'draining' | undefined): void {

@@ -8,7 +8,7 @@ import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
 import { decodeDiskIdentity } from '../../src/storage/disk-identity.ts';
-import { CHUNK_COLUMNS, DISK_KEY, dataKey, indexKey } from '../../src/storage/keyspace.ts';
+import { CHUNK_COLUMNS, DISK_KEY, dataKey, decodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
 import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
@@ -63,6 +63,12 @@ export class StorageSite extends Site {
   static idOf(disk: SimulatedDisk): DiskId | undefined {
     const row = disk.column('index').get(DISK_KEY)?.value;
     return row && decodeDiskIdentity(row).diskId;
+  }
+
+  /** When a disk received a chunk, by the clock that it had then; undefined: it has none. */
+  static receivedAtMsOf(disk: SimulatedDisk, id: ChunkId): number | undefined {
+    const row = disk.column('index').get(indexKey(id))?.value;
+    return row && decodeIndexRow(row).receivedAtMs;
   }
 
   /** Rots a chunk where no checksum of the store's sees it: another bit than was written. */

@@ -54,6 +54,26 @@ test('a copy that lies elsewhere goes once the owners have proven theirs', async
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
 
+test('a copy that lies elsewhere goes even if it was received by a clock that was ahead', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs() + 400 * DAY);
+  await sweep();
+  await home.run('repair');
+  expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
+});
+
+test('what was received by a clock that was ahead is no orphan before its time', async () => {
+  const data = orphan('a');
+  const [id] = chunkIds(data);
+  home.world.clock.advance(2 * DAY);
+  home.disk('a').receive(id as never, home.world.clock.wallMs() + 4 * DAY);
+  await sweep();
+  expect(home.where(data)).toEqual(['a']);
+  home.world.clock.advance(6 * DAY);
+  await sweep();
+  expect(home.where(data)).toEqual(['']);
+});
+
 test('a copy that lies elsewhere stays when an owner has none and cannot take it', async () => {
   const data = await home.newBlob('k', 'abc');
   home.disk('c').stored.clear();

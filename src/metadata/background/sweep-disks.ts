@@ -111,7 +111,8 @@ async function sweep(
   const { disk, shard, chunks, times } = swept;
   const { metadata, disks, telemetry } = deps;
   const nowMs = deps.clock.wallMs();
-  const settled = chunks.filter(({ receivedAtMs }) => nowMs - receivedAtMs > MISPLACED_AFTER_MS);
+  // Received by a clock that was ahead: nobody knows when, and that may be years to come. A debt drops nothing by its age.
+  const settled = chunks.filter(({ receivedAtMs }) => Math.abs(nowMs - receivedAtMs) > MISPLACED_AFTER_MS);
   // Of its own chunks only those are asked for that no commit can claim any more.
   const asked = settled.filter((chunk) => !disks.isOwner(disk, chunk.id) || mayBeOrphan(chunk, nowMs));
   if (asked.length === 0) return 0;

@@ -1,0 +1,122 @@
+// Whether chunks lie where they should: on their owners, all of them, and at rest nowhere else (I16).
+import { ownersOf } from '../../src/cluster/placement.ts';
+import { isPending } from '../../src/cluster/placement-changes.ts';
+import { LIMITS } from '../../src/model/limits.ts';
+import { SimulatedHost } from './clock.ts';
+import type { SimulatedDisk } from './disk.ts';
+import type { DiskOperators } from './disk-operators.ts';
+import type { LiveBlobs } from './live-blobs.ts';
+import type { PlacementBoard } from './placement-board.ts';
+import type { Scheduler } from './scheduler.ts';
+import { StorageSite } from './storage-site.ts';
+import { chunkOf, nameOf, type StoredCopies } from './stored-copies.ts';
+
+/** Clocks that are right differ by less. */
+const CLOCKS_DIFFER_MS = 1000;
+
+export interface ChunkRestParts {
+  scheduler: Scheduler;
+  board: PlacementBoard;
+  operators: DiskOperators;
+  blobs: LiveBlobs;
+  copies: StoredCopies;
+}
+
+export class ChunkRest {
+  readonly #parts: ChunkRestParts;
+  #beganAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(parts: ChunkRestParts) {
+    this.#parts = parts;
+  }
+
+  /** From now on nothing goes wrong, and all clocks are right. */
+  begin(): void {
+    this.#beganAtMs = SimulatedHost.trueWallMs(this.#parts.scheduler);
+  }
+
+  areAllUp(): boolean {
+    const { staying } = this.#parts.operators;
+    return staying.every(({ node, failedCount }) => node !== undefined && failedCount === 0);
+  }
+
+  /** Every chunk that lives lies on its owners. */
+  isLevel(): boolean {
+    const { board, blobs, copies } = this.#parts;
+    const { map } = board;
+    // What went is seen when the store is opened again.
+    if (map === undefined || !this.areAllUp()) return false;
+    const diskOf = this.#diskOf();
+    let isLevel = true;
+    for (const id of blobs.chunks()) {
+      const disks = copies.disksOf(id);
+      const isWhole = ownersOf(map, id).every((owner) => {
+        const disk = diskOf.get(owner);
+        return disk !== undefined && disks.has(disk);
+      });
+      if (isWhole) copies.noteWhole(id);
+      else isLevel = false;
+    }
+    return isLevel;
+  }
+
+  /**
+   * What is not as it must be when nothing is under way; empty when all is well. `hasAudited`: days have passed, in which
+   * everything was looked at (R39), and what a clock that was ahead had dated has become old.
+   */
+  unrest({ hasAudited }: { hasAudited: boolean }): string[] {
+    const { board, operators, blobs, copies } = this.#parts;
+    const { map } = board;
+    if (map === undefined) return ['no map'];
+    const live = new Set(blobs.chunks().map(nameOf));
+    const mayStay = (disk: SimulatedDisk, name: string) =>
+      !hasAudited && !live.has(name) && this.#isLeftByTheSweep(disk, name);
+    const isHeldUp = operators.draining?.disks.some((disk) =>
+      [...copies.on(disk)].some((name) => mayStay(disk, name)),
+    );
+    const unrest = [
+      ...(isPending(map) ? [`map ${map.version} is pending`] : []),
+      ...(operators.draining === undefined || isHeldUp === true ? [] : ['a node is drained']),
+      ...(blobs.debtCount > 0 ? [`${blobs.debtCount} debts`] : []),
+      ...(this.areAllUp() ? [] : ['not all disks work']),
+    ];
+    if (unrest.length > 0) return unrest;
+    const diskOf = this.#diskOf();
+    for (const id of blobs.chunks()) {
+      const stored = copies.disksOf(id);
+      const lacking = ownersOf(map, id).filter((owner) => {
+        const disk = diskOf.get(owner);
+        if (disk === undefined || stored.has(disk)) return disk === undefined;
+        return hasAudited || !copies.wasCut(disk, id);
+      });
+      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
+    }
+    for (const [id, disk] of diskOf)
+      for (const name of copies.on(disk))
+        if (live.has(name)) {
+          if (id === undefined || !ownersOf(map, chunkOf(name)).includes(id))
+            unrest.push(`${name} on ${id}, which does not own it`);
+        } else if (!mayStay(disk, name)) unrest.push(`stray ${name} on ${id}`);
+    return unrest;
+  }
+
+  #diskOf(): Map<string | undefined, SimulatedDisk> {
+    return new Map(
+      this.#parts.operators.staying.flatMap(({ disks }) =>
+        disks.map((disk) => [StorageSite.idOf(disk), disk]),
+      ),
+    );
+  }
+
+  /**
+   * By its date too young to be swept (R32), because its disk's clock was ahead: what was dated in the days that nobody
+   * lived through, or in those to come. What came at rest was dated rightly, and is no stray.
+   */
+  #isLeftByTheSweep(disk: SimulatedDisk, name: string): boolean {
+    const receivedAtMs = StorageSite.receivedAtMsOf(disk, chunkOf(name));
+    if (receivedAtMs === undefined) return false;
+    const nowMs = SimulatedHost.trueWallMs(this.#parts.scheduler);
+    if (receivedAtMs <= nowMs - LIMITS.sweepAfterMs - CLOCKS_DIFFER_MS) return false;
+    return receivedAtMs < this.#beganAtMs - CLOCKS_DIFFER_MS || receivedAtMs > nowMs + CLOCKS_DIFFER_MS;
+  }
+}
