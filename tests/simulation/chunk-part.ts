@@ -6,6 +6,7 @@
 import { readingOrder } from '../../src/cluster/candidates.ts';
 import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { AppError } from '../../src/model/errors.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
@@ -28,7 +29,7 @@ import {
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
-import { StoredCopies } from './stored-copies.ts';
+import { nameOf, StoredCopies } from './stored-copies.ts';
 
 /** Where storage nodes stand, and how many disks each has; the last one joins later. */
 const STORAGE = [
@@ -283,11 +284,19 @@ export class ChunkPart implements Part {
       });
   }
 
-  #readCopy(): StoredCopy | undefined {
-    const { map } = this.#board;
+  #readCopies(): StoredCopy[] {
     const chunks = this.#blobs.chunks();
-    if (map === undefined || chunks.length === 0) return undefined;
-    const id = this.#chance.pick(chunks);
+    if (chunks.length === 0) return [];
+    const first = this.#readCopyOf(this.#chance.pick(chunks));
+    if (first === undefined) return [];
+    const all = chunks.flatMap((id) => this.#readCopyOf(id) ?? []);
+    const beside = all.filter(({ disk, id }) => disk === first.disk && nameOf(id) !== nameOf(first.id));
+    return [first, ...beside];
+  }
+
+  #readCopyOf(id: ChunkId): StoredCopy | undefined {
+    const { map } = this.#board;
+    if (map === undefined) return undefined;
     const stored = this.#copies.disksOf(id);
     for (const { id: first } of readingOrder(map, id, { near: {}, health: ALL_WELL }))
       for (const site of this.#operators.staying)
@@ -308,7 +317,7 @@ export class ChunkPart implements Part {
     const askers = machinesOf(this.#world);
     const end = fault.begin(
       {
-        ...{ sites: this.#operators.staying, network, askers, readCopy: () => this.#readCopy() },
+        ...{ sites: this.#operators.staying, network, askers, readCopies: () => this.#readCopies() },
         damaged: ({ disk, id }) => this.#copies.damage(disk, id),
       },
       this.#chance,
