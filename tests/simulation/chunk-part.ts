@@ -49,6 +49,7 @@ const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
 const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
+const READ_SOON_MAX_MS = 3000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
 
@@ -262,6 +263,14 @@ export class ChunkPart implements Part {
     return record;
   }
 
+  /** So that a reader meets what is damaged, now and then before the disk finds it by itself. */
+  async #readSoon(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    await scheduler.sleep(this.#chance.between(0, READ_SOON_MAX_MS), 'reads what may be damaged');
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      for (const key of KEYS) if (!this.#isOver) await this.#do(CLIENT_COUNT, shard, { kind: 'read', key });
+  }
+
   async #sweepNowAndThen(): Promise<void> {
     const { scheduler } = this.#world.ground;
     while (!this.#isOver) {
@@ -315,13 +324,18 @@ export class ChunkPart implements Part {
       return;
     }
     const askers = machinesOf(this.#world);
+    let isDamaged = false;
     const end = fault.begin(
       {
         ...{ sites: this.#operators.staying, network, askers, readCopies: () => this.#readCopies() },
-        damaged: ({ disk, id }) => this.#copies.damage(disk, id),
+        damaged: ({ disk, id }) => {
+          this.#copies.damage(disk, id);
+          isDamaged = true;
+        },
       },
       this.#chance,
     );
+    if (isDamaged) void this.#readSoon();
     if (end === undefined) {
       if (name !== INSTEAD) this.#begin(INSTEAD, durationMs);
       return;
