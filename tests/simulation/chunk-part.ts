@@ -6,6 +6,7 @@
 import { readingOrder } from '../../src/cluster/candidates.ts';
 import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { AppError } from '../../src/model/errors.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
@@ -28,7 +29,7 @@ import {
   storageFaultOf,
 } from './storage-faults.ts';
 import { StorageSite } from './storage-site.ts';
-import { StoredCopies } from './stored-copies.ts';
+import { nameOf, StoredCopies } from './stored-copies.ts';
 
 /** Where storage nodes stand, and how many disks each has; the last one joins later. */
 const STORAGE = [
@@ -48,6 +49,7 @@ const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
 const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
+const READ_SOON_MAX_MS = 3000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
 
@@ -261,6 +263,14 @@ export class ChunkPart implements Part {
     return record;
   }
 
+  /** So that a reader meets what is damaged, now and then before the disk finds it by itself. */
+  async #readSoon(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    await scheduler.sleep(this.#chance.between(0, READ_SOON_MAX_MS), 'reads what may be damaged');
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      for (const key of KEYS) if (!this.#isOver) await this.#do(CLIENT_COUNT, shard, { kind: 'read', key });
+  }
+
   async #sweepNowAndThen(): Promise<void> {
     const { scheduler } = this.#world.ground;
     while (!this.#isOver) {
@@ -283,11 +293,19 @@ export class ChunkPart implements Part {
       });
   }
 
-  #readCopy(): StoredCopy | undefined {
-    const { map } = this.#board;
+  #readCopies(): StoredCopy[] {
     const chunks = this.#blobs.chunks();
-    if (map === undefined || chunks.length === 0) return undefined;
-    const id = this.#chance.pick(chunks);
+    if (chunks.length === 0) return [];
+    const first = this.#readCopyOf(this.#chance.pick(chunks));
+    if (first === undefined) return [];
+    const all = chunks.flatMap((id) => this.#readCopyOf(id) ?? []);
+    const beside = all.filter(({ disk, id }) => disk === first.disk && nameOf(id) !== nameOf(first.id));
+    return [first, ...beside];
+  }
+
+  #readCopyOf(id: ChunkId): StoredCopy | undefined {
+    const { map } = this.#board;
+    if (map === undefined) return undefined;
     const stored = this.#copies.disksOf(id);
     for (const { id: first } of readingOrder(map, id, { near: {}, health: ALL_WELL }))
       for (const site of this.#operators.staying)
@@ -306,13 +324,18 @@ export class ChunkPart implements Part {
       return;
     }
     const askers = machinesOf(this.#world);
+    let isDamaged = false;
     const end = fault.begin(
       {
-        ...{ sites: this.#operators.staying, network, askers, readCopy: () => this.#readCopy() },
-        damaged: ({ disk, id }) => this.#copies.damage(disk, id),
+        ...{ sites: this.#operators.staying, network, askers, readCopies: () => this.#readCopies() },
+        damaged: ({ disk, id }) => {
+          this.#copies.damage(disk, id);
+          isDamaged = true;
+        },
       },
       this.#chance,
     );
+    if (isDamaged) void this.#readSoon();
     if (end === undefined) {
       if (name !== INSTEAD) this.#begin(INSTEAD, durationMs);
       return;

@@ -19,8 +19,8 @@ export interface FaultyStorage {
   network: Network;
   /** Machines that ask storage nodes. */
   askers: readonly string[];
-  /** A copy of a chunk that lives, where readers ask for it first. */
-  readCopy(): StoredCopy | undefined;
+  /** Copies on one disk of chunks that live, each where readers ask for it first; the first one is any. */
+  readCopies(): StoredCopy[];
   /** This copy is none any more. */
   damaged(copy: StoredCopy): void;
 }
@@ -41,6 +41,7 @@ const AWAY_MIN_MS = 13_000;
 const FAULTS_MIN = 3;
 const FAULTS_MAX = 6;
 const LOSSES_MAX = 3;
+const ONE_ROTS_SHARE = 0.2;
 
 function down(site: StorageSite, meanwhile: () => void = () => undefined): () => void {
   const release = site.keepDown();
@@ -149,22 +150,26 @@ const FAULTS = {
   'storage flipped bit': {
     maxMs: 1,
     losesData: true,
-    begin: ({ readCopy, damaged }) => {
-      const copy = readCopy();
+    begin: ({ readCopies, damaged }) => {
+      const [copy] = readCopies();
       if (copy === undefined) return undefined;
       copy.site.flipBit(copy.disk, copy.id);
       damaged(copy);
       return () => undefined;
     },
   },
-  'storage rotten chunk': {
+  'storage rotten chunks': {
     maxMs: 1,
     losesData: true,
-    begin: ({ readCopy, damaged }) => {
-      const copy = readCopy();
-      if (copy === undefined) return undefined;
-      copy.site.rot(copy.disk, copy.id);
-      damaged(copy);
+    begin: ({ readCopies, damaged }, chance) => {
+      const copies = readCopies();
+      if (copies.length === 0) return undefined;
+      // Mostly all of them, so that a reader meets one before the disk finds it.
+      const rotten = chance.happens(ONE_ROTS_SHARE) ? copies.slice(0, 1) : copies;
+      for (const copy of rotten) {
+        copy.site.rot(copy.disk, copy.id);
+        damaged(copy);
+      }
       return () => undefined;
     },
   },
