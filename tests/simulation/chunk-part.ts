@@ -181,6 +181,7 @@ export class ChunkPart implements Part {
   /** All that lives is readable, and was so all the time, or failed. */
   async rest(): Promise<void> {
     const { counts, scheduler } = this.#world.ground;
+    this.#rest.begin();
     while (!this.#rest.areAllUp()) await scheduler.sleep(50, 'disks come back');
     // First what is found for a reason; then also what only a look at everything finds (R39).
     await this.#settle({ hasAudited: false });

@@ -24,9 +24,15 @@ export interface ChunkRestParts {
 
 export class ChunkRest {
   readonly #parts: ChunkRestParts;
+  #beganAtMs = Number.POSITIVE_INFINITY;
 
   constructor(parts: ChunkRestParts) {
     this.#parts = parts;
+  }
+
+  /** From now on nothing goes wrong, and all clocks are right. */
+  begin(): void {
+    this.#beganAtMs = SimulatedHost.trueWallMs(this.#parts.scheduler);
   }
 
   areAllUp(): boolean {
@@ -103,12 +109,14 @@ export class ChunkRest {
   }
 
   /**
-   * By its date too young to be swept (R32): a repair brought it while its blob went, or its disk's clock was ahead. Days
-   * later it must be gone.
+   * By its date too young to be swept (R32), because its disk's clock was ahead: what was dated in the days that nobody
+   * lived through, or in those to come. What came at rest was dated rightly, and is no stray.
    */
   #isLeftByTheSweep(disk: SimulatedDisk, name: string): boolean {
     const receivedAtMs = StorageSite.receivedAtMsOf(disk, chunkOf(name));
+    if (receivedAtMs === undefined) return false;
     const nowMs = SimulatedHost.trueWallMs(this.#parts.scheduler);
-    return receivedAtMs !== undefined && receivedAtMs > nowMs - LIMITS.sweepAfterMs - CLOCKS_DIFFER_MS;
+    if (receivedAtMs <= nowMs - LIMITS.sweepAfterMs - CLOCKS_DIFFER_MS) return false;
+    return receivedAtMs < this.#beganAtMs - CLOCKS_DIFFER_MS || receivedAtMs > nowMs + CLOCKS_DIFFER_MS;
   }
 }
