@@ -57,6 +57,7 @@ interface Sending {
 
 export class Network {
   readonly weather = new Changeable<Weather>(FAIR_WEATHER);
+  #lastOldAtMs = 0;
   readonly #scheduler: Scheduler;
   readonly #chance: Chance;
   readonly #counts: Counts;
@@ -175,13 +176,20 @@ export class Network {
     return true;
   }
 
+  /** When the last of the messages arrives that were held back. */
+  get lastOldAtMs(): number {
+    return this.#lastOldAtMs;
+  }
+
   #delayMs(link: string): number {
     const { delayMinMs, delayMaxMs, reorderedShare, oldShare } = this.weather.now;
     const chance = this.#chance;
     const delayMs = chance.between(delayMinMs, delayMaxMs);
     if (chance.happens(oldShare)) {
       this.#counts.add('message old');
-      return chance.between(OLD_MIN_MS, OLD_MAX_MS);
+      const heldMs = chance.between(OLD_MIN_MS, OLD_MAX_MS);
+      this.#lastOldAtMs = Math.max(this.#lastOldAtMs, this.#scheduler.nowMs + heldMs);
+      return heldMs;
     }
     if (chance.happens(reorderedShare)) {
       this.#counts.add('message reordered');
