@@ -141,8 +141,9 @@ test('starts within a second and a half', async () => {
   // The best of three: other programs may be using the machine.
   for (let attempt = 0; attempt < 3 && !startMs.some((ms) => ms < 1500); attempt++) {
     const server = await startServer({ child: true, dataDir });
-    startMs.push(Number(server.logs().find((line) => line.event === 'started')?.startMs));
+    // It may serve before its line is read here: behind its end all lines are.
     await server.stop();
+    startMs.push(Number(server.logs().find((line) => line.event === 'started')?.startMs));
   }
   expect(Math.min(...startMs)).toBeLessThan(1500);
 });
