@@ -27,6 +27,9 @@ export function alarmsOfShards(
   const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
   if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
   if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
+  const changing = shards.filter(({ prevVoters }) => prevVoters.length > 0);
+  if (changing.length > 0)
+    alarms.push(`${changing.length} shards change their voters: those of before are still needed`);
   const unheard = new Map<NodeId, number>();
   for (const { shard, isOpen, voters, verification } of shards) {
     if (!isOpen) alarms.push(`shard ${shard} is not open`);

@@ -104,3 +104,13 @@ test('what was known is kept for each etcd', () => {
   expect(lastKnownPath({ XDG_CACHE_HOME: '/cache' }, ['a:1', 'b:1'])).toBe(path);
   expect(lastKnownPath({ HOME: '/root' }, ['c:1'])).not.toBe(path);
 });
+
+test('whoever is needed while voters are changed is named, so that nobody stops it', async () => {
+  const lastKnown = join(folder, 'changing.json');
+  const known = knownCluster('127.0.0.1:1');
+  const records = known.records.map((record) => record && { ...record, prevVoters: [refOf(ONE)] });
+  await writeFile(lastKnown, JSON.stringify({ ...known, records }));
+  const found = await readClusterStatus({ config, lastKnown });
+  expect(found.shards).toMatchObject([{ prevVoters: [ONE] }]);
+  expect(found.alarms).toContain('1 shards change their voters: those of before are still needed');
+});

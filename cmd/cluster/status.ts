@@ -35,6 +35,8 @@ export interface ShardStatus {
   primary: NodeId | undefined;
   isOpen: boolean;
   voters: VoterStatus[];
+  /** While its voters are being changed: those of before, whose majority counts too (R14). */
+  prevVoters: NodeId[];
   learners: NodeId[];
   /** As its primary tells; absent while there is none. */
   verification?: VerificationStatus;
@@ -177,7 +179,7 @@ async function askHistories(ask: AskPrimary, records: readonly (ShardRecord | un
 }
 
 function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
-  const { incarnation, epoch, primary, voters, learners } = record;
+  const { incarnation, epoch, primary, voters, prevVoters, learners } = record;
   const of = ({ nodeId }: ReplicaRef) => said.get(nodeId)?.find((status) => status.shard === shard);
   const leading = primary === null ? undefined : of(primary);
   return {
@@ -194,6 +196,7 @@ function describe(shard: number, record: ShardRecord, said: Said): ShardStatus {
         ...(lag !== undefined && { lag }),
       };
     }),
+    prevVoters: prevVoters?.map(({ nodeId }) => nodeId) ?? [],
     learners: learners.map(({ nodeId }) => nodeId),
     ...(leading?.verification && { verification: leading.verification }),
   };

@@ -26,10 +26,15 @@ export interface Lags {
   countsOf(replicaId: ReplicaId): boolean;
 }
 
+/** Pure: whether both sets of voters count. */
+export function isChange(record: ShardRecord | undefined): boolean {
+  return record !== undefined && record.prevVoters !== null;
+}
+
 /** Pure: what the primary `self` should do next. */
 export function nextStep(record: ShardRecord, self: ReplicaRef, lags: Lags): NextStep {
   // A change that was begun is ended first: until then both sets count.
-  if (record.prevVoters !== null) return { kind: 'rewrite', record: { ...record, prevVoters: null } };
+  if (isChange(record)) return { kind: 'rewrite', record: { ...record, prevVoters: null } };
   const { wanted, voters, learners } = record;
   if (wanted === undefined) return { kind: 'none' };
   const isCaughtUp = ({ replicaId }: ReplicaRef) =>

@@ -25,7 +25,7 @@ import type { ReplicaEvent } from './replica-events.ts';
 import type { ReplicaDeps } from './replica-parts.ts';
 import { readStoredReplica, readStoredReplicas } from './stored-replicas.ts';
 import { isListed } from './takeover.ts';
-import type { VerifyPace } from './timing.ts';
+import { SILENCE_MS, type VerifyPace } from './timing.ts';
 import { UnlistedRows } from './unlisted-rows.ts';
 
 /** Heartbeats and time-outs are looked at this often. */
@@ -105,8 +105,16 @@ class Node implements MetadataNode {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#replicas.values()].map((replica) => replica.stop()));
+    await Promise.all([...this.#replicas.values()].map((replica) => this.#stopReplica(replica)));
     this.#stopped.abort();
+  }
+
+  /** What it has begun to change it ends: the voters of before may be this node alone, and nobody could lead (R14). */
+  async #stopReplica(replica: Replica): Promise<void> {
+    const { clock } = this.#deps;
+    const untilMs = clock.monotonicMs() + SILENCE_MS;
+    while (replica.isChangingVoters && clock.monotonicMs() < untilMs) await clock.sleep(TICK_MS);
+    await replica.stop();
   }
 
   status(): ReplicaStatus[] {

@@ -7,7 +7,7 @@ import type { ReplicaStatus } from '../ports/shard-calls.ts';
 import type { RegisteredShard } from '../ports/shard-registry.ts';
 import { answerDamage } from './answer-damage.ts';
 import { Applier } from './applier.ts';
-import { handOverTo, type NextStep, nextStep, withNonce } from './convergence.ts';
+import { handOverTo, isChange, type NextStep, nextStep, withNonce } from './convergence.ts';
 import { Follower } from './follower.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
@@ -77,17 +77,8 @@ export class Replica {
     });
     this.#check = new RegistryCheck({ ...deps, own: () => this.#promises.record });
     this.#follower = new Follower({
-      ...{
-        shard,
-        kv,
-        witness,
-        clock,
-        logger,
-        log,
-        witnessed,
-        applier: this.#applier,
-        promises: this.#promises,
-      },
+      ...{ shard, kv, witness, clock, logger, log, witnessed },
+      ...{ applier: this.#applier, promises: this.#promises },
       say: this.#say,
       onOtherLeads: (epoch, primary) => this.#onOtherLeads(epoch, primary),
       isLeading: () => this.#role.kind === 'primary',
@@ -135,6 +126,11 @@ export class Replica {
   /** Undefined while it does not serve here. */
   get shard(): Shard | undefined {
     return this.#role.kind === 'primary' ? this.#role.leadership.shard : undefined;
+  }
+
+  /** R14: majorities of both sets count until it has ended, which whoever leads does next. */
+  get isChangingVoters(): boolean {
+    return this.#role.kind !== 'follower' && isChange(this.#registered?.record);
   }
 
   // ---- time ----
@@ -212,6 +208,7 @@ export class Replica {
       onSelfOdd: (right) => void this.#digests.giveUp(right),
     });
     this.#role = { kind: 'primary', leadership };
+    if (isChange(record)) this.#nextStepMs = 0;
     leadership.open();
   }
 
@@ -222,7 +219,7 @@ export class Replica {
     const registered = this.#registered;
     if (this.#isConverging || role.kind !== 'primary' || registered === undefined) return;
     const isTaken = registered.record.epoch > role.leadership.epoch;
-    if (!(isTaken || role.leadership.isOpen) || clock.monotonicMs() < this.#nextStepMs) return;
+    if (!(isTaken || role.leadership.shard !== undefined) || clock.monotonicMs() < this.#nextStepMs) return;
     this.#isConverging = true;
     try {
       if (isTaken) await this.#letNextLead(role);

@@ -133,8 +133,11 @@ test('what a single node held is there when it has grown, and nodes join one by 
   for (const name of ['metadata-2', 'metadata-3']) cluster.start(name);
   await cluster.until('three voters of each shard', async () => {
     const { shards } = await cluster.status();
-    const isDone = ({ voters, isOpen }: (typeof shards)[number]) =>
-      isOpen && voters.length === 3 && voters.every(({ state }) => state === 'live');
+    const isDone = ({ voters, prevVoters, isOpen }: (typeof shards)[number]) =>
+      isOpen &&
+      prevVoters.length === 0 &&
+      voters.length === 3 &&
+      voters.every(({ state }) => state === 'live');
     return (shards.length === SHARDS && shards.every(isDone)) || undefined;
   });
   await expectAll(written);
