@@ -4,6 +4,7 @@ import { createBlobCondemner } from '../src/metadata/background/condemn-blobs.ts
 import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../src/metadata/background/forget-completed-uploads.ts';
+import { createTokenForgetter } from '../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../src/metadata/background/resolve-claims.ts';
@@ -30,6 +31,7 @@ export function createBackground(
     createOutboxDelivery({ metadata, shards, log }),
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
+    createTokenForgetter({ metadata, shards, timeJumps }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...storeWorkers,

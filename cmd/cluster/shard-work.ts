@@ -7,6 +7,7 @@ import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
@@ -53,6 +54,7 @@ export function startShardWork(
     createOutboxDelivery({ metadata, shards, log }),
     createUploadExpiry({ metadata, shards, timeJumps: NO_TIME_JUMPS, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
+    createTokenForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createDebtRepair(home),
     createBlobAudit({ ...home, auditEveryMs }),
     createDamageHearing(home),

@@ -8,8 +8,8 @@ import type { BucketRecord } from '../model/records/rows.ts';
 export interface AccessRequest {
   /** Undefined: anonymous. */
   accountId: AccountId | undefined;
-  /** An action and the ARN that it acts on. */
-  pairs: readonly (readonly [action: string, resource: string])[];
+  /** An action and the ARN that it acts on; `not-denied`: only a rule that denies it counts. */
+  pairs: readonly (readonly [action: string, resource: string, rule?: 'not-denied'])[];
   /** The bucket that the resources are in or are; undefined where there is none yet. */
   bucket: BucketRecord | undefined;
 }
@@ -22,8 +22,10 @@ const OWN_ACCOUNT_ACTIONS: ReadonlySet<string> = new Set<PolicyAction>([
 /** True only if every pair is allowed. A request of no pair needs no right, and asks for none here. */
 export function isAllowed(request: AccessRequest): boolean {
   const { accountId, pairs, bucket } = request;
-  for (const [action, resource] of pairs) {
+  for (const [action, resource, rule] of pairs) {
     if (accountId === undefined) return false;
+    // Nothing denies what is not asked to be allowed: no rule of this stage denies.
+    if (rule === 'not-denied') continue;
     if (bucket === undefined) {
       if (!OWN_ACCOUNT_ACTIONS.has(action)) return false;
       continue;

@@ -89,6 +89,10 @@ export const LOCK = {
   history: 'history',
   /** Shared by what rests on claims at that home; exclusive where another history of it becomes known (R23). */
   home: (homeShard: number) => `home/${homeShard}`,
+  /** An idempotency token: requests that bear the same one come one after the other. */
+  token: (bucketId: string, token: string) => `token/${bucketId}/${token}`,
+  /** A job that the shard keeps: its steps come one after the other. */
+  job: (jobId: string) => `job/${jobId}`,
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',

@@ -80,6 +80,12 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
+  /** job (time first) -> JobRecord */
+  jobs: rows(35),
+  /** bucket | token -> TokenRecord */
+  tokens: rows(36),
+  /** kept at | bucket | token */
+  tokenTimes: rows(37),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
 

@@ -58,6 +58,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'finish-outbox': GOES_ON,
   'expire-uploads': GOES_ON,
   'forget-completed-uploads': GOES_ON,
+  'forget-tokens': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

@@ -27,6 +27,7 @@ import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetName } from './commands/forget-name.ts';
+import { forgetTokens } from './commands/forget-tokens.ts';
 import { noteAudit } from './commands/note-audit.ts';
 import { noteDebts } from './commands/note-debts.ts';
 import { recommitVersion } from './commands/recommit-version.ts';
@@ -52,6 +53,8 @@ import { getHistory, listClaims } from './queries/get-history.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
 import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
+import { getJob, listJobs } from './queries/list-jobs.ts';
+import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
 import {
   listCompletedUploads,
@@ -111,6 +114,7 @@ const commands: Commands = {
   'finish-outbox': finishOutbox,
   'expire-uploads': expireUploads,
   'forget-completed-uploads': forgetCompletedUploads,
+  'forget-tokens': forgetTokens,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -149,6 +153,9 @@ const queries: Queries = {
   'resolve-claims': resolveClaims,
   'list-stale-uploads': listStaleUploads,
   'list-completed-uploads': listCompletedUploads,
+  'list-kept-tokens': listKeptTokens,
+  'list-jobs': listJobs,
+  'get-job': getJob,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
 

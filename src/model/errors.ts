@@ -33,11 +33,19 @@ export const ERRORS = {
   },
   BucketNotEmpty: { status: 409, message: 'The bucket that you tried to delete is not empty.' },
   DeleteConflict: { status: 409, message: 'The request tried to delete something that others depend on.' },
+  EncryptionNotAllowed: {
+    status: 400,
+    message: 'Objects that are encrypted with a key of their owner cannot be part of this operation.',
+  },
   EntityAlreadyExists: { status: 409, message: 'The request tried to create something that already exists.' },
   EntityTooLarge: { status: 400, message: 'Your proposed upload exceeds the maximum allowed object size.' },
   EntityTooSmall: {
     status: 400,
     message: 'Your proposed upload is smaller than the minimum allowed object size.',
+  },
+  IdempotencyParameterMismatch: {
+    status: 400,
+    message: 'The idempotency token was used by a request that asked for something else.',
   },
   IllegalVersioningConfigurationException: {
     status: 400,

@@ -32,6 +32,9 @@ export const LIMITS = {
   composeOriginalsMax: 32,
   appendCountMax: 1023,
   completedUploadKeptMs: 7 * DAY,
+  /** extensions.md 2.1, as AWS RenameObject has its own: printable characters. */
+  idempotencyTokenCharactersMax: 64,
+  idempotencyTokenKeptMs: 24 * HOUR,
 
   // Requests.
   headerBytesMax: 32 * KiB,
@@ -92,6 +95,23 @@ export const LIMITS = {
   /** An idle shard writes its time half as often at the least, so ids are older than their minting by twice this at most. */
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
+
+  // Renames (MOVE).
+  /** Keys of one entry. */
+  moveKeysMax: 500,
+  /** Of one key, which moves in one entry. */
+  moveVersionsMax: 10_000,
+  /** Bytes of versions that one entry moves; one key at least. */
+  moveBytesMax: 8 * MiB,
+  /** Errors that are kept of a prefix's rename, for whoever asks again. */
+  moveErrorsKeptMax: 1000,
+
+  // Jobs that shards keep (prefix renames, emptying of deleted buckets).
+  jobKeptMs: 24 * HOUR,
+  /** A job that its driver has left for so long is driven on by the shard's own node. */
+  jobLeftMs: 15 * SECOND,
+  /** Under way at once in one shard. */
+  jobsMax: 64,
 
   // Shards and the engine.
   shardCountDefault: 64,

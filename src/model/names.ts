@@ -25,6 +25,9 @@ export type UploadId = Brand<string, 'UploadId'>;
 /** 28 hex digits: shard time in ms (12) | what tells items of one ms apart (16). */
 export type OutboxId = Brand<string, 'OutboxId'>;
 
+/** 28 hex digits, as of outbox items: shard time in ms (12) | random (16). */
+export type JobId = Brand<string, 'JobId'>;
+
 export const NULL_VERSION = 'null' as VersionId;
 
 const BUCKET_NAME = /^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/;
@@ -81,6 +84,11 @@ export function makeLinkId(options: { timeMs: number; random: Uint8Array }): Lin
 /** Names an outbox item. `tail`: 8 bytes, random or of an id that the item is about. */
 export function makeOutboxId(options: { timeMs: number; tail: Uint8Array }): OutboxId {
   return (hexOf(options.timeMs, 12) + Buffer.from(options.tail.subarray(0, 8)).toString('hex')) as OutboxId;
+}
+
+/** Names a job of a shard. `random`: 8 bytes. */
+export function makeJobId(options: { timeMs: number; random: Uint8Array }): JobId {
+  return (hexOf(options.timeMs, 12) + Buffer.from(options.random.subarray(0, 8)).toString('hex')) as JobId;
 }
 
 /** Mints an upload id: time first, so that a key's uploads list in the order of their initiation. */

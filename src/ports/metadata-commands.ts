@@ -29,6 +29,7 @@ import type {
 import type { Tag } from '../model/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
 import type { DebtCommands } from './debt-calls.ts';
+import type { ExtensionCommands } from './extension-calls.ts';
 
 /** A new blob of this shard, with its own link, born in the entry that commits its version or part (R25). */
 export interface BlobBirth {
@@ -146,7 +147,7 @@ export interface Revocation {
   revokedSeq?: number;
 }
 
-export interface CommandTable extends DebtCommands {
+export interface CommandTable extends DebtCommands, ExtensionCommands {
   // -- system shard --
   'create-account': {
     command: {

@@ -30,6 +30,7 @@ import type {
   WrappedKek,
 } from '../model/version.ts';
 import type { DebtQueries } from './debt-calls.ts';
+import type { ExtensionQueries } from './extension-calls.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink, HeldClaim } from './metadata-commands.ts';
@@ -98,7 +99,7 @@ export interface FoundVersion {
 /** A part without where its bytes are. */
 export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
 
-export interface QueryTable extends CheckQueries, DebtQueries {
+export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries {
   'get-access-key': {
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };

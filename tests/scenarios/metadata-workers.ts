@@ -3,6 +3,7 @@ import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
@@ -46,5 +47,6 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     createOutboxDelivery({ metadata, shards, log }),
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
+    createTokenForgetter({ metadata, shards, timeJumps }),
   ];
 }

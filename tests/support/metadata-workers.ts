@@ -5,6 +5,7 @@ import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
@@ -19,7 +20,16 @@ import { type MetadataShards, type NewData, openMetadata } from './metadata-shar
 export const MINUTE = 60_000;
 export const DAY = 24 * 60 * MINUTE;
 
-type WorkerName = 'assert' | 'parts' | 'condemn' | 'release' | 'resolve' | 'deliver' | 'expire' | 'forget';
+type WorkerName =
+  | 'assert'
+  | 'parts'
+  | 'condemn'
+  | 'release'
+  | 'resolve'
+  | 'deliver'
+  | 'expire'
+  | 'forget'
+  | 'tokens';
 
 export interface Background {
   world: MetadataShards;
@@ -63,6 +73,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       deliver: createOutboxDelivery({ metadata, shards, log }),
       expire: createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
+      tokens: createTokenForgetter({ metadata, shards, timeJumps }),
     };
   }
 

@@ -16,6 +16,7 @@ import {
   checkPendingClaim,
 } from './check-blobs.ts';
 import { checkDebt, checkDebtQueue } from './check-debts.ts';
+import { checkJob } from './check-jobs.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -28,6 +29,7 @@ import {
   checkName,
   checkOutbox,
 } from './check-names.ts';
+import { checkToken, checkTokenTime } from './check-tokens.ts';
 import {
   checkCompletedTime,
   checkCompletedUpload,
@@ -65,6 +67,9 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   condemned: checkCondemned,
   pendingClaims: checkPendingClaim,
   outbox: checkOutbox,
+  jobs: checkJob,
+  tokens: checkToken,
+  tokenTimes: checkTokenTime,
   debts: checkDebt,
   debtQueue: checkDebtQueue,
   names: checkName,

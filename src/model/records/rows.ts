@@ -216,6 +216,16 @@ export const historyCodec = defineRecord<HistoryRecord>({ name: 'history', versi
 /** R23: the history of another home that this shard has heard of last: claims of earlier ones are worth nothing. */
 export const homeHistoryCodec = defineRecord<{ incarnation: number }>({ name: 'home-history', version: 1 });
 
+/** What a request that bore an idempotency token was answered, for whoever sends it again. */
+export interface TokenRecord {
+  /** Of all that the request asked for: another one under the same token is refused. */
+  digest: string;
+  keptAtMs: number;
+  /** The command's outcome, as plain data. */
+  outcome: unknown;
+}
+export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 });
+
 /** Work that one shard owes another (R21, R29, R41 to R43); sent until done, idempotent by content. */
 export type OutboxRecord =
   | { kind: 'release-link'; homeShard: number; blobId: BlobId; linkId: LinkId }

@@ -1,0 +1,28 @@
+// Idempotency tokens and their times: each leads to the other.
+import { fromUtf8, toHex } from '../../lib/bytes.ts';
+import type { BucketId } from '../../model/names.ts';
+import { tokenCodec } from '../../model/records/rows.ts';
+import { readU48 } from '../key-parts.ts';
+import { TOKEN_AT, TOKEN_TIME_BYTES, tokenRow, tokenTimeRow } from '../tokens.ts';
+import type { RowCheck } from './scan.ts';
+
+function readTokenKey(bytes: Uint8Array): { bucketId: BucketId; token: string } {
+  return {
+    bucketId: toHex(bytes.subarray(0, TOKEN_AT)) as BucketId,
+    token: fromUtf8(bytes.subarray(TOKEN_AT)),
+  };
+}
+
+export const checkToken: RowCheck = async (row, scan) => {
+  const { bucketId, token } = readTokenKey(row.key);
+  const { keptAtMs } = tokenCodec.decode(row.value);
+  const place = { bucket: bucketId, table: 'tokens' as const, note: token };
+  await scan.expectRow(tokenTimeRow(keptAtMs, bucketId, token), 'index-missing', place);
+};
+
+export const checkTokenTime: RowCheck = async (row, scan) => {
+  const { bucketId, token } = readTokenKey(row.key.subarray(TOKEN_TIME_BYTES));
+  const kept = await scan.row(tokenRow(bucketId, token));
+  const isSame = kept !== undefined && tokenCodec.decode(kept).keptAtMs === readU48(row.key);
+  if (!isSame) scan.found('index-stray', { bucket: bucketId, table: 'tokenTimes', note: token });
+};

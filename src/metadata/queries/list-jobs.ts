@@ -1,0 +1,26 @@
+// Jobs of a shard, in the order in which they began.
+import { fromHex, toHex } from '../../lib/bytes.ts';
+import { behind, TABLE_END } from '../../lib/table-rows.ts';
+import type { JobId } from '../../model/names.ts';
+import { jobCodec } from '../../model/records/job-record.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec } from '../../ports/state-machine.ts';
+import { jobRow } from '../jobs.ts';
+import { TABLES } from '../keyspace.ts';
+
+export const listJobs: QuerySpec<QueryOf<'list-jobs'>, ResultOf<'list-jobs'>> = {
+  async run({ after, limit }, state) {
+    const from = after && fromHex(after);
+    const rows = await state.range({ table: TABLES.jobs, gte: behind(from), lt: TABLE_END, limit });
+    const jobs = rows.map(({ value }) => jobCodec.decode(value));
+    const last = rows.at(-1);
+    return { jobs, ...(last !== undefined && rows.length === limit && { next: toHex(last.key) as JobId }) };
+  },
+};
+
+export const getJob: QuerySpec<QueryOf<'get-job'>, ResultOf<'get-job'>> = {
+  async run({ jobId }, state) {
+    const [row] = await state.rows([jobRow(jobId)]);
+    return { job: row === undefined ? null : jobCodec.decode(row) };
+  },
+};

@@ -1,0 +1,77 @@
+// Idempotency tokens (extensions.md 2.1): what a request did is kept under the token that it bore, in the entry that did
+// it, so that sending it again repeats the answer and not the deed. A command that takes one asks for it in `locks`,
+// `look` and `decide`, before it looks at anything that its first run may have changed.
+import { concatBytes, fromHex, utf8 } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { BucketId } from '../model/names.ts';
+import { tokenCodec } from '../model/records/rows.ts';
+import type { IdempotencyToken } from '../ports/extension-calls.ts';
+import type { LockRequest, RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import { exclusive, LOCK } from './define-command.ts';
+import { u48 } from './key-parts.ts';
+import { PRESENT, put, remove, TABLES } from './keyspace.ts';
+
+const BUCKET_ID_BYTES = 8;
+
+export interface TokenUse {
+  bucketId: BucketId;
+  token?: IdempotencyToken;
+}
+
+export function tokenRow(bucketId: BucketId, token: string): RowAddress {
+  return { table: TABLES.tokens, key: concatBytes(fromHex(bucketId), utf8(token)) };
+}
+
+export function tokenTimeRow(keptAtMs: number, bucketId: BucketId, token: string): RowAddress {
+  const parts = [u48(keptAtMs), fromHex(bucketId), utf8(token)];
+  return { table: TABLES.tokenTimes, key: concatBytes(...parts) };
+}
+
+/** Where bucket and token begin in a row of `tokenTimes`, and the token in what follows. */
+export const TOKEN_TIME_BYTES = 6;
+export const TOKEN_AT = BUCKET_ID_BYTES;
+
+export function tokenLocks({ bucketId, token }: TokenUse): LockRequest[] {
+  return token === undefined ? [] : [exclusive(LOCK.token(bucketId, token.token))];
+}
+
+export function lookAtToken({ bucketId, token }: TokenUse, view: View): void {
+  if (token !== undefined) view.row(tokenRow(bucketId, token.token));
+}
+
+/** What the token stands for already; undefined: nothing yet. An outcome is as it was, whatever has become of its subject. */
+export function keptOutcome<Outcome>(
+  { bucketId, token }: TokenUse,
+  view: View,
+): { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' } | undefined {
+  const row = token && view.row(tokenRow(bucketId, token.token));
+  if (row === undefined) return undefined;
+  const { digest, outcome } = tokenCodec.decode(row);
+  return digest === token?.digest
+    ? { kind: 'repeated', outcome: outcome as Outcome }
+    : { kind: 'token-reused' };
+}
+
+/** The rows that keep `outcome` under the token for LIMITS.idempotencyTokenKeptMs; none without a token. */
+export function keepOutcome({ bucketId, token }: TokenUse, outcome: unknown, nowMs: number): RowPut[] {
+  if (token === undefined) return [];
+  const record = { digest: token.digest, keptAtMs: nowMs, outcome };
+  return [
+    put(tokenRow(bucketId, token.token), tokenCodec.encode(record)),
+    put(tokenTimeRow(nowMs, bucketId, token.token), PRESENT),
+  ];
+}
+
+/** The rows that forget a token; none when it is too young, or gone. */
+export function forgetToken(
+  { bucketId, token }: { bucketId: BucketId; token: string },
+  view: View,
+  nowMs: number,
+): RowPut[] {
+  const address = tokenRow(bucketId, token);
+  const row = view.row(address);
+  if (row === undefined) return [];
+  const { keptAtMs } = tokenCodec.decode(row);
+  if (nowMs - keptAtMs < LIMITS.idempotencyTokenKeptMs) return [];
+  return [remove(address), remove(tokenTimeRow(keptAtMs, bucketId, token))];
+}

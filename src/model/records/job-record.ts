@@ -1,0 +1,55 @@
+// Jobs that a shard keeps, so that they outlive whoever drives them (R21): each step is one entry, which does a bounded
+// piece of the work and writes here how far it has come.
+import { defineRecord } from '../../lib/record-codec.ts';
+import type { BucketId, BucketName, JobId, ObjectKey, VersionId } from '../names.ts';
+
+interface JobProgress {
+  jobId: JobId;
+  bucketId: BucketId;
+  beganAtMs: number;
+  /** Of the last step, or the beginning: who finds it long ago drives the job on. */
+  steppedAtMs: number;
+  /** Steps that were made: each names the one that it comes behind, so that none is made twice. */
+  stepCount: number;
+  /** Present once it is done; the record is kept for LIMITS.jobKeptMs from then on. */
+  endedAtMs?: number;
+}
+
+/** Why a key, or one of its versions, was not renamed. */
+export interface MoveError {
+  sourceKey: ObjectKey;
+  destinationKey: string;
+  versionId?: VersionId;
+  /** Of model/errors.ts, or ObjectAlreadyExists. */
+  code: string;
+  message: string;
+}
+
+/** MOVE with X-Svc-Prefix (service.txt 4.2). */
+export interface MovePrefixJob extends JobProgress {
+  kind: 'move-prefix';
+  from: string;
+  to: string;
+  overwrites: boolean;
+  /** The part of the keys that is being walked, and in which direction; see metadata/plan-prefix-move.ts. */
+  leg: number;
+  /** Behind which key of that leg it goes on; absent: at its start. */
+  after?: ObjectKey;
+  /** Versions and markers that have moved, each of a key that moved as a whole. */
+  movedCount: number;
+  errorCount: number;
+  /** The first LIMITS.moveErrorsKeptMax. */
+  errors: MoveError[];
+}
+
+/** What a deleted bucket has left behind (service.txt 4.1, force_delete). */
+export interface EmptyBucketJob extends JobProgress {
+  kind: 'empty-bucket';
+  name: BucketName;
+  /** Versions and markers that were in it when it was deleted, and that have gone since. */
+  totalCount: number;
+  removedCount: number;
+}
+
+export type JobRecord = MovePrefixJob | EmptyBucketJob;
+export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });
