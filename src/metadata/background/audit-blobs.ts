@@ -1,31 +1,22 @@
 // The look at all chunks of a shard (R39): whenever owners have changed, and each so many days. What is not on just its
 // owners becomes a debt. How far it has come is a row of the shard, so that another primary goes on there. Disks that
 // were away are looked at for themselves when they are back.
-import { debtOfChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BlobId } from '../../model/names.ts';
 import type { AuditRecord } from '../../model/records/rows.ts';
 import { chunkCount } from '../../model/version.ts';
-import type { ChunkId, Fence } from '../../ports/chunks.ts';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { ChunkState, HomeDisks } from '../../ports/home-disks.ts';
-import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
+import type { CommandOf, ResultOf } from '../../ports/metadata.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import type { TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { type HomeWorkDeps, noteOwed, type OwedChunk, owedOf } from './home-work.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const IDLE_MS = 5000;
 /** From one look at disks that are back to the next: one that fails for being busy is not to get busier by it. */
 const REVISIT_EVERY_MS = 2 * 60_000;
 
-export interface BlobAuditDeps {
-  metadata: MetadataPort;
-  disks: HomeDisks;
-  shards(): readonly number[];
-  fenceOf(shard: number): Fence;
-  clock: Pick<ClockPort, 'monotonicMs'>;
-  telemetry: TelemetryPort;
+export interface BlobAuditDeps extends Omit<HomeWorkDeps, 'log'> {
   /** From the beginning of one to that of the next, where nothing else asks for it. */
   auditEveryMs: number;
 }
@@ -119,7 +110,7 @@ async function lookAtPage(
   const query = { limit: LIMITS.debtPageMax, ...(after && { after }) };
   const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-blobs', query));
   const fence = deps.fenceOf(shard);
-  const owed: Owed[] = [];
+  const owed: OwedChunk[] = [];
   let mapVersion = 0;
   for (const ids of idBatches(blobs)) {
     const seen = await disks.look(ids, { fence, ...(of && { of }), signal });
@@ -128,11 +119,7 @@ async function lookAtPage(
     owed.push(...owedOf(ids, seen.states));
     telemetry.count('holdfast_audited_chunks_total', {}, ids.length);
   }
-  const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
-    const debt = debtOfChunks(its, mapVersion);
-    return debt === undefined ? [] : [{ blobId, ...debt }];
-  });
-  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  await noteOwed(deps, { shard, owed, mapVersion });
   return next ?? 'end';
 }
 
@@ -148,18 +135,4 @@ function* idBatches(blobs: ResultOf<'list-blobs'>['blobs']): Generator<ChunkId[]
     }
   }
   if (batch.length > 0) yield batch;
-}
-
-interface Owed {
-  blobId: BlobId;
-  index: number;
-  copies: number;
-  holders: DiskId[];
-}
-
-function owedOf(ids: readonly ChunkId[], states: readonly ChunkState[]): Owed[] {
-  return ids.flatMap((id, at) => {
-    const state = states[at];
-    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
-  });
 }

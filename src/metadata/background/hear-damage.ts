@@ -1,17 +1,12 @@
 // Asks each disk which copies it keeps aside because they did not verify (R40): what is lacking by that is a debt of
 // its blob at once, and the copy that is aside goes once the owners have proven theirs.
 import { BoundedMap } from '../../lib/bounded-map.ts';
-import { debtOfChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
-import type { ChunkId, Fence } from '../../ports/chunks.ts';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { HomeDisks } from '../../ports/home-disks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { doneValue } from './shard-worker.ts';
+import { findBlobs, type HomeWorkDeps, isLiveBlob, noteOwed, owedOf } from './home-work.ts';
 
 const ASK_EVERY_MS = 30_000;
 const PAGE_CHUNKS = 500;
@@ -21,17 +16,7 @@ const PAGES_MAX = 10;
 const NOTED_KEPT_MS = 10 * 60_000;
 const NOTED_MAX = 20_000;
 
-export interface DamageHearingDeps {
-  metadata: MetadataPort;
-  disks: HomeDisks;
-  shards(): readonly number[];
-  fenceOf(shard: number): Fence;
-  clock: ClockPort;
-  log: Logger;
-  telemetry: TelemetryPort;
-}
-
-export function createDamageHearing(deps: DamageHearingDeps): Worker {
+export function createDamageHearing(deps: HomeWorkDeps): Worker {
   const noted = new BoundedMap<string, number>(NOTED_MAX);
 
   async function hear(disk: DiskId, signal: AbortSignal): Promise<void> {
@@ -73,7 +58,7 @@ function nameOf(disk: DiskId, { blobId, index }: ChunkId): string {
 
 /** Gives those that are debts now: the others are to be asked about again. */
 async function noteDamage(
-  deps: DamageHearingDeps,
+  deps: HomeWorkDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
 ): Promise<ChunkId[]> {
   const { metadata, disks, telemetry, log } = deps;
@@ -81,27 +66,17 @@ async function noteDamage(
   const fence = deps.fenceOf(shard);
   const tick = await metadata.execute({ shard }, 'tick', {});
   if (tick.kind !== 'done') return [];
-  const blobIds = [...new Set(ids.map(({ blobId }) => blobId))];
-  const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
-  const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
+  const { rows, isUnconfirmed } = await findBlobs(deps, shard, ids);
   // R32: nobody can come to need it. What is condemned goes with its blob.
   const orphans = ids.filter(
     ({ blobId }) => rows.get(blobId) === null && tick.timeMs - idTimeMs(blobId) > LIMITS.blobIdAgeMaxMs,
   );
   if (orphans.length > 0 && !isUnconfirmed) await disks.dropAside(disk, orphans, fence);
-  const live = ids.filter(({ blobId }) => rows.get(blobId)?.condemnedAtMs === undefined && rows.get(blobId));
+  const live = ids.filter(({ blobId }) => isLiveBlob(rows.get(blobId)));
   if (live.length === 0) return [];
   const seen = await disks.look(live, { fence, signal });
   if (seen === undefined) return [];
-  const owed = live.flatMap((id, at) => {
-    const state = seen.states[at];
-    return state?.kind === 'owed' ? [{ ...id, copies: state.copies, holders: state.holders }] : [];
-  });
-  const debts = [...Map.groupBy(owed, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
-    const debt = debtOfChunks(its, seen.mapVersion);
-    return debt === undefined ? [] : [{ blobId, ...debt }];
-  });
-  if (debts.length > 0) doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
+  await noteOwed(deps, { shard, owed: owedOf(live, seen.states), mapVersion: seen.mapVersion });
   // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
   const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'owed');
   const chunks = replaced.map((id) => ({ id, holders: [], asideAt: [disk] }));

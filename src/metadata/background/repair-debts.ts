@@ -5,12 +5,11 @@ import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../model/d
 import { LIMITS } from '../../model/limits.ts';
 import { chunkCount } from '../../model/version.ts';
 import type { Fence } from '../../ports/chunks.ts';
-import type { ClockPort } from '../../ports/clock.ts';
 import type { DebtPlace } from '../../ports/debt-calls.ts';
-import type { ChunkState, ChunkToMend, HomeDisks } from '../../ports/home-disks.ts';
-import type { MetadataPort, ResultOf } from '../../ports/metadata.ts';
-import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import type { ChunkState, ChunkToMend } from '../../ports/home-disks.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
+import type { HomeWorkDeps } from './home-work.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const IDLE_MS = 1000;
@@ -24,17 +23,6 @@ const REST_MIN_MS = 5000;
 /** Lost chunks that are logged one by one: so many of a shard, and again after so long. */
 const LOST_LOGGED_MAX = 10;
 const LOST_LOG_EVERY_MS = 10 * 60_000;
-
-export interface DebtRepairDeps {
-  metadata: MetadataPort;
-  disks: HomeDisks;
-  shards(): readonly number[];
-  /** Who orders copies and drops for a shard (R21). */
-  fenceOf(shard: number): Fence;
-  clock: ClockPort;
-  log: Logger;
-  telemetry: TelemetryPort;
-}
 
 type ListedDebt = ResultOf<'list-debts'>['debts'][number];
 
@@ -61,7 +49,7 @@ interface ShardTurn {
   lostTold?: { atMs: number; count: number };
 }
 
-export function createDebtRepair(deps: DebtRepairDeps): Worker {
+export function createDebtRepair(deps: HomeWorkDeps): Worker {
   const { disks, clock } = deps;
   const turns = new Map<number, ShardTurn>();
 
@@ -123,7 +111,7 @@ function isTimeToTell({ lostCount, lostTold }: ShardTurn, nowMs: number): boolea
 
 /** `later`: the map, the epoch or the shard is not to be relied on now. */
 async function mendSome(
-  deps: DebtRepairDeps,
+  deps: HomeWorkDeps,
   { shard, pass, signal }: { shard: number; pass: Pass; signal: AbortSignal },
 ): Promise<'more' | 'end' | 'later'> {
   const { metadata } = deps;
@@ -180,7 +168,7 @@ interface MendedChunks {
 }
 
 async function mendAll(
-  { disks }: DebtRepairDeps,
+  { disks }: HomeWorkDeps,
   debts: readonly ListedDebt[],
   how: { fence: Fence; signal: AbortSignal },
 ): Promise<MendedChunks | undefined> {
@@ -198,7 +186,7 @@ async function mendAll(
 }
 
 async function settle(
-  deps: DebtRepairDeps,
+  deps: HomeWorkDeps,
   found: { shard: number; pass: Pass; debts: readonly ListedDebt[]; mended: MendedChunks },
 ): Promise<void> {
   const { shard, pass, debts, mended } = found;
@@ -231,7 +219,7 @@ function owedChunk({ id, state }: FoundChunk, { copies, ranges }: Debt): OwedChu
   return [{ index, copies, holders }];
 }
 
-function noteLost({ log, telemetry }: DebtRepairDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
+function noteLost({ log, telemetry }: HomeWorkDeps, pass: Pass, chunks: readonly FoundChunk[]): void {
   for (const { id, state } of chunks) {
     if (state.kind !== 'lost') continue;
     telemetry.count('holdfast_lost_chunks_found_total');

@@ -1,32 +1,20 @@
 // The reverse sweep of a cluster (R32): walks what each disk has of the shards that are led here, and asks the shards
 // whether they know it. What no commit can claim any more is dropped there; what lies where it should not becomes a debt,
 // by which it goes once its owners have proven theirs (R38). Condemned blobs are not its business (R31).
-import { COPIES_UNKNOWN, debtOfChunks } from '../../model/debts.ts';
+import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
-import type { BlobRecord } from '../../model/records/rows.ts';
-import type { ChunkId, Fence } from '../../ports/chunks.ts';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { HomeDisks } from '../../ports/home-disks.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
-import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { doneValue } from './shard-worker.ts';
+import { findBlobs, type HomeWorkDeps, isLiveBlob, noteOwed } from './home-work.ts';
 
 const PAGE_CHUNKS = 500;
 /** A copy that came late to a disk that stood in: long after every debt of its birth. */
 const MISPLACED_AFTER_MS = 10 * 60_000;
 const IDLE_MS = 10_000;
 
-export interface DiskSweepDeps {
-  metadata: MetadataPort;
-  disks: HomeDisks;
-  shards(): readonly number[];
-  fenceOf(shard: number): Fence;
-  clock: ClockPort;
-  log: Logger;
-  telemetry: TelemetryPort;
+export interface DiskSweepDeps extends HomeWorkDeps {
   /** From the end of one pass over all disks to the beginning of the next. */
   passEveryMs: number;
 }
@@ -109,7 +97,7 @@ async function sweep(
   swept: { disk: DiskId; shard: number; chunks: readonly ListedChunk[]; times: CommittedTimes },
 ): Promise<number> {
   const { disk, shard, chunks, times } = swept;
-  const { metadata, disks, telemetry } = deps;
+  const { disks, telemetry } = deps;
   const nowMs = deps.clock.wallMs();
   // Received by a clock that was ahead: nobody knows when, and that may be years to come. A debt drops nothing by its age.
   const settled = chunks.filter(({ receivedAtMs }) => Math.abs(nowMs - receivedAtMs) > MISPLACED_AFTER_MS);
@@ -120,13 +108,11 @@ async function sweep(
   const old = asked.filter((chunk) => mayBeOrphan(chunk, nowMs)).map(({ id }) => idTimeMs(id.blobId));
   const timeMs = old.length === 0 ? 0 : await times.past(shard, Math.max(...old) + LIMITS.blobIdAgeMaxMs);
   if (timeMs === undefined) return 0;
-  const blobIds = [...new Set(asked.map(({ id }) => id.blobId))];
-  const { blobs, isUnconfirmed } = doneValue(await metadata.query({ shard }, 'get-blobs', { blobIds }));
-  const rows = new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null]));
-  await noteMisplaced(deps, {
-    ...{ disk, shard },
-    ids: asked.flatMap(({ id }) => (isLive(rows.get(id.blobId)) && !disks.isOwner(disk, id) ? [id] : [])),
-  });
+  const askedIds = asked.map(({ id }) => id);
+  const { rows, isUnconfirmed } = await findBlobs(deps, shard, askedIds);
+  const misplaced = askedIds.filter((id) => isLiveBlob(rows.get(id.blobId)) && !disks.isOwner(disk, id));
+  const owed = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
+  await noteOwed(deps, { shard, owed, mapVersion: disks.mapVersion() });
   // R23: what a home does not know may be what it has lost.
   if (isUnconfirmed) return 0;
   const orphans = asked.filter(
@@ -144,22 +130,4 @@ async function sweep(
 
 function mayBeOrphan({ id, receivedAtMs }: ListedChunk, nowMs: number): boolean {
   return nowMs - receivedAtMs > LIMITS.sweepAfterMs && nowMs - idTimeMs(id.blobId) > LIMITS.sweepAfterMs;
-}
-
-function isLive(row: BlobRecord | null | undefined): boolean {
-  return row !== null && row !== undefined && row.condemnedAtMs === undefined;
-}
-
-async function noteMisplaced(
-  { metadata, disks }: DiskSweepDeps,
-  { disk, shard, ids }: { disk: DiskId; shard: number; ids: readonly ChunkId[] },
-): Promise<void> {
-  if (ids.length === 0) return;
-  const mapVersion = disks.mapVersion();
-  const debts = [...Map.groupBy(ids, ({ blobId }) => blobId)].flatMap(([blobId, its]) => {
-    const owed = its.map(({ index }) => ({ index, copies: COPIES_UNKNOWN, holders: [disk] }));
-    const debt = debtOfChunks(owed, mapVersion);
-    return debt === undefined ? [] : [{ blobId, ...debt }];
-  });
-  doneValue(await metadata.execute({ shard }, 'note-debts', { debts }));
 }
