@@ -14,6 +14,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
     (await import('./clock-command.ts')).acceptClock(context, options),
   );
   addFsckCommand(program, context);
+  addObjectCommands(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
   );
@@ -29,6 +30,45 @@ function addFsckCommand(program: Command, context: CliContext): void {
       process.once('SIGINT', () => stopped.abort());
       const { runFsck } = await import('./fsck-command.ts');
       process.exitCode = await runFsck(context, { ...options, signal: stopped.signal });
+    });
+}
+
+/** What goes beyond S3, for people: by the keys of AWS_ACCESS_KEY_ID, else the operator's. */
+function addObjectCommands(program: Command, context: CliContext): void {
+  const command = (usage: string, help: string) => withConnection(program.command(usage).description(help));
+  const token = ['--token <token>', 'send it again under the same token, and it is done once'] as const;
+
+  command('mv <source> <destination>', 'rename an object, a prefix or a bucket: bucket/key, or bucket')
+    .option('--prefix', 'both are beginnings of keys')
+    .option('--overwrite', 'replace what has the new key')
+    .option(...token)
+    .action(async (source, destination, options) => {
+      const { move } = await import('./move-command.ts');
+      process.exitCode = await move(context, { source, destination }, options);
+    });
+  command(
+    'compose <target> <component...>',
+    'make an object of others: bucket/key, or bucket/key?versionId=...',
+  )
+    .option('--meta <name=value...>', 'metadata of its own; default: that of the first component')
+    .option(...token)
+    .action(async (target, components, options) => {
+      const { compose } = await import('./compose-command.ts');
+      await compose(context, { target, components }, options);
+    });
+  command('append <object> [file]', 'add a file, or standard input, to the end of an object')
+    .option('--offset <bytes>', 'only if the object has this size')
+    .option('--if-match <etag>', 'only if the object has this ETag')
+    .option(...token)
+    .action(async (object, file = '-', options) => {
+      const { append } = await import('./append-command.ts');
+      await append(context, { object, file }, options);
+    });
+  command('rb <bucket>', 'delete a bucket')
+    .option('--force', 'and all that is in it, unless some of it must be kept')
+    .action(async (bucket, options) => {
+      const { removeBucket } = await import('./remove-bucket-command.ts');
+      await removeBucket(context, bucket, options);
     });
 }
 

@@ -3,7 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
-import { createOperatorClient, type OperatorClient } from './operator-client.ts';
+import { type ClientOptions, createOperatorClient, type OperatorClient } from './operator-client.ts';
+import { createS3Client, type S3Client } from './s3-client.ts';
 import type { Credentials } from './sign-request.ts';
 
 /** What the tool reaches of the world. */
@@ -25,14 +26,40 @@ export interface ConnectOptions {
 const DEFAULT_ENDPOINT = 'http://127.0.0.1:9000';
 
 export async function connect(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
-  const folder = options.dataDir ?? (context.env.HOLDFAST_DATA_DIR || './data');
-  const known = await readJson(join(folder, 'server.json'));
+  const folder = folderOf(context, options);
   return createOperatorClient({
-    endpoint: options.endpoint ?? known?.endpoint ?? DEFAULT_ENDPOINT,
+    ...(await findServer(context, options)),
     credentials: await findCredentials(context.env, folder),
+  });
+}
+
+/** The same for requests of S3, which go by the keys of any account: those that every S3 tool takes, else the operator's. */
+export async function connectS3(context: CliContext, options: ConnectOptions): Promise<S3Client> {
+  const { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey } = context.env;
+  return createS3Client({
+    ...(await findServer(context, options)),
+    credentials:
+      accessKey && secretKey
+        ? { accessKey, secretKey }
+        : await findCredentials(context.env, folderOf(context, options)),
+  });
+}
+
+function folderOf(context: CliContext, options: ConnectOptions): string {
+  return options.dataDir ?? (context.env.HOLDFAST_DATA_DIR || './data');
+}
+
+async function findServer(
+  context: CliContext,
+  options: ConnectOptions,
+): Promise<Omit<ClientOptions, 'credentials'>> {
+  const folder = folderOf(context, options);
+  const known = await readJson(join(folder, 'server.json'));
+  return {
+    endpoint: options.endpoint ?? known?.endpoint ?? DEFAULT_ENDPOINT,
     certificate: await readText(join(folder, 'tls-cert.pem')),
     nowMs: context.nowMs,
-  });
+  };
 }
 
 async function findCredentials(env: CliContext['env'], folder: string): Promise<Credentials> {

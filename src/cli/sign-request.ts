@@ -1,5 +1,5 @@
 // Signs a request of the command line tool: SigV4 in the Authorization header (AWS "Create a signed AWS API request").
-// Only what the operator API needs: no query, no session tokens, whole bodies.
+// Only what the tool needs: no session tokens, no signed chunks.
 import { createHash, createHmac } from 'node:crypto';
 
 export interface Credentials {
@@ -13,29 +13,38 @@ export interface RequestToSign {
   host: string;
   /** Percent-encoded as RFC 3986 has it: see `encodeSegment`. */
   path: string;
-  body: string;
+  /** As it is sent: sorted, encoded, each name with its `=`. Absent: none. */
+  query?: string;
+  /** Sent besides, and signed: lower-case names, values as they travel. */
+  headers?: Readonly<Record<string, string>>;
+  /** The body, or its SHA-256 in hex where it is not in memory. */
+  body: string | { sha256: string };
+  /** Default: the operator API's. */
+  service?: 'holdfast' | 's3';
   credentials: Credentials;
   nowMs: number;
 }
 
-const SERVICE = 'holdfast';
 const REGION = 'us-east';
 
 /** The headers to send, host among them. */
 export function signRequest(request: RequestToSign): Record<string, string> {
   const time = new Date(request.nowMs).toISOString().replace(/[-:]|\.\d{3}/g, '');
-  const scope = `${time.slice(0, 8)}/${REGION}/${SERVICE}/aws4_request`;
-  const headers = { host: request.host, 'x-amz-content-sha256': sha256(request.body), 'x-amz-date': time };
-  const signedHeaders = Object.keys(headers).join(';');
-  const headerLines = Object.entries(headers).map(([name, value]) => `${name}:${value}\n`);
-  const canonical = [
-    request.method,
-    request.path,
-    '',
-    headerLines.join(''),
-    signedHeaders,
-    headers['x-amz-content-sha256'],
-  ].join('\n');
+  const { body, service = 'holdfast', query = '' } = request;
+  const scope = `${time.slice(0, 8)}/${REGION}/${service}/aws4_request`;
+  const digest = typeof body === 'string' ? sha256(body) : body.sha256;
+  const headers: Record<string, string> = {
+    ...request.headers,
+    host: request.host,
+    'x-amz-content-sha256': digest,
+    'x-amz-date': time,
+  };
+  const names = Object.keys(headers).sort();
+  const signedHeaders = names.join(';');
+  const headerLines = names.map((name) => `${name}:${headers[name]?.trim()}\n`);
+  const canonical = [request.method, request.path, query, headerLines.join(''), signedHeaders, digest].join(
+    '\n',
+  );
   const toSign = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
   const signature = hmac(signingKey(request.credentials.secretKey, scope), toSign).toString('hex');
   const credential = `${request.credentials.accessKey}/${scope}`;

@@ -62,7 +62,12 @@ export const ROOMS: readonly RoomRule[] = [
     packages: ['fastify'],
   },
   { room: 'src/console', mayImport: ['src/lib', 'src/model'], node: [], packages: [] },
-  { room: 'src/cli', mayImport: ['src/lib', 'src/model'], node: [ANY], packages: ['commander'] },
+  {
+    room: 'src/cli',
+    mayImport: ['src/lib', 'src/model'],
+    node: [ANY],
+    packages: ['commander', 'cli-progress'],
+  },
   { room: 'cmd', mayImport: [ANY], node: [ANY], packages: ['commander'] },
   { room: 'tests', mayImport: [ANY], node: [ANY], packages: [ANY] },
   { room: 'bench', mayImport: [ANY], node: [ANY], packages: [ANY] },

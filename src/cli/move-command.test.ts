@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { readResult } from './move-command.ts';
+
+const HEAD =
+  '<?xml version="1.0" encoding="UTF-8"?>\n<MoveObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">';
+
+async function* inPieces(text: string, size: number): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+const entry = (key: string, error = '') =>
+  `<MoveObject><SourceKey>${key}</SourceKey><DestinationKey>new-${key}</DestinationKey>${error}</MoveObject>`;
+
+// White space comes while nothing else does, and a piece may end within a character.
+test.each([1, 7, 4096])('errors are kept and the others counted, in pieces of %i bytes', async (size) => {
+  const refused = entry('a&amp;b', '<Error><Code>ObjectAlreadyExists</Code><Message>there</Message></Error>');
+  const text = `${HEAD} ${entry('ä')}\n ${refused}${entry('c')} <MoveCount>2</MoveCount></MoveObjectResult>`;
+  expect(await readResult(inPieces(text, size), 200)).toEqual({
+    movedCount: 2,
+    errors: [{ source: 'a&b', destination: 'new-a&b', code: 'ObjectAlreadyExists', message: 'there' }],
+  });
+});
+
+test('an error in place of a result, behind its beginning, and what is neither', async () => {
+  const error = '<Error><Code>NoSuchKey</Code><Message>not there</Message></Error>';
+  await expect(readResult(inPieces(error, 9), 404)).rejects.toThrow('not there (NoSuchKey)');
+  const broken = `${HEAD}${entry('a')}${error}</MoveObjectResult>`;
+  await expect(readResult(inPieces(broken, 9), 200)).rejects.toThrow('not there (NoSuchKey)');
+  await expect(readResult(inPieces(HEAD + entry('a'), 9), 200)).rejects.toThrow('did not answer as');
+});

@@ -1,0 +1,79 @@
+// The command line tool's side of the S3 API, as far as its own commands need it: path style, SigV4, one request at a
+// time. An error answer is a Refusal with the code and the message of the server.
+import type { Readable } from 'node:stream';
+import { Refusal } from '../lib/refusal.ts';
+import { percentEncode, percentEncodePath, textToBytes } from '../lib/uri.ts';
+import { parseXml, textOf, type XmlElement, XmlError } from '../lib/xml.ts';
+import type { ClientOptions } from './operator-client.ts';
+import { type Answer, parseEndpoint, sendRequest } from './send-request.ts';
+import { signRequest } from './sign-request.ts';
+
+const XML_DEPTH_MAX = 16;
+
+export interface S3Request {
+  method: string;
+  bucket: string;
+  /** Absent: the bucket itself. */
+  key?: string;
+  query?: Readonly<Record<string, string>>;
+  /** Lower-case names. */
+  headers?: Readonly<Record<string, string>>;
+  body?: string | { stream: Readable; sizeBytes: number; sha256: string };
+  /** Statuses that are answers besides those below 300. */
+  accepts?: readonly number[];
+}
+
+export interface S3Client {
+  /** Resolves when the head of the answer is there. Throws {@link Refusal} for an error answer. */
+  send(request: S3Request): Promise<Answer>;
+}
+
+export function createS3Client(options: ClientOptions): S3Client {
+  const base = parseEndpoint(options.endpoint);
+  return {
+    async send({ method, bucket, key, query = {}, headers = {}, body = '', accepts = [] }) {
+      const path = `/${bucket}${key === undefined ? '' : `/${percentEncodePath(textToBytes(key))}`}`;
+      const queryText = Object.entries(query)
+        .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+        .sort()
+        .join('&');
+      const { credentials, nowMs } = options;
+      const signed = signRequest({
+        ...{ method, host: base.host, path, query: queryText, headers, credentials },
+        body: typeof body === 'string' ? body : { sha256: body.sha256 },
+        service: 's3',
+        nowMs: nowMs(),
+      });
+      const sizeBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.sizeBytes;
+      const answer = await sendRequest(options, {
+        method,
+        path: queryText === '' ? path : `${path}?${queryText}`,
+        headers: { ...signed, 'content-length': String(sizeBytes) },
+        body: typeof body === 'string' ? body : body.stream,
+      });
+      if (answer.status < 300 || accepts.includes(answer.status)) return answer;
+      throw refusalOf(await answer.text(), answer.status);
+    },
+  };
+}
+
+function encode(text: string): string {
+  return percentEncode(textToBytes(text));
+}
+
+/** The document in `text`; a Refusal when it is not one. */
+export function readDocument(text: string): XmlElement {
+  try {
+    return parseXml(Buffer.from(text), { depthMax: XML_DEPTH_MAX });
+  } catch (error) {
+    if (error instanceof XmlError) throw new Refusal('the server did not answer as a Holdfast server does');
+    throw error;
+  }
+}
+
+/** What an Error document says, or a status without one. */
+export function refusalOf(text: string, status: number): Refusal {
+  if (text.trim() === '') return new Refusal(`refused (${status})`);
+  const error = readDocument(text);
+  return new Refusal(`${textOf(error, 'Message') ?? 'refused'} (${textOf(error, 'Code') ?? status})`);
+}

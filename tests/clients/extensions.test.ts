@@ -1,0 +1,96 @@
+// Renames, compositions, appends and forced deletions with today's clients: the examples of docs/extensions-clients.md,
+// run as they stand.
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
+import { ROOT } from '../support/client-programs.ts';
+import { type ClientWorld, openWorld, PROGRAMS, testOver } from '../support/clients.ts';
+import { exampleOf } from '../support/doc-examples.ts';
+import { send } from '../support/raw-s3.ts';
+import { expectStatus } from '../support/s3-api.ts';
+
+const PAGE = 'extensions-clients.md';
+const test = testOver('http');
+
+let world: ClientWorld;
+beforeAll(async () => {
+  world = await openWorld({ transport: 'http' });
+});
+afterAll(() => world.close());
+
+const OBJECTS = {
+  'report.txt': 'a report',
+  'logs/a': 'first',
+  'logs/b/c': 'second',
+  'one.txt': 'one\n',
+  'two.txt': 'two\n',
+};
+
+beforeEach(async () => {
+  expectStatus(await send(world.server, { method: 'PUT', path: '/archive' }), 200);
+  for (const [key, body] of Object.entries(OBJECTS))
+    expectStatus(await send(world.server, { method: 'PUT', path: `/archive/${key}`, body: Buffer.from(body) }), 200);
+});
+
+const textOf = async (path: string) => {
+  const { status, body } = await send(world.server, { method: 'GET', path });
+  return status === 200 ? body.toString() : status;
+};
+
+/** What all examples lead to, before the bucket is renamed and deleted. */
+async function expectChanged(bucket: string): Promise<void> {
+  expect(await textOf(`/${bucket}/report.txt`)).toBe(404);
+  expect(await textOf(`/${bucket}/2026/report.txt`)).toBe('a report');
+  expect(await textOf(`/${bucket}/logs/a`)).toBe(404);
+  expect(await textOf(`/${bucket}/old-logs/a`)).toBe('first');
+  expect(await textOf(`/${bucket}/old-logs/b/c`)).toBe('second');
+}
+
+/** Bash, with a way to run the tool, and each line that ends the bucket behind a look at it. */
+async function runShell(code: string, lookBefore: string): Promise<void> {
+  const at = code.split('\n').findIndex((line) => line.includes(lookBefore));
+  const lines = code.split('\n');
+  const script = (part: string[]) =>
+    `set -eu\nholdfast() { node ${join(ROOT, 'cmd', 'holdfast.mjs')} "$@" --endpoint "$ENDPOINT"; }\n${part.join('\n')}`;
+  const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint, PATH: process.env.PATH ?? '' };
+  const functions = lines.filter((line) => line.startsWith('s3()'));
+  await world.run('/bin/bash', ['-c', script(lines.slice(0, at))], { env });
+  await expectChanged('archive');
+  expect(await textOf('/archive/all.txt')).toBe('one\ntwo\nand a line\n');
+  await world.run('/bin/bash', ['-c', script([...functions, ...lines.slice(at)])], { env });
+  for (const name of ['archive', 'vault']) expect(await textOf(`/${name}`)).toBe(404);
+}
+
+test('the command line tool', () => runShell(exampleOf(PAGE, 'holdfast'), 'mv archive vault'));
+
+test('curl', () => runShell(exampleOf(PAGE, 'curl'), 'Destination: vault'));
+
+test('boto3', async () => {
+  const code = exampleOf(PAGE, 'boto3');
+  const at = code.lastIndexOf('changed("DeleteBucket"');
+  const look = 'print(s3.get_object(Bucket="archive", Key="all.txt")["Body"].read().decode(), end="")\n';
+  const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint };
+  const { stdout } = await world.run(
+    PROGRAMS.pypiPython,
+    [
+      '-c',
+      `${code.slice(0, at)}${look}print(sorted(o["Key"] for o in s3.list_objects_v2(Bucket="archive")["Contents"]))\n${code.slice(at)}`,
+    ],
+    { env },
+  );
+  expect(stdout).toBe(
+    "one\ntwo\nand a line\n['2026/report.txt', 'all.txt', 'old-logs/a', 'old-logs/b/c', 'one.txt', 'two.txt']\n",
+  );
+  expect(await textOf('/archive')).toBe(404);
+});
+
+test('rclone', async () => {
+  const env = {
+    RCLONE_CONFIG_HOLDFAST_TYPE: 's3',
+    RCLONE_CONFIG_HOLDFAST_PROVIDER: 'Other',
+    RCLONE_CONFIG_HOLDFAST_ENDPOINT: world.server.endpoint,
+    RCLONE_CONFIG_HOLDFAST_ACCESS_KEY_ID: world.server.accessKey,
+    RCLONE_CONFIG_HOLDFAST_SECRET_ACCESS_KEY: world.server.secretKey,
+  };
+  await world.run('/bin/bash', ['-c', `set -eu\n${exampleOf(PAGE, 'rclone')}`], { env });
+  await expectChanged('archive');
+});
