@@ -49,3 +49,15 @@ test('asking one bucket about the resources of another is a mistake of ours', ()
   const pairs = [['s3:GetObject', 'arn:aws:s3:::bucket-2/key']] as const;
   expect(() => isAllowed({ accountId: owner, pairs, bucket })).toThrow('s3:GetObject');
 });
+
+test('a new name is asked for beside the bucket that has an old one, and only the owner gives it another', () => {
+  const pairs = [
+    ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'],
+    ['s3:DeleteBucket', 'arn:aws:s3:::bucket', 'owner'],
+  ] as const;
+  expect(isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
+  expect(isAllowed({ accountId: other, pairs, bucket })).toBe(false);
+  expect(isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
+  const misused = [['s3:DeleteBucket', 'arn:aws:s3:::new', 'new-bucket']] as const;
+  expect(isAllowed({ accountId: owner, pairs: misused, bucket })).toBe(false);
+});

@@ -5,11 +5,18 @@ import type { AccountId } from '../model/names.ts';
 import type { PolicyAction } from '../model/policy/actions.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 
+/**
+ * How a pair is judged where it is not enough that the action is allowed on a resource of the request's bucket.
+ * `not-denied`: it need not be allowed, but where it is denied the request is refused (extensions.md 2.1). `owner`: the
+ * same, and the bucket is the caller's account's own (2.2). `new-bucket`: of a bucket that is not there yet.
+ */
+export type AccessRule = 'not-denied' | 'owner' | 'new-bucket';
+
 export interface AccessRequest {
   /** Undefined: anonymous. */
   accountId: AccountId | undefined;
-  /** An action and the ARN that it acts on; `not-denied`: only a rule that denies it counts. */
-  pairs: readonly (readonly [action: string, resource: string, rule?: 'not-denied'])[];
+  /** An action and the ARN that it acts on. */
+  pairs: readonly (readonly [action: string, resource: string, rule?: AccessRule])[];
   /** The bucket that the resources are in or are; undefined where there is none yet. */
   bucket: BucketRecord | undefined;
 }
@@ -26,11 +33,12 @@ export function isAllowed(request: AccessRequest): boolean {
     if (accountId === undefined) return false;
     // Nothing denies what is not asked to be allowed: no rule of this stage denies.
     if (rule === 'not-denied') continue;
-    if (bucket === undefined) {
+    if (bucket === undefined || rule === 'new-bucket') {
       if (!OWN_ACCOUNT_ACTIONS.has(action)) return false;
       continue;
     }
     assert(isWithin(resource, bucket), `${action} is asked of the bucket that it acts on`);
+    // The rule `owner`, and for now all there is: the owner may do everything.
     if (bucket.owner !== accountId) return false;
   }
   return true;

@@ -31,6 +31,10 @@ export const ERRORS = {
     message:
       'The requested bucket name is not available. The bucket namespace is shared by all users of the system. Specify a different name and try again.',
   },
+  BucketAlreadyOwnedByYou: {
+    status: 409,
+    message: 'The bucket that you tried to create already exists, and you own it.',
+  },
   BucketNotEmpty: { status: 409, message: 'The bucket that you tried to delete is not empty.' },
   DeleteConflict: { status: 409, message: 'The request tried to delete something that others depend on.' },
   EncryptionNotAllowed: {

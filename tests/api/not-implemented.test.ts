@@ -116,7 +116,6 @@ const BEYOND: Record<string, Request> = {
 const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
   PostObject: ['POST', ''],
-  MoveBucket: ['MOVE', ''],
   MoveObject: ['MOVE', 'k'],
   ForceDeleteBucket: ['DELETE', '?force_delete=true'],
   ComposeObject: ['PUT', 'k?compose'],

@@ -1,11 +1,12 @@
 // Who asks, and what for: what authentication finds out and authorisation judges.
+import type { AccessRule } from '../../identity/authorize.ts';
 import type { AccountRecord } from '../../model/records/rows.ts';
 
 /**
- * An action and the ARN that it acts on: the operation runs only when every pair is allowed. `not-denied`: it need not be
- * allowed, but where it is denied the operation is refused (extensions.md 2.1).
+ * An action and the ARN that it acts on: the operation runs only when every pair is allowed, by its rule (AccessRule of
+ * identity/authorize.ts).
  */
-export type AccessPair = readonly [action: string, resource: string, rule?: 'not-denied'];
+export type AccessPair = readonly [action: string, resource: string, rule?: AccessRule];
 
 /** Whose signature the request bears. */
 export type Caller =

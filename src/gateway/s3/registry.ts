@@ -8,6 +8,7 @@ import { headBucket } from './operations/bucket/head-bucket.ts';
 import { listObjectVersions } from './operations/bucket/list-object-versions.ts';
 import { listObjects } from './operations/bucket/list-objects.ts';
 import { listObjectsV2 } from './operations/bucket/list-objects-v2.ts';
+import { moveBucket } from './operations/bucket/move-bucket.ts';
 import { putBucketVersioning } from './operations/bucket/put-bucket-versioning.ts';
 import { UNSET_BUCKET_CONFIGURATIONS } from './operations/bucket/unset-configurations.ts';
 import { abortMultipartUpload } from './operations/multipart/abort-multipart-upload.ts';
@@ -36,6 +37,7 @@ export const OPERATIONS = [
   createBucket,
   headBucket,
   deleteBucket,
+  moveBucket,
   getBucketLocation,
   getBucketVersioning,
   putBucketVersioning,

@@ -1,0 +1,170 @@
+// MoveBucket (service.txt 4.1, 4.5, 7.4; extensions.md 2.2): the new name at once, all that the bucket has under it, and
+// every refusal, after which it has the name that it had.
+import { beforeEach, expect, test } from 'vitest';
+import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
+import type { Access } from '../support/raw-s3.ts';
+import { type Api, expectError, expectStatus, fieldsOf, freshWord, useApi } from '../support/s3-api.ts';
+import { listVersions, setVersioning, versionsIn } from '../support/versions.ts';
+
+const api = useApi({ settings: { domain: 's3.test' } });
+const freshName = () => `moved-${freshWord()}`;
+
+const move = (from: string, to: string | undefined, as?: Access) => {
+  const headers: Record<string, string> = to === undefined ? {} : { destination: to };
+  return api.send({ method: 'MOVE', path: `/${from}`, headers }, as);
+};
+const statusOf = async (line: string, as?: Access) => {
+  const [method = '', path = ''] = line.split(' ');
+  return (await api.send({ method, path }, as)).status;
+};
+
+let old: string;
+beforeEach(async () => {
+  old = await api.makeBucket();
+});
+
+test.each(['NAME', '/NAME'])(
+  'the new name leads to the bucket at once, the old one is free: %s',
+  async (form) => {
+    await api.put(old, 'kept', 'x');
+    const name = freshName();
+    const answer = await move(old, form.replace('NAME', name));
+    expectStatus(answer, 200);
+    expect(answer.headers.location).toBe(`/${name}`);
+    expect(answer.body).toHaveLength(0);
+    expect(await statusOf(`HEAD /${old}`)).toBe(404);
+    expect(await api.keysOf(name)).toEqual(['kept']);
+    const account = await api.makeAccount();
+    expectStatus(await api.send({ method: 'PUT', path: `/${old}` }, account), 200);
+    expect(await api.keysOf(name)).toEqual(['kept']);
+  },
+);
+
+test('everything follows: versions, markers, versioning, uploads under way, the date of creation', async () => {
+  await setVersioning(api, old, 'Enabled');
+  for (const body of ['one', 'two']) await api.put(old, 'k', body);
+  expect(await statusOf(`DELETE /${old}/k`)).toBe(204);
+  const before = versionsIn(await listVersions(api, old));
+  const upload = await beginUpload(api, { bucket: old, key: 'parts' });
+  const first = await putPart(api, upload, { partNumber: 1, body: Buffer.alloc(5 * 2 ** 20, 'a') });
+  const createdAt = await creationDate(api, old);
+  const name = freshName();
+  expectStatus(await move(old, name), 200);
+  expect(versionsIn(await listVersions(api, name))).toEqual(before);
+  expect(await creationDate(api, name)).toBe(createdAt);
+  expect(await creationDate(api, old)).toBeUndefined();
+  const renamed = { ...upload, bucket: name };
+  const second = await putPart(api, renamed, { partNumber: 2, body: Buffer.from('b') });
+  const parts = [
+    { partNumber: 1, etag: first },
+    { partNumber: 2, etag: second },
+  ];
+  expectStatus(await sendComplete(api, renamed, parts), 200);
+  const versioning = await api.send({ method: 'GET', path: `/${name}?versioning` });
+  expect(fieldsOf(versioning).Status).toBe('Enabled');
+  expect(await api.keysOf(name)).toEqual(['parts']);
+  const whole = await api.send({ method: 'GET', path: `/${name}/k?versionId=${before[1]?.versionId}` });
+  expect(whole.body.toString()).toBe('two');
+});
+
+async function creationDate({ send }: Api, bucket: string): Promise<string | undefined> {
+  const list = (await send({ method: 'GET', path: '/' })).body.toString();
+  return new RegExp(`<Name>${bucket}</Name><CreationDate>([^<]*)`).exec(list)?.[1];
+}
+
+test('there and back, and on again', async () => {
+  await api.put(old, 'kept', 'x');
+  const name = freshName();
+  for (const [from, to] of [
+    [old, name],
+    [name, old],
+    [old, name],
+  ] as const) {
+    expectStatus(await move(from, to), 200);
+    expect(await api.keysOf(to)).toEqual(['kept']);
+    expect(await statusOf(`GET /${from}/kept`)).toBe(404);
+  }
+});
+
+test('a bucket that its host names (virtual-host style), and the question of browsers before it', async () => {
+  const name = freshName();
+  await api.put(old, 'kept', 'x');
+  const host = `${old}.s3.test`;
+  expectStatus(await api.send({ method: 'MOVE', path: '/', headers: { host, destination: name } }), 200);
+  const there = { method: 'GET', path: '/kept', headers: { host: `${name}.s3.test` } };
+  expect((await api.send(there)).body.toString()).toBe('x');
+  const asked = await api.sendAnonymous({
+    method: 'OPTIONS',
+    path: `/${name}`,
+    headers: { origin: 'https://example.com', 'access-control-request-method': 'MOVE' },
+  });
+  expectStatus(asked, 200);
+  expect(asked.headers['access-control-allow-methods']).toContain('MOVE');
+});
+
+test.each([undefined, ''])('Destination %j is refused', async (to) => {
+  expectError(await move(old, to), { status: 400, code: 'InvalidArgument', ArgumentName: 'Destination' });
+  expect(await statusOf(`HEAD /${old}`)).toBe(200);
+});
+
+test.each(['ab', 'Upper', '//slashes', '/', 'a/b', 'holdfast-own', 'a'.repeat(64), '%6Eame', '192.168.0.1'])(
+  'the name %s is refused',
+  async (to) => {
+    expectError(await move(old, to), { status: 400, code: 'InvalidBucketName' });
+    expect(await statusOf(`HEAD /${old}`)).toBe(200);
+  },
+);
+
+test('its own name is refused', async () => {
+  for (const to of [old, `/${old}`])
+    expectError(await move(old, to), { status: 400, code: 'InvalidRequest' });
+  expect(await statusOf(`HEAD /${old}`)).toBe(200);
+});
+
+test('a name in use is refused, whoever has it (service.txt 7.4)', async () => {
+  await api.put(old, 'kept', 'x');
+  const own = await api.makeBucket();
+  const account = await api.makeAccount();
+  const theirs = await api.makeBucket(account);
+  const owned = { status: 409, code: 'BucketAlreadyOwnedByYou', BucketName: own } as const;
+  expectError(await move(old, own), owned);
+  expectError(await move(old, theirs), { status: 409, code: 'BucketAlreadyExists', BucketName: theirs });
+  expect(await api.keysOf(old)).toEqual(['kept']);
+  expect(await api.keysOf(own)).toEqual([]);
+});
+
+test('a bucket that is not there, and a second try', async () => {
+  const [name, missing] = [freshName(), freshName()];
+  expectError(await move(missing, name), { status: 404, code: 'NoSuchBucket', BucketName: missing });
+  expectStatus(await move(old, name), 200);
+  expectError(await move(old, name), { status: 404, code: 'NoSuchBucket', BucketName: old });
+});
+
+test('only the owner renames, and whoever may not is not told which names are in use', async () => {
+  const denied = { status: 403, code: 'AccessDenied' } as const;
+  const account = await api.makeAccount();
+  const theirs = await api.makeBucket(account);
+  for (const to of [freshName(), theirs]) {
+    expectError(await move(old, to, account), denied);
+    const headers = { destination: to };
+    expectError(await api.sendAnonymous({ method: 'MOVE', path: `/${old}`, headers }), denied);
+  }
+  expect(await statusOf(`HEAD /${old}`)).toBe(200);
+});
+
+test('of renames that race one wins, and the others are refused', async () => {
+  let name = old;
+  const codes = new Set<string | undefined>();
+  for (let round = 0; round < 20 && !codes.has('OperationAborted'); round++) {
+    const names = Array.from({ length: 6 }, freshName);
+    const answers = await Promise.all(names.map((to) => move(name, to)));
+    const won = names.filter((_, at) => answers[at]?.status === 200);
+    expect(won).toHaveLength(1);
+    for (const answer of answers) if (answer.status !== 200) codes.add(fieldsOf(answer).Code);
+    for (const each of names) {
+      expect(await statusOf(`HEAD /${each}`)).toBe(each === won[0] ? 200 : 404);
+    }
+    name = won[0] ?? name;
+  }
+  expect([...codes].filter((code) => code !== 'NoSuchBucket')).toEqual(['OperationAborted']);
+});
