@@ -86,6 +86,8 @@ export const TABLES = {
   tokens: rows(36),
   /** kept at | bucket | token */
   tokenTimes: rows(37),
+  /** job (time first): it is under way */
+  openJobs: rows(38),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
 

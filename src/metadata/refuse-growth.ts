@@ -34,6 +34,10 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'delete-versions': GOES_ON,
   // To take tags away is a delete.
   'set-tags': ({ tags }) => (tags.length === 0 ? 0 : ROWS_BYTES),
+  // The same rows under other keys; a job or token takes some of its own.
+  'move-key': ({ token }) => (token === undefined ? 0 : ROW_BYTES),
+  'begin-move': () => ROWS_BYTES,
+  'step-move': GOES_ON,
   'create-upload': () => ROWS_BYTES,
   'commit-part': ({ data }) => dataBytes(data),
   'complete-upload': ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
@@ -59,6 +63,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'expire-uploads': GOES_ON,
   'forget-completed-uploads': GOES_ON,
   'forget-tokens': GOES_ON,
+  'forget-jobs': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

@@ -8,6 +8,7 @@ import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
 import { assertLinks } from './commands/assert-links.ts';
+import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { commitPart } from './commands/commit-part.ts';
@@ -26,8 +27,10 @@ import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
+import { forgetJobs } from './commands/forget-jobs.ts';
 import { forgetName } from './commands/forget-name.ts';
 import { forgetTokens } from './commands/forget-tokens.ts';
+import { moveKey } from './commands/move-key.ts';
 import { noteAudit } from './commands/note-audit.ts';
 import { noteDebts } from './commands/note-debts.ts';
 import { recommitVersion } from './commands/recommit-version.ts';
@@ -42,11 +45,13 @@ import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
+import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
+import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getHistory, listClaims } from './queries/get-history.ts';
@@ -56,6 +61,7 @@ import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts
 import { getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
+import { listEndedJobs, listOpenJobs } from './queries/list-open-jobs.ts';
 import {
   listCompletedUploads,
   listCondemned,
@@ -92,6 +98,9 @@ const commands: Commands = {
   'recommit-version': recommitVersion,
   'delete-versions': deleteVersions,
   'set-tags': setTags,
+  'move-key': moveKey,
+  'begin-move': beginMove,
+  'step-move': stepMove,
   'create-upload': createUpload,
   'commit-part': commitPart,
   'complete-upload': completeUpload,
@@ -115,6 +124,7 @@ const commands: Commands = {
   'expire-uploads': expireUploads,
   'forget-completed-uploads': forgetCompletedUploads,
   'forget-tokens': forgetTokens,
+  'forget-jobs': forgetJobs,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -132,6 +142,7 @@ const queries: Queries = {
   'get-version': getVersion,
   'list-objects': listObjects,
   'list-versions': listVersions,
+  'find-moves': findMoves,
   'get-upload': getUpload,
   'list-uploads': listUploads,
   'list-parts': listParts,
@@ -156,6 +167,8 @@ const queries: Queries = {
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
   'get-job': getJob,
+  'list-open-jobs': listOpenJobs,
+  'list-ended-jobs': listEndedJobs,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
 

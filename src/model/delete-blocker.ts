@@ -6,6 +6,11 @@ import type { VersionRecord } from './version.ts';
 
 export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
 
+/** Whether anything in the bucket may be protected: where nothing is, versions need not be decoded to be asked. */
+export function mayBlockDeletes(_bucket: BucketRecord): boolean {
+  return false;
+}
+
 /** undefined when `version` may go. `nowMs` is shard time (R19). */
 export function deleteBlocker(
   _version: VersionRecord,

@@ -1,7 +1,11 @@
 // The commands and queries of what goes beyond S3: renames, compositions, appends, forced deletions, and the tokens by
 // which they may be repeated. Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
-import type { BucketId, JobId } from '../model/names.ts';
-import type { JobRecord } from '../model/records/job-record.ts';
+
+import type { MoveRefusal } from '../model/move-refusals.ts';
+import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
+import type { WriteConditions } from '../model/preconditions.ts';
+import type { JobRecord, MovePrefixJob } from '../model/records/job-record.ts';
+import type { Versioning } from '../model/versioning.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -15,7 +19,63 @@ export interface KeptToken {
   token: string;
 }
 
+/** All versions and delete markers of a key are to bear another one. */
+export interface KeyMove {
+  from: ObjectKey;
+  /** By which a prefix was replaced: it may be longer than a key can be. */
+  to: string;
+  /** On the current object of each, where there is one. */
+  sourceConditions?: WriteConditions;
+  targetConditions?: WriteConditions;
+}
+
+/** The ids of what was moved, newest first; or why nothing was. */
+export type MoveResult = VersionId[] | MoveRefusal;
+
+/** How far a walk over the keys of a prefix has come. */
+export interface MoveCursor {
+  /** Of metadata/plan-prefix-move.ts. */
+  leg: number;
+  /** Behind which key it goes on; absent: at the leg's start. */
+  after?: ObjectKey;
+}
+
 export interface ExtensionCommands {
+  /** MOVE of one key (service.txt 4.2). */
+  'move-key': {
+    command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
+    outcome: { kind: 'moved-key'; result: MoveResult; versioning: Versioning } | { kind: 'token-reused' };
+  };
+  /** A job for MOVE of a prefix. Repeated under its token: the job that it began. */
+  'begin-move': {
+    command: { bucketId: BucketId; from: string; to: string; overwrites: boolean; token?: IdempotencyToken };
+    outcome:
+      | { kind: 'begun'; job: MovePrefixJob }
+      | { kind: 'began-before'; jobId: JobId }
+      | { kind: 'too-many-jobs' }
+      | { kind: 'token-reused' };
+  };
+  /** Moves keys of such a job's prefix, and writes how far it has come; no key may be touched twice. */
+  'step-move': {
+    command: {
+      bucketId: BucketId;
+      jobId: JobId;
+      /** Behind so many steps: no step is made twice. */
+      stepCount: number;
+      moves: Pick<KeyMove, 'from' | 'to'>[];
+      /** Where it stands then. Absent: at its end. */
+      cursor?: MoveCursor;
+    };
+    outcome:
+      | { kind: 'stepped'; results: MoveResult[]; versioning: Versioning }
+      /** Another driver has driven it on, or to its end; or it ended with its bucket. */
+      | { kind: 'elsewhere'; job: MovePrefixJob }
+      /** The bucket takes no writes for now. */
+      | { kind: 'held' }
+      | { kind: 'no-such-job' };
+  };
+  /** Jobs that ended long enough ago; others stay. */
+  'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
   /** Tokens that have been kept for long enough; others stay. */
   'forget-tokens': {
     command: { tokens: Pick<KeptToken, 'bucketId' | 'token'>[] };
@@ -24,6 +84,16 @@ export interface ExtensionCommands {
 }
 
 export interface ExtensionQueries {
+  /** The next keys of a prefix's walk, as many as one step may move; all of one moment. */
+  'find-moves': {
+    query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor };
+    /** `cursor`: behind them; absent at the end of the walk. */
+    result: { moves: Pick<KeyMove, 'from' | 'to'>[]; cursor?: MoveCursor };
+  };
+  /** Those that are under way, in the order in which they began. */
+  'list-open-jobs': { query: { limit: number }; result: { jobs: JobRecord[]; nowMs: number } };
+  /** Those that ended long enough ago to be forgotten. */
+  'list-ended-jobs': { query: { limit: number }; result: { jobIds: JobId[] } };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** `keptAtMs` of the last one is where the next look begins. */
