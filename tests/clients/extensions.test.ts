@@ -52,7 +52,7 @@ async function runShell(code: string, lookBefore: string): Promise<void> {
   const script = (part: string[]) =>
     `set -eu\nholdfast() { node ${join(ROOT, 'cmd', 'holdfast.mjs')} "$@" --endpoint "$ENDPOINT"; }\n${part.join('\n')}`;
   const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint, PATH: process.env.PATH ?? '' };
-  const functions = lines.filter((line) => line.startsWith('s3()'));
+  const functions = lines.slice(0, lines.indexOf('}') + 1);
   await world.run('/bin/bash', ['-c', script(lines.slice(0, at))], { env });
   await expectChanged('archive');
   expect(await textOf('/archive/all.txt')).toBe('one\ntwo\nand a line\n');
