@@ -8,14 +8,15 @@ import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
+import { checkKeys } from './check-history.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import { ChunkRest } from './chunk-rest.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
-import { byKey, linearize } from './linearizability.ts';
+import { LATE_ORDER_BRANCHES, LateOrders } from './late-orders.ts';
 import { LiveBlobs } from './live-blobs.ts';
-import { describeRecord, type HistoryRecord, type KeyOperation, type Outcome } from './operations.ts';
+import type { HistoryRecord, KeyOperation, Outcome } from './operations.ts';
 import { type Attempted, GatewayPool, machinesOf, type Part, type PartWorld } from './part.ts';
 import { PlacementBoard } from './placement-board.ts';
 import { type OpenChunks, openChunks } from './product-gateway.ts';
@@ -66,6 +67,7 @@ const BRANCHES = {
 export const CHUNK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
   ...OPERATOR_BRANCHES,
+  ...LATE_ORDER_BRANCHES,
   ...STORAGE_FAULTS.map((name) => `fault: ${name}`),
 ];
 
@@ -84,6 +86,7 @@ export class ChunkPart implements Part {
   readonly #blobs: LiveBlobs;
   readonly #copies: StoredCopies;
   readonly #operators: DiskOperators;
+  readonly #lateOrders: LateOrders;
   readonly #rest: ChunkRest;
   #lossesUnderWay = 0;
   #isOver = false;
@@ -116,6 +119,10 @@ export class ChunkPart implements Part {
       onRemoved: ({ disks }) => {
         for (const disk of disks) this.#copies.retire(disk);
       },
+    });
+    this.#lateOrders = new LateOrders(ground, {
+      ...{ chance: chance.fork('late orders'), board: this.#board },
+      ...{ network: this.#network, operators: this.#operators },
     });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,
@@ -163,6 +170,7 @@ export class ChunkPart implements Part {
   async run(): Promise<void> {
     this.#planFaults();
     this.#operators.begin();
+    this.#lateOrders.begin();
     const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id));
     void this.#sweepNowAndThen();
     await Promise.all(clients);
@@ -176,6 +184,7 @@ export class ChunkPart implements Part {
 
   heal(): void {
     for (const heal of [...this.#heals]) heal();
+    this.#lateOrders.end();
   }
 
   /** All that lives is readable, and was so all the time, or failed. */
@@ -191,7 +200,11 @@ export class ChunkPart implements Part {
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
     if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
-    for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      checkKeys(
+        `bodies of shard ${shard}`,
+        this.#history.filter((record) => record.shard === shard),
+      );
   }
 
   /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
@@ -203,17 +216,6 @@ export class ChunkPart implements Part {
       if (scheduler.nowMs > endMs)
         throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
       await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
-    }
-  }
-
-  #checkHistory(shard: number): void {
-    for (const [key, records] of byKey(this.#history.filter((record) => record.shard === shard))) {
-      const result = linearize(records);
-      if (result.kind === 'ok') continue;
-      const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
-      throw new SimulationFailure(
-        `I7: bodies of shard ${shard}, key ${key}: none of these can come next:\n${lines.join('\n')}`,
-      );
     }
   }
 
