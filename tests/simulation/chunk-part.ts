@@ -123,6 +123,7 @@ export class ChunkPart implements Part {
     this.#lateOrders = new LateOrders(ground, {
       ...{ chance: chance.fork('late orders'), board: this.#board },
       ...{ network: this.#network, operators: this.#operators },
+      liveChunks: () => this.#blobs.chunks(),
     });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,

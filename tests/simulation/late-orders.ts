@@ -1,9 +1,10 @@
-// Orders that come when they no longer hold (R38): disks of several nodes are to leave, so that their chunks are copied
-// elsewhere and dropped there; the orders to drop are held back on their way, the disks stay after all, and what was copied
-// elsewhere goes. Then the orders arrive. By then the disks own the chunks again, and the other copies may be gone.
-import { changePlacement } from '../../src/cluster/placement.ts';
+// Orders that come when they no longer hold (R38): disks that own one chunk are to leave, so that it is copied elsewhere and
+// dropped there; the orders to drop are held back on their way, the disks stay after all, and what was copied elsewhere
+// goes. Then the orders arrive. By then the disks own the chunk again, and the other copies may be gone.
+import { changePlacement, ownersOf } from '../../src/cluster/placement.ts';
 import { withLeave } from '../../src/cluster/placement-changes.ts';
-import type { DiskId, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Chance } from './chance.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { DiskOperators } from './disk-operators.ts';
@@ -16,14 +17,13 @@ const SHARE = 0.4;
 /** After the clients begin: there is something that can move by then. */
 const FROM_MS = 9000;
 const TO_MS = 22_000;
-/** So many copies of a chunk go at once when nobody looks. */
+/** When so many copies of a chunk go at once, one is left. */
 const LEAVING_MIN = 2;
-const LEAVING_MAX = 3;
 /** Until copies are dropped for the change, if they are. */
 const ORDERS_AWAITED_MS = 14_000;
 const LOOK_EVERY_MS = 250;
 /** From the first orders on, for those to others. */
-const MORE_AWAITED_MAX_MS = 2500;
+const MORE_AWAITED_MAX_MS = 3000;
 /** From the second change of the map until an order arrives. */
 const HELD_MIN_MS = 3000;
 const HELD_MAX_MS = 20_000;
@@ -40,6 +40,8 @@ export interface LateOrdersParts {
   board: PlacementBoard;
   network: ChunkNetwork;
   operators: DiskOperators;
+  /** Chunks of all that lives. */
+  liveChunks(): readonly ChunkId[];
 }
 
 interface HeldOrder {
@@ -83,7 +85,7 @@ export class LateOrders {
     const leaving = map === undefined ? [] : this.#pickLeaving(map);
     if (this.#isOver || map === undefined || leaving.length < LEAVING_MIN) return;
     counts.add(BRANCHES.begun);
-    this.#leaving = new Set(leaving.map(({ id }) => id));
+    this.#leaving = new Set(leaving);
     this.#letGo = network.holdDrops((to, send) => this.#held.push({ to, send }));
     board.put(changePlacement(map, { disks: withLeave(map.disks, this.#leaving, 'draining') }));
     const endMs = scheduler.nowMs + ORDERS_AWAITED_MS;
@@ -114,18 +116,16 @@ export class LateOrders {
     if (places.size >= LEAVING_MIN) counts.add(BRANCHES.arrived);
   }
 
-  /** Of different nodes, as many as can be without. */
-  #pickLeaving(map: PlacementMap): PlacedDisk[] {
-    const { chance } = this.#parts;
-    const staying = map.disks.filter(({ leave }) => leave === undefined);
-    const leaving: PlacedDisk[] = [];
-    const wanted = chance.int(LEAVING_MIN, LEAVING_MAX);
-    for (const disk of chance.shuffled(staying)) {
-      if (leaving.length === wanted) break;
-      if (leaving.some(({ nodeId }) => nodeId === disk.nodeId)) continue;
-      const left = staying.filter((other) => other !== disk && !leaving.includes(other));
-      if (new Set(left.map(({ nodeId }) => nodeId)).size >= map.copies) leaving.push(disk);
-    }
+  /** Owners of one chunk, as many as can be without. */
+  #pickLeaving(map: PlacementMap): DiskId[] {
+    const { chance, liveChunks } = this.#parts;
+    const chunks = liveChunks();
+    if (chunks.length === 0) return [];
+    const nodesWithout = (ids: readonly DiskId[]) =>
+      new Set(map.disks.flatMap(({ id, nodeId, leave }) => (leave || ids.includes(id) ? [] : [nodeId]))).size;
+    const leaving: DiskId[] = [];
+    for (const id of chance.shuffled(ownersOf(map, chance.pick(chunks))))
+      if (nodesWithout([...leaving, id]) >= map.copies) leaving.push(id);
     return leaving;
   }
 }
