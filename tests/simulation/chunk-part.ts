@@ -50,6 +50,7 @@ const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
 const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
+const WHOLE_AFTER_MS = 100_000;
 const READ_SOON_MAX_MS = 3000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
@@ -186,6 +187,17 @@ export class ChunkPart implements Part {
   heal(): void {
     for (const heal of [...this.#heals]) heal();
     this.#lateOrders.end();
+  }
+
+  /** What a chunk lacks is known without a look at everything, and is mended at once (R36, R39). */
+  async soon(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    const endMs = scheduler.nowMs + WHOLE_AFTER_MS;
+    for (let lacking = this.#rest.lacking(); lacking.length > 0; lacking = this.#rest.lacking()) {
+      if (scheduler.nowMs > endMs)
+        throw new SimulationFailure(`I16: chunks: nobody mends: ${lacking.slice(0, 5).join('; ')}`);
+      await scheduler.sleep(LOOK_EVERY_MS, 'chunks become whole');
+    }
   }
 
   /** All that lives is readable, and was so all the time, or failed. */

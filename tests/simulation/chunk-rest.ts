@@ -2,6 +2,7 @@
 import { ownersOf } from '../../src/cluster/placement.ts';
 import { isPending } from '../../src/cluster/placement-changes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import type { PlacementMap } from '../../src/ports/placement.ts';
 import { SimulatedHost } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { DiskOperators } from './disk-operators.ts';
@@ -82,15 +83,7 @@ export class ChunkRest {
     ];
     if (unrest.length > 0) return unrest;
     const diskOf = this.#diskOf();
-    for (const id of blobs.chunks()) {
-      const stored = copies.disksOf(id);
-      const lacking = ownersOf(map, id).filter((owner) => {
-        const disk = diskOf.get(owner);
-        if (disk === undefined || stored.has(disk)) return disk === undefined;
-        return hasAudited || !copies.wasCut(disk, id);
-      });
-      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
-    }
+    unrest.push(...this.#lackingBy(map, { hasAudited }));
     for (const [id, disk] of diskOf)
       for (const name of copies.on(disk))
         if (live.has(name)) {
@@ -98,6 +91,26 @@ export class ChunkRest {
             unrest.push(`${name} on ${id}, which does not own it`);
         } else if (!mayStay(disk, name)) unrest.push(`stray ${name} on ${id}`);
     return unrest;
+  }
+
+  /** Live chunks that are not on all of their owners. */
+  lacking(): string[] {
+    const { map } = this.#parts.board;
+    return map === undefined ? ['no map'] : this.#lackingBy(map, { hasAudited: false });
+  }
+
+  #lackingBy(map: PlacementMap, { hasAudited }: { hasAudited: boolean }): string[] {
+    const { blobs, copies } = this.#parts;
+    const diskOf = this.#diskOf();
+    return blobs.chunks().flatMap((id) => {
+      const stored = copies.disksOf(id);
+      const lacking = ownersOf(map, id).filter((owner) => {
+        const disk = diskOf.get(owner);
+        if (disk === undefined || stored.has(disk)) return disk === undefined;
+        return hasAudited || !copies.wasCut(disk, id);
+      });
+      return lacking.length > 0 ? [`no ${nameOf(id)} on ${lacking.join(' ')}`] : [];
+    });
   }
 
   #diskOf(): Map<string | undefined, SimulatedDisk> {
