@@ -134,6 +134,15 @@ export class ChunkPart implements Part {
       ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
       ...{ blobs: this.#blobs, copies: this.#copies },
     });
+    this.#board.observe((before, after) => {
+      try {
+        this.check();
+        this.#rest.checkForgotten(before, after);
+      } catch (error) {
+        // Whoever changes the map must not take it for a failure of its own.
+        ground.scheduler.fail(error);
+      }
+    });
   }
 
   /** Chunks as a process sees them; the same for the same process. */

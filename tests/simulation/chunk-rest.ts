@@ -1,14 +1,15 @@
 // Whether chunks lie where they should: on their owners, all of them, and at rest nowhere else (I16).
-import { ownersOf } from '../../src/cluster/placement.ts';
+import { ownersOf, partitionOf } from '../../src/cluster/placement.ts';
 import { isPending } from '../../src/cluster/placement-changes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
 import { SimulatedHost } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { DiskOperators } from './disk-operators.ts';
 import type { LiveBlobs } from './live-blobs.ts';
 import type { PlacementBoard } from './placement-board.ts';
-import type { Scheduler } from './scheduler.ts';
+import { type Scheduler, SimulationFailure } from './scheduler.ts';
 import { StorageSite } from './storage-site.ts';
 import { chunkOf, nameOf, type StoredCopies } from './stored-copies.ts';
 
@@ -97,6 +98,29 @@ export class ChunkRest {
   lacking(): string[] {
     const { map } = this.#parts.board;
     return map === undefined ? ['no map'] : this.#lackingBy(map, { hasAudited: false });
+  }
+
+  /**
+   * R39: who owned a chunk before may be forgotten when it is on all of its owners, or owed; but for what a fault has
+   * taken since. Throws {@link SimulationFailure}.
+   */
+  checkForgotten(before: PlacementMap, after: PlacementMap): void {
+    const { blobs, copies } = this.#parts;
+    const diskOf = this.#diskOf();
+    const count = (map: PlacementMap, id: ChunkId) => map.previous[partitionOf(id)]?.length ?? 0;
+    for (const id of blobs.chunks()) {
+      if (count(before, id) === 0 || count(after, id) > 0) continue;
+      if (blobs.isOwed(id.blobId) || copies.lostOf(id) > 0) continue;
+      const stored = copies.disksOf(id);
+      const lacking = ownersOf(after, id).filter((owner) => {
+        const disk = diskOf.get(owner);
+        return disk === undefined || !stored.has(disk);
+      });
+      if (lacking.length > 0)
+        throw new SimulationFailure(
+          `R39: former owners of ${nameOf(id)} are forgotten, and ${lacking.join(' ')} lacks it, owed to nobody`,
+        );
+    }
   }
 
   #lackingBy(map: PlacementMap, { hasAudited }: { hasAudited: boolean }): string[] {
