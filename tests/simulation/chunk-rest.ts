@@ -3,7 +3,7 @@ import { ownersOf, partitionOf } from '../../src/cluster/placement.ts';
 import { isPending } from '../../src/cluster/placement-changes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
-import type { PlacementMap } from '../../src/ports/placement.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import { SimulatedHost } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { DiskOperators } from './disk-operators.ts';
@@ -84,7 +84,7 @@ export class ChunkRest {
     ];
     if (unrest.length > 0) return unrest;
     const diskOf = this.#diskOf();
-    unrest.push(...this.#lackingBy(map, { hasAudited }));
+    unrest.push(...this.#lackingBy(map));
     for (const [id, disk] of diskOf)
       for (const name of copies.on(disk))
         if (live.has(name)) {
@@ -97,7 +97,7 @@ export class ChunkRest {
   /** Live chunks that are not on all of their owners. */
   lacking(): string[] {
     const { map } = this.#parts.board;
-    return map === undefined ? ['no map'] : this.#lackingBy(map, { hasAudited: false });
+    return map === undefined ? ['no map'] : this.#lackingBy(map);
   }
 
   /**
@@ -111,11 +111,7 @@ export class ChunkRest {
     for (const id of blobs.chunks()) {
       if (count(before, id) === 0 || count(after, id) > 0) continue;
       if (blobs.isOwed(id.blobId) || copies.lostOf(id) > 0) continue;
-      const stored = copies.disksOf(id);
-      const lacking = ownersOf(after, id).filter((owner) => {
-        const disk = diskOf.get(owner);
-        return disk === undefined || !stored.has(disk);
-      });
+      const lacking = lackingOwners(after, { id, stored: copies.disksOf(id), diskOf });
       if (lacking.length > 0)
         throw new SimulationFailure(
           `R39: former owners of ${nameOf(id)} are forgotten, and ${lacking.join(' ')} lacks it, owed to nobody`,
@@ -123,16 +119,11 @@ export class ChunkRest {
     }
   }
 
-  #lackingBy(map: PlacementMap, { hasAudited }: { hasAudited: boolean }): string[] {
+  #lackingBy(map: PlacementMap): string[] {
     const { blobs, copies } = this.#parts;
     const diskOf = this.#diskOf();
     return blobs.chunks().flatMap((id) => {
-      const stored = copies.disksOf(id);
-      const lacking = ownersOf(map, id).filter((owner) => {
-        const disk = diskOf.get(owner);
-        if (disk === undefined || stored.has(disk)) return disk === undefined;
-        return hasAudited || !copies.wasCut(disk, id);
-      });
+      const lacking = lackingOwners(map, { id, stored: copies.disksOf(id), diskOf });
       return lacking.length > 0 ? [`no ${nameOf(id)} on ${lacking.join(' ')}`] : [];
     });
   }
@@ -156,4 +147,20 @@ export class ChunkRest {
     if (receivedAtMs <= nowMs - LIMITS.sweepAfterMs - CLOCKS_DIFFER_MS) return false;
     return receivedAtMs < this.#beganAtMs - CLOCKS_DIFFER_MS || receivedAtMs > nowMs + CLOCKS_DIFFER_MS;
   }
+}
+
+function lackingOwners(
+  map: PlacementMap,
+  at: {
+    id: ChunkId;
+    /** Which disks have it. */
+    stored: ReadonlySet<SimulatedDisk>;
+    diskOf: ReadonlyMap<string | undefined, SimulatedDisk>;
+  },
+): DiskId[] {
+  const { id, stored, diskOf } = at;
+  return ownersOf(map, id).filter((owner) => {
+    const disk = diskOf.get(owner);
+    return disk === undefined || !stored.has(disk);
+  });
 }

@@ -118,7 +118,7 @@ export class PlacementBoard {
     const isAway = this.#ground.registry.troubles.now.isAway;
     return [...this.#members.values()].flatMap(({ member, heardAtMs }): Member[] => {
       if (!isAway && nowMs - heardAtMs > LEASE_MS) return [];
-      const disks = member.disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes }));
+      const disks = member.disks.map(({ id, ...disk }) => ({ diskId: id, ...disk }));
       return [{ ...member, role: 'storage', version: '', disks }];
     });
   }
