@@ -50,7 +50,8 @@ const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
 const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
-const WHOLE_AFTER_MS = 100_000;
+/** A disk that did not answer when all was looked at is looked at again two minutes after the last such look. */
+const WHOLE_AFTER_MS = 200_000;
 const READ_SOON_MAX_MS = 3000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
