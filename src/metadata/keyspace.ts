@@ -80,13 +80,12 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
-  /** job (time first) -> JobRecord */
+  /** job (time first) -> JobRecord; `openJobs`: it is under way */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */
   tokens: rows(36),
   /** kept at | bucket | token */
   tokenTimes: rows(37),
-  /** job (time first): it is under way */
   openJobs: rows(38),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
