@@ -84,7 +84,10 @@ export function loadMove(
   const order = isNullBelow ? view.row(versionIdRow(bucketId, to, NULL_VERSION)) : undefined;
   const targetNull = order && view.row(versionRow(bucketId, to, readU48(order)));
   const known = rows.older(from);
-  const older = known === undefined ? olderOf(view, { bucketId, from, to }) : { older: known };
+  const older =
+    known === undefined
+      ? olderOf(view, { bucketId, from, to })
+      : { older: known, isTooMuch: known.length >= LIMITS.moveVersionsMax };
   return { ...loaded, ...older, targetNull };
 }
 

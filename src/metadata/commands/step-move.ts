@@ -98,7 +98,9 @@ function rowsOfMany(
   const current = latest(REGION.current);
   const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
   if (!hasOlder) return { current, marker: () => undefined, older: () => [] };
-  return { current, marker: latest(REGION.marker), older: olderOfMany(view, { bucketId, keys: sources }) };
+  // Of several keys all fits into one entry, as the walk has seen it; one alone may have any number.
+  const older = moves.length === 1 ? () => undefined : olderOfMany(view, { bucketId, keys: sources });
+  return { current, marker: latest(REGION.marker), older };
 }
 
 function fits(move: Move): move is Move & { to: ObjectKey } {
