@@ -36,8 +36,8 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
     let { stepCount } = job;
     let finding = find(cursorOf(job));
     for (;;) {
-      const { moves, cursor } = await finding;
-      const command = { bucketId, jobId, stepCount, moves, ...(cursor && { cursor }) };
+      const { keys, cursor } = await finding;
+      const command = { bucketId, jobId, stepCount, from, to, keys, ...(cursor && { cursor }) };
       const stepping = calls.step(command);
       if (cursor !== undefined) finding = find(cursor);
       const outcome = await stepping;
@@ -47,7 +47,12 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
         break;
       }
       const { results, versioning } = outcome;
-      yield { moved: moves.map((move, at) => ({ ...move, result: results[at] as MoveResult })), versioning };
+      const moved = keys.map((key, at) => ({
+        from: key,
+        to: to + key.slice(from.length),
+        result: results[at] as MoveResult,
+      }));
+      yield { moved, versioning };
       if (cursor === undefined) return;
       stepCount++;
     }

@@ -80,13 +80,12 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
-  /** job (time first) -> JobRecord */
+  /** job (time first) -> JobRecord; `openJobs`: it is under way */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */
   tokens: rows(36),
   /** kept at | bucket | token */
   tokenTimes: rows(37),
-  /** job (time first): it is under way */
   openJobs: rows(38),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
@@ -179,11 +178,20 @@ export function objectsKey(region: Region, bucketId: BucketId, rest: Uint8Array)
 }
 
 export function currentRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: objectsKey(REGION.current, bucketId, utf8(key)) };
+  return { table: TABLES.objects, key: latestKey(REGION.current, bucketId, key) };
 }
 
 export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: objectsKey(REGION.marker, bucketId, utf8(key)) };
+  return { table: TABLES.objects, key: latestKey(REGION.marker, bucketId, key) };
+}
+
+/** Written in one go: it is made for every key that is looked at. */
+export function latestKey(region: Region, bucketId: BucketId, key: string): Uint8Array {
+  const bytes = Buffer.allocUnsafe(OBJECT_KEY_AT + Buffer.byteLength(key));
+  bytes[0] = region;
+  bytes.write(bucketId, 1, 'hex');
+  bytes.write(key, OBJECT_KEY_AT);
+  return bytes;
 }
 
 export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {

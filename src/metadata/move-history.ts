@@ -52,26 +52,49 @@ interface MoveAddress {
   versioning: Versioning | undefined;
 }
 
+/** Where the rows of a move are found: each by itself, or those of many keys at once (move-rows.ts). */
+export interface MoveRows {
+  current(key: ObjectKey): Uint8Array | undefined;
+  marker(key: ObjectKey): Uint8Array | undefined;
+  /** undefined: not known. */
+  older(key: ObjectKey): readonly Uint8Array[] | undefined;
+}
+
+/** Those of one key. */
+export function rowsOfEach(view: View, bucketId: BucketId): MoveRows {
+  return {
+    current: (key) => view.row(currentRow(bucketId, key)),
+    marker: (key) => view.row(markerRow(bucketId, key)),
+    older: () => undefined,
+  };
+}
+
 /** For `look`, and again for `decide`. */
-export function loadMove(view: View, { bucketId, from, to, versioning }: MoveAddress): LoadedMove {
-  const source = latestOf(view, { bucketId, key: from, versioning });
-  const target = latestOf(view, { bucketId, key: to, versioning });
+export function loadMove(
+  view: View,
+  rows: MoveRows,
+  { bucketId, from, to, versioning }: MoveAddress,
+): LoadedMove {
+  const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
+  const source = latestOf(rows, from, hasOlder);
+  const target = latestOf(rows, to, hasOlder);
   const loaded = { source, target, older: [], isTooMuch: false, targetNull: undefined };
-  if (source === undefined || versioning === undefined || !mayHaveOlderVersions(versioning)) return loaded;
+  if (source === undefined || !hasOlder) return loaded;
   const isNullBelow = target !== undefined && storedVersionId(target.bytes) !== NULL_VERSION;
   const order = isNullBelow ? view.row(versionIdRow(bucketId, to, NULL_VERSION)) : undefined;
   const targetNull = order && view.row(versionRow(bucketId, to, readU48(order)));
-  return { ...loaded, ...olderOf(view, { bucketId, from, to }), targetNull };
+  const known = rows.older(from);
+  const older =
+    known === undefined
+      ? olderOf(view, { bucketId, from, to })
+      : { older: known, isTooMuch: known.length >= LIMITS.moveVersionsMax };
+  return { ...loaded, ...older, targetNull };
 }
 
-function latestOf(
-  view: View,
-  { bucketId, key, versioning }: { bucketId: BucketId; key: ObjectKey; versioning: Versioning | undefined },
-): Latest | undefined {
-  const current = view.row(currentRow(bucketId, key));
+function latestOf(rows: MoveRows, key: ObjectKey, hasOlder: boolean): Latest | undefined {
+  const current = rows.current(key);
   if (current !== undefined) return { bytes: current, isMarker: false };
-  if (versioning === undefined || !mayHaveOlderVersions(versioning)) return undefined;
-  const marker = view.row(markerRow(bucketId, key));
+  const marker = hasOlder ? rows.marker(key) : undefined;
   return marker && { bytes: marker, isMarker: true };
 }
 
@@ -123,7 +146,9 @@ export function moveHistory(options: {
   if (refusal !== undefined) return refused(refusal);
   if (target !== undefined && !target.isMarker && !overwrites) return refused({ kind: 'exists' });
   if (loaded.isTooMuch) return refused({ kind: 'too-many-versions' });
-  const versionIds = [source.bytes, ...older].map(storedVersionId);
+  // Where no older versions can be, the one that there is is the null version.
+  const hasOlder = mayHaveOlderVersions(bucket.versioning);
+  const versionIds = hasOlder ? [source.bytes, ...older].map(storedVersionId) : [NULL_VERSION];
   const replaced = versionIds.includes(NULL_VERSION) ? nullVersionOf(loaded) : undefined;
   if (replaced !== undefined && !overwrites && !decodeVersionSummary(replaced).isDeleteMarker) {
     return refused({ kind: 'exists' });
@@ -135,15 +160,12 @@ export function moveHistory(options: {
       return refused({ kind: 'blocked', versionId: version.versionId });
     }
   }
-  const gone = replaced === undefined ? undefined : decodeVersion(replaced);
-  return {
-    result: versionIds,
-    puts: [
-      ...movePuts({ bucketId: bucket.bucketId, move, loaded, versionIds, replaced }),
-      ...(gone === undefined ? [] : endLinks(linksOf(gone.manifest), nowMs)),
-    ],
-    counters: gone === undefined ? [] : usageDeltas(bucket.bucketId, { added: [], removed: [gone] }),
-  };
+  const { bucketId } = bucket;
+  const puts = movePuts({ bucketId, move, loaded, versionIds, replaced });
+  if (replaced === undefined) return { result: versionIds, puts, counters: [] };
+  const gone = decodeVersion(replaced);
+  puts.push(...endLinks(linksOf(gone.manifest), nowMs));
+  return { result: versionIds, puts, counters: usageDeltas(bucketId, { added: [], removed: [gone] }) };
 }
 
 export function refused(refusal: MoveRefusal): MoveChange {

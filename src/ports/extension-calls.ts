@@ -62,11 +62,15 @@ export interface ExtensionCommands {
       jobId: JobId;
       /** Behind so many steps: no step is made twice. */
       stepCount: number;
-      moves: Pick<KeyMove, 'from' | 'to'>[];
+      /** Those of the job. */
+      from: string;
+      to: string;
+      /** In the order of the walk. */
+      keys: ObjectKey[];
       /** Where it stands then. Absent: at its end. */
       cursor?: MoveCursor;
     };
-    outcome:
+    outcome: /** A result for each key. */
       | { kind: 'stepped'; results: MoveResult[]; versioning: Versioning }
       /** Another driver has driven it on, or to its end; or it ended with its bucket. */
       | { kind: 'elsewhere'; job: MovePrefixJob }
@@ -88,7 +92,7 @@ export interface ExtensionQueries {
   'find-moves': {
     query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor };
     /** `cursor`: behind them; absent at the end of the walk. */
-    result: { moves: Pick<KeyMove, 'from' | 'to'>[]; cursor?: MoveCursor };
+    result: { keys: ObjectKey[]; cursor?: MoveCursor };
   };
   /** Those that are under way, in the order in which they began. */
   'list-open-jobs': { query: { limit: number }; result: { jobs: JobRecord[]; nowMs: number } };

@@ -7,7 +7,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { loadMove, moveHistory } from '../move-history.ts';
+import { loadMove, moveHistory, rowsOfEach } from '../move-history.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -26,7 +26,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     lookAtToken(command, view);
     const { bucketId, move } = command;
     const versioning = findBucket(view, bucketId)?.versioning;
-    loadMove(view, { bucketId, from: move.from, to: keyOf(move), versioning });
+    loadMove(view, rowsOfEach(view, bucketId), { bucketId, from: move.from, to: keyOf(move), versioning });
   },
 
   decide(command, view, { nowMs }): Decision<Outcome> {
@@ -36,7 +36,8 @@ export const moveKey = defineCommand<Command, Outcome>({
     const bucket = openBucket(view, bucketId);
     const { versioning } = bucket;
     const to = keyOf(move);
-    const loaded = loadMove(view, { bucketId, from: move.from, to, versioning });
+    const rows = rowsOfEach(view, bucketId);
+    const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning });
     const { result, puts, counters } = moveHistory({
       bucket,
       move: { ...move, to },

@@ -24,7 +24,6 @@ import { type MoveLeg, planPrefixMove } from '../plan-prefix-move.ts';
 
 type Query = QueryOf<'find-moves'>;
 type Result = ResultOf<'find-moves'>;
-type Move = Result['moves'][number];
 
 interface Sized {
   key: ObjectKey;
@@ -39,18 +38,18 @@ export const findMoves: QuerySpec<Query, Result> = {
     const { bucketId, from, to } = query;
     const [row] = await state.rows([bucketRow(bucketId)]);
     // Of a bucket that is gone there is nothing to move: the step finds out, and ends the job.
-    if (row === undefined) return { moves: [] };
+    if (row === undefined) return { keys: [] };
     const hasOlder = mayHaveOlderVersions(bucketCodec.decode(row).versioning);
     const legs = planPrefixMove(from, to);
     for (let { leg, after } = query.cursor; leg < legs.length; leg++, after = undefined) {
       const bounds = restOf(must(legs[leg], 'a leg of the walk'), after);
-      const { moves, isWhole } = await findInLeg({ ...query, bounds, hasOlder, state });
-      const last = moves.at(-1)?.from;
+      const { keys, isWhole } = await findInLeg({ ...query, bounds, hasOlder, state });
+      const last = keys.at(-1);
       if (last === undefined) continue;
       const isEnd = isWhole && leg === legs.length - 1;
-      return isEnd ? { moves } : { moves, cursor: { leg, after: last } };
+      return isEnd ? { keys } : { keys, cursor: { leg, after: last } };
     }
-    return { moves: [] };
+    return { keys: [] };
   },
 };
 
@@ -69,9 +68,9 @@ async function findInLeg(options: {
   bounds: MoveLeg;
   hasOlder: boolean;
   state: StateReader;
-}): Promise<{ moves: Move[]; isWhole: boolean }> {
+}): Promise<{ keys: ObjectKey[]; isWhole: boolean }> {
   const { bucketId, from, to, bounds, hasOlder, state } = options;
-  if (compareBytes(bounds.gte, bounds.lt) >= 0) return { moves: [], isWhole: true };
+  if (compareBytes(bounds.gte, bounds.lt) >= 0) return { keys: [], isWhole: true };
   // One cursor is one moment: a key that becomes a delete marker meanwhile is met once.
   const cursor = state.cursor({
     table: TABLES.objects,
@@ -86,10 +85,10 @@ async function findInLeg(options: {
     const found = hasOlder
       ? merged(current, await latestKeys(reader, REGION.marker, limit), bounds)
       : current;
-    const keys = found.slice(0, LIMITS.moveKeysMax);
-    if (hasOlder) await addOlder(reader, keys, { from, to });
-    const moves = takeStep(keys, { from, to });
-    return { moves, isWhole: moves.length === found.length };
+    const page = found.slice(0, LIMITS.moveKeysMax);
+    if (hasOlder) await addOlder(reader, page, { from, to });
+    const keys = takeStep(page, { from, to });
+    return { keys, isWhole: keys.length === found.length };
   } finally {
     cursor.close();
   }
@@ -165,20 +164,20 @@ async function addOlder(
 }
 
 /** The first of these keys that one entry may move: one at the least, none of them under another one's new name. */
-function takeStep(keys: readonly Sized[], { from, to }: { from: string; to: string }): Move[] {
+function takeStep(keys: readonly Sized[], { from, to }: { from: string; to: string }): ObjectKey[] {
   const mayMeet = from.startsWith(to) || to.startsWith(from);
   const touched = new Set<string>();
-  const moves: Move[] = [];
+  const taken: ObjectKey[] = [];
   let leftBytes: number = LIMITS.moveBytesMax;
   for (const { key, sizeBytes } of keys) {
-    const target = to + key.slice(from.length);
     leftBytes -= sizeBytes;
-    if (moves.length > 0 && leftBytes < 0) break;
+    if (taken.length > 0 && leftBytes < 0) break;
     if (mayMeet) {
+      const target = to + key.slice(from.length);
       if (touched.has(key) || touched.has(target)) break;
       touched.add(key).add(target);
     }
-    moves.push({ from: key, to: target });
+    taken.push(key);
   }
-  return moves;
+  return taken;
 }
