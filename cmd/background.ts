@@ -2,6 +2,7 @@
 import { createWorkerRunner, type WorkerRunner } from '../src/adapters/worker-runner.ts';
 import { createBlobCondemner } from '../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../src/metadata/background/forget-completed-uploads.ts';
 import { createTokenForgetter } from '../src/metadata/background/forget-tokens.ts';
@@ -32,6 +33,7 @@ export function createBackground(
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),
+    createBucketEmptier({ metadata, shards, clock }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...storeWorkers,

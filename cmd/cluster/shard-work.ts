@@ -5,6 +5,7 @@ import { createClaimAssertion } from '../../src/metadata/background/assert-claim
 import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
@@ -55,6 +56,7 @@ export function startShardWork(
     createUploadExpiry({ metadata, shards, timeJumps: NO_TIME_JUMPS, uploadKeptMs: config.uploads.expiryMs }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createTokenForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
+    createBucketEmptier({ metadata, shards, clock }),
     createDebtRepair(home),
     createBlobAudit({ ...home, auditEveryMs }),
     createDamageHearing(home),

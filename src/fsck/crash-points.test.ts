@@ -12,10 +12,12 @@ import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
 import { must } from '../lib/assert.ts';
 import { createBlobCondemner } from '../metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../metadata/background/release-blobs.ts';
 import { createPartRelease } from '../metadata/background/release-parts.ts';
 import { createClaimResolver } from '../metadata/background/resolve-claims.ts';
+import { driveClosing } from '../metadata/drive-closing.ts';
 import type { BucketId, BucketName, ObjectKey } from '../model/names.ts';
 import type { PartTarget } from '../objects/object-store.ts';
 import type { Worker } from '../ports/worker.ts';
@@ -55,6 +57,7 @@ function jobsOf(world: FsckWorld): Worker[] {
   const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
   const { clock, shards: port } = world.metadata;
   return [
+    createBucketEmptier({ metadata, shards, clock }),
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
@@ -141,9 +144,30 @@ async function renameAndDelete({ metadata, ...world }: FsckWorld): Promise<void>
   await metadata.execute('forget-name', { name: RENAMED, bucketId, owner: OWNER });
 }
 
+/** With versions, markers, copies of other homes and an upload in it. */
+async function forceDelete(
+  { metadata: { execute, query }, bucket }: FsckWorld,
+  shard: number,
+): Promise<void> {
+  const { bucketId, name } = bucket(shard).claim;
+  const closed = await execute('close-bucket', { bucketId }, shard);
+  if (closed.kind !== 'closing') throw new Error(closed.kind);
+  const outcome = await driveClosing(
+    {
+      look: (command) => query('look-for-kept', command, shard),
+      step: (command) => execute('step-closing', command, shard),
+    },
+    closed.job,
+  );
+  expect(outcome.kind).toBe('deleted');
+  await execute('forget-name', { name, bucketId, owner: OWNER });
+}
+
 const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] = [
   ['PUT of chunks over chunks', (world) => world.put('chunked', chunks(2, 'n'))],
   ['PUT inline over chunks', (world) => world.put('chunked', Buffer.alloc(10, 'n'))],
+  ['force delete of a bucket that has versions', (world) => forceDelete(world, 1)],
+  ['force delete of the home of copies', (world) => forceDelete(world, 0)],
   ['copy within a shard', (world) => world.copy('chunked', 'inline')],
   ['copy across shards', (world) => world.copy('chunked', 'copied', { bucket: world.bucket(2) })],
   ['copy over a copy', (world) => world.copy('inline', 'copied', { bucket: world.bucket(1) })],

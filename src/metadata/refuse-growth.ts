@@ -59,6 +59,10 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'expire-uploads': GOES_ON,
   'forget-completed-uploads': GOES_ON,
   'forget-tokens': GOES_ON,
+  'close-bucket': GOES_ON,
+  'step-closing': GOES_ON,
+  'empty-bucket': GOES_ON,
+  'forget-bucket-jobs': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

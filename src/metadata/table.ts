@@ -1,4 +1,5 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
+import { deleteBlocker } from '../model/delete-blocker.ts';
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
@@ -10,6 +11,7 @@ import { activateName } from './commands/activate-name.ts';
 import { assertLinks } from './commands/assert-links.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
+import { closeBucket } from './commands/close-bucket.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
 import { completeUpload } from './commands/complete-upload.ts';
@@ -21,10 +23,12 @@ import { createUpload } from './commands/create-upload.ts';
 import { deleteAccount } from './commands/delete-account.ts';
 import { deleteBucket } from './commands/delete-bucket.ts';
 import { deleteVersions } from './commands/delete-versions.ts';
+import { emptyBucket } from './commands/empty-bucket.ts';
 import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
+import { forgetBucketJobs } from './commands/forget-bucket-jobs.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetName } from './commands/forget-name.ts';
 import { forgetTokens } from './commands/forget-tokens.ts';
@@ -42,6 +46,7 @@ import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
+import { stepClosing } from './commands/step-closing.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
 import { countUsage } from './queries/count-usage.ts';
@@ -69,6 +74,7 @@ import { listStaleUploads } from './queries/list-stale-uploads.ts';
 import { listUploads } from './queries/list-uploads.ts';
 import { listVersions } from './queries/list-versions.ts';
 import { listWrappedKeys } from './queries/list-wrapped-keys.ts';
+import { lookForKept } from './queries/look-for-kept.ts';
 
 type Commands = { [N in CommandName]: CommandSpec<CommandOf<N>, OutcomeOf<N>> };
 /** All but the engine's own. */
@@ -115,6 +121,10 @@ const commands: Commands = {
   'expire-uploads': expireUploads,
   'forget-completed-uploads': forgetCompletedUploads,
   'forget-tokens': forgetTokens,
+  'close-bucket': closeBucket,
+  'step-closing': stepClosing,
+  'empty-bucket': emptyBucket,
+  'forget-bucket-jobs': forgetBucketJobs,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -156,6 +166,7 @@ const queries: Queries = {
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
   'get-job': getJob,
+  'look-for-kept': lookForKept(deleteBlocker),
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
 

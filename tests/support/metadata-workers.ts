@@ -3,6 +3,7 @@ import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
@@ -29,7 +30,8 @@ type WorkerName =
   | 'deliver'
   | 'expire'
   | 'forget'
-  | 'tokens';
+  | 'tokens'
+  | 'empty';
 
 export interface Background {
   world: MetadataShards;
@@ -74,6 +76,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       expire: createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),
+      empty: createBucketEmptier({ metadata, shards, clock }),
     };
   }
 

@@ -111,7 +111,6 @@ const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
   { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
-  { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
   ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
   ...subResource('object', 'append', { PUT: 'AppendObject' }),
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),

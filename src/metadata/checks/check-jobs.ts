@@ -4,8 +4,13 @@ import { jobCodec } from '../../model/records/job-record.ts';
 import type { RowCheck } from './scan.ts';
 
 export const checkJob: RowCheck = async (row, scan) => {
-  const { jobId, bucketId } = jobCodec.decode(row.value);
+  const job = jobCodec.decode(row.value);
+  const { jobId, bucketId } = job;
   const place = { bucket: bucketId, table: 'jobs' as const };
   if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
-  if ((await scan.bucket(bucketId)) === undefined) scan.found('bucket-missing', { ...place, note: jobId });
+  const bucket = await scan.bucket(bucketId);
+  if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
+  // Nobody would drive it on.
+  const isLost = job.kind === 'empty-bucket' && job.endedAtMs === undefined && bucket?.jobId !== jobId;
+  if (isLost) scan.found('queue-stray', { ...place, note: jobId });
 };

@@ -9,12 +9,13 @@ import { jobRow } from '../jobs.ts';
 import { TABLES } from '../keyspace.ts';
 
 export const listJobs: QuerySpec<QueryOf<'list-jobs'>, ResultOf<'list-jobs'>> = {
-  async run({ after, limit }, state) {
+  async run({ after, limit }, state, { nowMs }) {
     const from = after && fromHex(after);
     const rows = await state.range({ table: TABLES.jobs, gte: behind(from), lt: TABLE_END, limit });
     const jobs = rows.map(({ value }) => jobCodec.decode(value));
     const last = rows.at(-1);
-    return { jobs, ...(last !== undefined && rows.length === limit && { next: toHex(last.key) as JobId }) };
+    const next = rows.length === limit && last !== undefined && { next: toHex(last.key) as JobId };
+    return { jobs, nowMs, ...next };
   },
 };
 
