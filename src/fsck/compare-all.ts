@@ -14,7 +14,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   ...{ versionIds: 'row', deletedBuckets: 'row', uploads: 'row', uploadTimes: 'row' },
   ...{ completedUploads: 'row', completedTimes: 'row', endedUploads: 'row' },
   ...{ endedLinks: 'row', condemned: 'row', pendingClaims: 'row', outbox: 'row' },
-  ...{ debts: 'row', debtQueue: 'row' },
+  ...{ debts: 'row', debtQueue: 'row', jobs: 'row', tokens: 'row', tokenTimes: 'row' },
   ...{ accounts: 'row', accountNames: 'row', accountEmails: 'row', canonicalIds: 'row' },
   ...{ accessKeys: 'row', accountAccessKeys: 'row', accountBuckets: 'row' },
   identityChanges: 'row',

@@ -137,11 +137,6 @@ export function prefixRange(options: { table: TableRef; prefix: Uint8Array; limi
   return { table, gte: prefix, lt, limit };
 }
 
-/** What of `range` is behind the row with key `after`; all of it without one. */
-export function rangeBehind(range: RangeAddress, after: Uint8Array | undefined): RangeAddress {
-  return after === undefined ? range : { ...range, gte: concatBytes(after, Uint8Array.of(0)) };
-}
-
 /** Rows of a queue from one time (inclusive), and behind one row, to another time (exclusive). */
 export function timeRange(options: {
   table: TableRef;
@@ -173,8 +168,6 @@ export const REGION = {
 export type Region = (typeof REGION)[keyof typeof REGION];
 
 const BUCKET_ID_BYTES = 8;
-/** Where the bucket begins in a row key of the table `objects`. */
-export const OBJECTS_REGION_BYTES = 1;
 /** Where the key begins in a row key of the table `objects`. */
 export const OBJECT_KEY_AT = 1 + BUCKET_ID_BYTES;
 
@@ -222,15 +215,9 @@ export function versionRange(options: { bucketId: BucketId; key: ObjectKey; limi
   return prefixRange({ table: TABLES.objects, prefix, limit: options.limit });
 }
 
-/** `after` is the key of a row in it, exclusive. */
-export function regionRange(options: {
-  region: Region;
-  bucketId: BucketId;
-  after?: Uint8Array | undefined;
-  limit: number;
-}): RangeAddress {
+export function regionRange(options: { region: Region; bucketId: BucketId; limit: number }): RangeAddress {
   const prefix = objectsKey(options.region, options.bucketId, new Uint8Array(0));
-  return rangeBehind(prefixRange({ table: TABLES.objects, prefix, limit: options.limit }), options.after);
+  return prefixRange({ table: TABLES.objects, prefix, limit: options.limit });
 }
 
 export function versionIdRow(bucketId: BucketId, key: ObjectKey, versionId: VersionId): RowAddress {

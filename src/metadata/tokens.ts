@@ -9,7 +9,8 @@ import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type { LockRequest, RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
 import { exclusive, LOCK } from './define-command.ts';
 import { u48 } from './key-parts.ts';
-import { PRESENT, prefixRange, put, rangeBehind, remove, TABLES } from './keyspace.ts';
+import { PRESENT, prefixRange, put, remove, TABLES } from './keyspace.ts';
+import { rangeBehind } from './rows-of-buckets.ts';
 
 const BUCKET_ID_BYTES = 8;
 

@@ -2,6 +2,7 @@
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
+import { jobRow } from '../../src/metadata/jobs.ts';
 import { u48 } from '../../src/metadata/key-parts.ts';
 import {
   accountBucketRow,
@@ -18,8 +19,11 @@ import {
   versionIdRow,
   versionRow,
 } from '../../src/metadata/keyspace.ts';
-import type { BucketName, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import { jobCodec } from '../../src/model/records/job-record.ts';
 import {
+  type BucketRecord,
+  bucketCodec,
   identityChangeCodec,
   type NameRecord,
   nameCodec,
@@ -38,7 +42,45 @@ async function nameOf(world: FsckWorld, shard: number, changes: Partial<NameReco
   return nameCodec.encode({ ...must(record, 'a name'), ...changes });
 }
 
+/** The row of the bucket in shard 2, with changes. */
+async function changeBucket(world: FsckWorld, changes: Partial<BucketRecord>): Promise<BucketRecord> {
+  const { bucketId } = world.bucket(2).claim;
+  const { bucket } = await world.metadata.query('get-bucket', { bucketId }, 2);
+  const changed = { ...must(bucket, 'a bucket'), ...changes };
+  await world.plant(bucketRow(bucketId), bucketCodec.encode(changed), 2);
+  return changed;
+}
+
 export const ROW_DAMAGES: readonly Damage[] = [
+  [
+    'a bucket that is closing, whose job is gone',
+    { 'queue-missing': 1 },
+    async (world) => {
+      const { name } = await changeBucket(world, { state: 'closing', jobId: '01'.repeat(14) as JobId });
+      return [['queue-missing', { shard: 2, bucket: name, table: 'jobs' }]];
+    },
+  ],
+  [
+    'the job of a forced deletion of which its bucket knows nothing',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const { bucketId, name } = await changeBucket(world, {});
+      const jobId = '02'.repeat(14) as JobId;
+      const times = { beganAtMs: 1, steppedAtMs: 1, stepCount: 0 };
+      const counts = { totalCount: 0, removedCount: 0 };
+      const job = {
+        kind: 'empty-bucket',
+        stage: 'look',
+        jobId,
+        bucketId,
+        name,
+        ...times,
+        ...counts,
+      } as const;
+      await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
+      return [['queue-stray', { shard: 2, bucket: bucketId, table: 'jobs', note: jobId }]];
+    },
+  ],
   [
     'the objects of a bucket miscounted',
     { 'counter-wrong': 1 },

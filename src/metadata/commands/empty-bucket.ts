@@ -14,18 +14,9 @@ import { findBucket } from '../buckets.ts';
 import { usageDeltas } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { findJob, putJob } from '../jobs.ts';
-import {
-  bucketRow,
-  OBJECTS_REGION_BYTES,
-  put,
-  REGION,
-  readVersionPosition,
-  regionRange,
-  remove,
-  TABLES,
-  versionIdRow,
-} from '../keyspace.ts';
+import { bucketRow, put, REGION, remove, TABLES, versionIdRow } from '../keyspace.ts';
 import { endLinks, type LinkName } from '../links.ts';
+import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
 import { bucketTokens, readTokenKey, tokenTimeRow } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -87,7 +78,7 @@ function rangeOf({ job: { bucketId, after }, stage }: Emptying): RangeAddress {
   const limit = LIMITS.emptyRowsMax;
   const behind = after === undefined ? undefined : fromHex(after);
   if (stage === 'tokens') return bucketTokens(bucketId, { after: behind, limit });
-  return regionRange({ region: REGION_OF[stage], bucketId, after: behind, limit });
+  return versionsBehind({ region: REGION_OF[stage], bucketId, after: behind, limit });
 }
 
 function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
@@ -102,8 +93,7 @@ function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
     taken.links.push(...links);
     taken.puts.push(remove({ table: TABLES.objects, key }));
     if (stage !== 'older') continue;
-    const position = readVersionPosition(key.subarray(OBJECTS_REGION_BYTES));
-    taken.puts.push(remove(versionIdRow(job.bucketId, position.key, version.versionId)));
+    taken.puts.push(remove(versionIdRow(job.bucketId, objectKeyOf(key), version.versionId)));
   }
   return taken;
 }

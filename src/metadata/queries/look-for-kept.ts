@@ -1,21 +1,14 @@
 // Whether all of a bucket may go: every version and every marker is asked for, whatever keeps it (service.txt 3, 4.2).
 import { must } from '../../lib/assert.ts';
-import { fromHex, fromUtf8, toHex } from '../../lib/bytes.ts';
+import { fromHex, toHex } from '../../lib/bytes.ts';
 import type { deleteBlocker } from '../../model/delete-blocker.ts';
-import type { ObjectKey } from '../../model/names.ts';
 import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
 import { decodeVersion } from '../../model/records/version-record.ts';
 import type { KeptVersion } from '../../ports/extension-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
-import {
-  bucketRow,
-  OBJECT_KEY_AT,
-  OBJECTS_REGION_BYTES,
-  REGION,
-  readVersionPosition,
-  regionRange,
-} from '../keyspace.ts';
+import { bucketRow, REGION } from '../keyspace.ts';
+import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
 
 type Query = QueryOf<'look-for-kept'>;
 type Result = ResultOf<'look-for-kept'>;
@@ -54,7 +47,7 @@ async function* pagesOf(state: StateReader, { bucketId, after, limit }: Query): 
     let behind = from?.[0] === region ? from : undefined;
     while (left > 0) {
       const wanted = Math.min(left, PAGE_ROWS);
-      const rows = await state.range(regionRange({ region, bucketId, after: behind, limit: wanted }));
+      const rows = await state.range(versionsBehind({ region, bucketId, after: behind, limit: wanted }));
       if (rows.length > 0) yield rows;
       left -= rows.length;
       if (rows.length < wanted) break;
@@ -72,12 +65,5 @@ function keptBy(
   const version = decodeVersion(value);
   const blocker = blockerOf(version, bucket, nowMs);
   if (blocker === undefined) return undefined;
-  return { key: keyOf(key), versionId: version.versionId, blocker };
-}
-
-function keyOf(rowKey: Uint8Array): ObjectKey {
-  if (rowKey[0] === REGION.version) {
-    return readVersionPosition(rowKey.subarray(OBJECTS_REGION_BYTES)).key;
-  }
-  return fromUtf8(rowKey.subarray(OBJECT_KEY_AT)) as ObjectKey;
+  return { key: objectKeyOf(key), versionId: version.versionId, blocker };
 }
