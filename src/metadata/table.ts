@@ -58,7 +58,7 @@ import { getHistory, listClaims } from './queries/get-history.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
 import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
-import { getJob, listJobs } from './queries/list-jobs.ts';
+import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
 import {
@@ -165,6 +165,7 @@ const queries: Queries = {
   'list-completed-uploads': listCompletedUploads,
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
+  'count-jobs': countJobs,
   'get-job': getJob,
   'look-for-kept': lookForKept(deleteBlocker),
   'list-wrapped-keys': listWrappedKeys,

@@ -2,7 +2,7 @@
 // which they may be repeated. Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
-import type { EmptyBucketJob, JobRecord } from '../model/records/job-record.ts';
+import type { EmptyBucketJob, JobRecord, JobState } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
@@ -87,6 +87,11 @@ export interface ExtensionQueries {
     query: { after?: JobId; limit: number };
     /** `nowMs`: shard time, by which it is told how long ago each was driven on. */
     result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
+  };
+  /** Those that there are of each kind and state; others are left out. */
+  'count-jobs': {
+    query: Record<never, never>;
+    result: { counts: { kind: JobRecord['kind']; state: JobState; count: number }[] };
   };
   'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null } };
 }

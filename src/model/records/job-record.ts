@@ -64,4 +64,15 @@ export interface EmptyBucketJob extends JobProgress {
 }
 
 export type JobRecord = MovePrefixJob | EmptyBucketJob;
+
+/** `refused`: it ended without having done anything. */
+export const JOB_STATES = ['under-way', 'done', 'refused'] as const;
+export type JobState = (typeof JOB_STATES)[number];
+export const JOB_KINDS = ['move-prefix', 'empty-bucket'] as const satisfies JobRecord['kind'][];
+
+export function jobState(job: JobRecord): JobState {
+  if (job.endedAtMs === undefined) return 'under-way';
+  return job.kind === 'empty-bucket' && job.stage === 'refused' ? 'refused' : 'done';
+}
+
 export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });
