@@ -3,6 +3,7 @@ import { createWorkerRunner, type WorkerRunner } from '../src/adapters/worker-ru
 import { createBlobCondemner } from '../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.ts';
 import { createJobDriver } from '../src/metadata/background/drive-jobs.ts';
+import { createBucketEmptier } from '../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../src/metadata/background/forget-completed-uploads.ts';
 import { createJobForgetter } from '../src/metadata/background/forget-jobs.ts';
@@ -36,6 +37,7 @@ export function createBackground(
     createTokenForgetter({ metadata, shards, timeJumps }),
     createJobDriver({ metadata, shards }),
     createJobForgetter({ metadata, shards, timeJumps }),
+    createBucketEmptier({ metadata, shards }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...storeWorkers,

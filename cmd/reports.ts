@@ -2,6 +2,7 @@
 import type { Accounts } from '../src/accounts/accounts.ts';
 import type { StatusReport } from '../src/gateway/operator/status-report.ts';
 import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
+import { JOB_KINDS, JOB_STATES } from '../src/model/records/job-record.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
 import type { Stores } from './open-stores.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -23,14 +24,20 @@ export function createReports(
   const startedAt = new Date(startedAtMs).toISOString();
 
   telemetry.onScrape(async () => {
-    const [usage, stored, pendingBytes] = await Promise.all([
+    const [usage, jobs, stored, pendingBytes] = await Promise.all([
       countUsage(metadata),
+      countJobs(metadata),
       chunks.usage(),
       pendingReclaimBytes(),
     ]);
     telemetry.gauge('holdfast_objects', usage.objectCount);
     telemetry.gauge('holdfast_object_bytes', usage.objectBytes);
     telemetry.gauge('holdfast_buckets', usage.bucketCount);
+    for (const kind of JOB_KINDS) {
+      for (const state of JOB_STATES) {
+        telemetry.gauge('holdfast_jobs', jobs.get(`${kind} ${state}`) ?? 0, { kind, state });
+      }
+    }
     telemetry.gauge('holdfast_chunks', stored.chunkCount);
     telemetry.gauge('holdfast_chunk_bytes', stored.liveBytes);
     telemetry.gauge('holdfast_pending_reclaim_bytes', pendingBytes);
@@ -64,6 +71,21 @@ export function createReports(
       };
     },
   };
+}
+
+/** By kind and state, over all shards that answer. */
+async function countJobs(metadata: MetadataPort): Promise<Map<string, number>> {
+  const shards = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
+  const replies = await Promise.all(shards.map((shard) => metadata.query({ shard }, 'count-jobs', {})));
+  const total = new Map<string, number>();
+  for (const reply of replies) {
+    if (reply.kind !== 'done') continue;
+    for (const { kind, state, count } of reply.value.counts) {
+      const name = `${kind} ${state}`;
+      total.set(name, (total.get(name) ?? 0) + count);
+    }
+  }
+  return total;
 }
 
 /** Over all shards. One that does not answer is left out: the figures must not fail with it. */

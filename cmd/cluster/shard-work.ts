@@ -6,6 +6,7 @@ import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
@@ -59,6 +60,7 @@ export function startShardWork(
     createTokenForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createJobDriver({ metadata, shards }),
     createJobForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
+    createBucketEmptier({ metadata, shards }),
     createDebtRepair(home),
     createBlobAudit({ ...home, auditEveryMs }),
     createDamageHearing(home),

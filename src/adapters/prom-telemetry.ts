@@ -187,6 +187,11 @@ export const METRICS = {
   holdfast_objects: { kind: 'gauge', help: 'Current versions stored, without delete markers.' },
   holdfast_object_bytes: { kind: 'gauge', help: 'Bytes of all stored versions, as clients see them.' },
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
+  holdfast_jobs: {
+    kind: 'gauge',
+    help: 'Jobs that shards keep, until a day after their end: under-way, done, refused.',
+    labels: ['kind', 'state'],
+  },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },
   holdfast_pending_reclaim_bytes: {

@@ -15,8 +15,16 @@ export function addClientCommands(program: Command, context: CliContext): void {
   );
   addFsckCommand(program, context);
   addObjectCommands(program, context);
+  addJobsCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
+  );
+}
+
+function addJobsCommand(program: Command, context: CliContext): void {
+  const description = 'what goes on by itself: renames of prefixes, deleted buckets that are being emptied';
+  withConnection(program.command('jobs').description(description)).action(async (options: ConnectOptions) =>
+    (await import('./jobs-command.ts')).showJobs(context, options),
   );
 }
 

@@ -12,10 +12,12 @@ import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
 import { must } from '../lib/assert.ts';
 import { createBlobCondemner } from '../metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../metadata/background/release-blobs.ts';
 import { createPartRelease } from '../metadata/background/release-parts.ts';
 import { createClaimResolver } from '../metadata/background/resolve-claims.ts';
+import { type ClosingCalls, driveClosing } from '../metadata/drive-closing.ts';
 import type { BucketId, BucketName, ObjectKey } from '../model/names.ts';
 import type { PartTarget } from '../objects/object-store.ts';
 import type { Worker } from '../ports/worker.ts';
@@ -55,6 +57,7 @@ function jobsOf(world: FsckWorld): Worker[] {
   const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
   const { clock, shards: port } = world.metadata;
   return [
+    createBucketEmptier({ metadata, shards }),
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
@@ -141,9 +144,33 @@ async function renameAndDelete({ metadata, ...world }: FsckWorld): Promise<void>
   await metadata.execute('forget-name', { name: RENAMED, bucketId, owner: OWNER });
 }
 
+/** A bucket with objects of its own and copies from elsewhere, of which others have copies, and with an upload. */
+async function forceDelete(world: FsckWorld): Promise<void> {
+  const { bucketId, homeShard } = await makeBucket(world);
+  const { execute, query } = world.metadata;
+  const bucket = { homeShard, claim: { bucketId, name: PASSING, cfgVersion: 1 } };
+  await world.put('own', chunks(1, 'o'), { bucket });
+  await world.put('small', Buffer.alloc(10, 's'), { bucket });
+  await world.copy('chunked', 'copy', { bucket });
+  await world.copy('own', 'kept', { fromBucket: bucket });
+  const part = await beginUpload(world, 'left', { bucket });
+  await putPart(world, part(1), 'l');
+  const closed = await execute('close-bucket', { bucketId }, homeShard);
+  if (closed.kind !== 'closing') throw new Error(closed.kind);
+  const calls: ClosingCalls = {
+    look: (command) => query('look-for-kept', command, homeShard),
+    step: (command) => execute('step-closing', command, homeShard),
+  };
+  expect((await driveClosing(calls, closed.job)).kind).toBe('deleted');
+  await execute('forget-name', { name: PASSING, bucketId, owner: OWNER });
+  // What is left, some of it at a time.
+  await runJobs(world);
+}
+
 const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] = [
   ['PUT of chunks over chunks', (world) => world.put('chunked', chunks(2, 'n'))],
   ['PUT inline over chunks', (world) => world.put('chunked', Buffer.alloc(10, 'n'))],
+  ['force delete of a bucket', forceDelete],
   ['copy within a shard', (world) => world.copy('chunked', 'inline')],
   ['copy across shards', (world) => world.copy('chunked', 'copied', { bucket: world.bucket(2) })],
   ['copy over a copy', (world) => world.copy('inline', 'copied', { bucket: world.bucket(1) })],
@@ -190,9 +217,13 @@ const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] 
   ],
 ];
 
-/** All of them are too old by then. */
-async function openUploads(world: FsckWorld): Promise<string[]> {
+/** Uploads, all of which are too old by then, and jobs. */
+async function leftOpen(world: FsckWorld): Promise<string[]> {
   const left: string[] = [];
+  for (const shard of [0, 1, 2]) {
+    const { jobs } = await world.metadata.query('list-jobs', { limit: 100 }, shard);
+    if (jobs.some(({ endedAtMs }) => endedAtMs === undefined)) left.push('jobs');
+  }
   for (const table of ['uploads', 'parts', 'deletedBuckets'] as const) {
     for (const shard of [0, 1, 2]) if ((await world.rows(table, shard)).length > 0) left.push(table);
   }
@@ -225,7 +256,7 @@ async function crash(run: (world: FsckWorld) => Promise<unknown>, left: number):
     clock.advance(11 * MINUTE);
     const report = await restarted.fsck({ readData: true });
     expect(report.findings, `cut before commit ${left}`).toEqual([]);
-    pending = [...report.pending, ...(await openUploads(restarted))];
+    pending = [...report.pending, ...(await leftOpen(restarted))];
   }
   expect(pending, `cut before commit ${left}`).toEqual([]);
   return end === 'done';

@@ -20,11 +20,12 @@ export function openBucket(view: View, bucketId: BucketId): BucketRecord {
 /** A gateway that believes an old name, state or settings authorises anew, by the row that it gets (R43, R45). */
 export const bucketGuard: BucketGuard = {
   address: (bucketId) => bucketRow(bucketId as BucketId),
-  check(envelope, row) {
+  check(envelope, row, access) {
     if (row === undefined) return { bucket: null };
     const bucket = bucketCodec.decode(row);
-    const agrees =
-      bucket.state === 'open' && bucket.name === envelope.name && bucket.cfgVersion === envelope.cfgVersion;
+    // What is closing may be open again in a moment: until then it is as it was, and stays so.
+    const isServed = bucket.state === 'open' || (bucket.state === 'closing' && access === 'read');
+    const agrees = isServed && bucket.name === envelope.name && bucket.cfgVersion === envelope.cfgVersion;
     return agrees ? undefined : { bucket };
   },
 };

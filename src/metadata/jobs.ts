@@ -1,11 +1,11 @@
-// The rows of jobs that a shard keeps (model/records/job-record.ts), and how one is found and written.
-import { EMPTY_BYTES, fromHex } from '../lib/bytes.ts';
-import { TABLE_END } from '../lib/table-rows.ts';
+// The rows of jobs that a shard keeps (model/records/job-record.ts), and how one is found and written. Those under way
+// are marked by their kind, so that who drives one kind passes over no other, and over none that has ended.
+import { concatBytes, fromHex, toHex } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { JobId } from '../model/names.ts';
-import { type JobRecord, jobCodec } from '../model/records/job-record.ts';
+import { JOB_KINDS, type JobKind, type JobRecord, jobCodec } from '../model/records/job-record.ts';
 import type { RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
-import { PRESENT, put, remove, TABLES } from './keyspace.ts';
+import { PRESENT, prefixRange, put, remove, TABLES } from './keyspace.ts';
 
 export function jobRow(jobId: JobId): RowAddress {
   return { table: TABLES.jobs, key: fromHex(jobId) };
@@ -17,22 +17,39 @@ export function findJob(view: View, jobId: JobId): JobRecord | undefined {
 }
 
 /** It is under way. */
-export function openJobRow(jobId: JobId): RowAddress {
-  return { table: TABLES.openJobs, key: fromHex(jobId) };
+export function openJobRow({ kind, jobId }: Pick<JobRecord, 'kind' | 'jobId'>): RowAddress {
+  return { table: TABLES.openJobs, key: concatBytes(kindMark(kind), fromHex(jobId)) };
 }
 
-/** All that are under way in the shard, as far as there may be. */
-export const OPEN_JOBS: RangeAddress = {
-  table: TABLES.openJobs,
-  gte: EMPTY_BYTES,
-  lt: TABLE_END,
-  limit: LIMITS.jobsMax,
-};
+function kindMark(kind: JobKind): Uint8Array {
+  return Uint8Array.of(JOB_KINDS.indexOf(kind));
+}
+
+/** The id of a job in the key of its mark. */
+export function openJobId(key: Uint8Array): JobId {
+  return toHex(key.subarray(1)) as JobId;
+}
+
+/** Marks of jobs of a kind that are under way, in the order in which they began. */
+export function openJobs(options: { kind: JobKind; after?: JobId | undefined; limit: number }): RangeAddress {
+  const { kind, after, limit } = options;
+  const range = prefixRange({ table: TABLES.openJobs, prefix: kindMark(kind), limit });
+  if (after === undefined) return range;
+  return { ...range, gte: concatBytes(openJobRow({ kind, jobId: after }).key, Uint8Array.of(0)) };
+}
 
 /** The rows of a job that begins, goes on or ends. */
 export function jobPuts(job: JobRecord): RowPut[] {
-  const mark = openJobRow(job.jobId);
-  return [putJob(job), job.endedAtMs === undefined ? put(mark, PRESENT) : remove(mark)];
+  const mark = openJobRow(job);
+  return [
+    put(jobRow(job.jobId), jobCodec.encode(job)),
+    job.endedAtMs === undefined ? put(mark, PRESENT) : remove(mark),
+  ];
+}
+
+/** The rows by which a job is as if it had never been. */
+export function dropJob(job: JobRecord): RowPut[] {
+  return [remove(jobRow(job.jobId)), remove(openJobRow(job))];
 }
 
 /** The rows that forget a job; none while it is under way, or has ended lately. */
@@ -43,8 +60,4 @@ export function forgetJob(view: View, jobId: JobId, nowMs: number): RowPut[] {
 
 export function isForgettable({ endedAtMs }: JobRecord, nowMs: number): boolean {
   return endedAtMs !== undefined && nowMs - endedAtMs >= LIMITS.jobKeptMs;
-}
-
-export function putJob(job: JobRecord): RowPut {
-  return put(jobRow(job.jobId), jobCodec.encode(job));
 }

@@ -64,6 +64,9 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'forget-completed-uploads': GOES_ON,
   'forget-tokens': GOES_ON,
   'forget-jobs': GOES_ON,
+  'close-bucket': GOES_ON,
+  'step-closing': GOES_ON,
+  'empty-bucket': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

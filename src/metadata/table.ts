@@ -1,4 +1,5 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
+import { deleteBlocker } from '../model/delete-blocker.ts';
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
@@ -11,6 +12,7 @@ import { assertLinks } from './commands/assert-links.ts';
 import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
+import { closeBucket } from './commands/close-bucket.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
 import { completeUpload } from './commands/complete-upload.ts';
@@ -22,6 +24,7 @@ import { createUpload } from './commands/create-upload.ts';
 import { deleteAccount } from './commands/delete-account.ts';
 import { deleteBucket } from './commands/delete-bucket.ts';
 import { deleteVersions } from './commands/delete-versions.ts';
+import { emptyBucket } from './commands/empty-bucket.ts';
 import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
@@ -45,6 +48,7 @@ import { setTags } from './commands/set-tags.ts';
 import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
+import { stepClosing } from './commands/step-closing.ts';
 import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
@@ -58,7 +62,7 @@ import { getHistory, listClaims } from './queries/get-history.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
 import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
-import { getJob, listJobs } from './queries/list-jobs.ts';
+import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
 import { listEndedJobs, listOpenJobs } from './queries/list-open-jobs.ts';
@@ -75,6 +79,7 @@ import { listStaleUploads } from './queries/list-stale-uploads.ts';
 import { listUploads } from './queries/list-uploads.ts';
 import { listVersions } from './queries/list-versions.ts';
 import { listWrappedKeys } from './queries/list-wrapped-keys.ts';
+import { lookForKept } from './queries/look-for-kept.ts';
 
 type Commands = { [N in CommandName]: CommandSpec<CommandOf<N>, OutcomeOf<N>> };
 /** All but the engine's own. */
@@ -125,6 +130,9 @@ const commands: Commands = {
   'forget-completed-uploads': forgetCompletedUploads,
   'forget-tokens': forgetTokens,
   'forget-jobs': forgetJobs,
+  'close-bucket': closeBucket,
+  'step-closing': stepClosing,
+  'empty-bucket': emptyBucket,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -166,9 +174,11 @@ const queries: Queries = {
   'list-completed-uploads': listCompletedUploads,
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
+  'count-jobs': countJobs,
   'get-job': getJob,
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
+  'look-for-kept': lookForKept(deleteBlocker),
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
 

@@ -1,15 +1,16 @@
 // Idempotency tokens (extensions.md 2.1): what a request did is kept under the token that it bore, in the entry that did
 // it, so that sending it again repeats the answer and not the deed. A command that takes one asks for it in `locks`,
 // `look` and `decide`, before it looks at anything that its first run may have changed.
-import { concatBytes, fromHex, utf8 } from '../lib/bytes.ts';
+import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BucketId } from '../model/names.ts';
 import { tokenCodec } from '../model/records/rows.ts';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
-import type { LockRequest, RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import type { LockRequest, RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
 import { exclusive, LOCK } from './define-command.ts';
 import { u48 } from './key-parts.ts';
-import { PRESENT, put, remove, TABLES } from './keyspace.ts';
+import { PRESENT, prefixRange, put, remove, TABLES } from './keyspace.ts';
+import { rangeBehind } from './rows-of-buckets.ts';
 
 const BUCKET_ID_BYTES = 8;
 
@@ -22,14 +23,28 @@ export function tokenRow(bucketId: BucketId, token: string): RowAddress {
   return { table: TABLES.tokens, key: concatBytes(fromHex(bucketId), utf8(token)) };
 }
 
+/** Those of a bucket; `after` is a row's key, exclusive. */
+export function bucketTokens(
+  bucketId: BucketId,
+  { after, limit }: { after?: Uint8Array | undefined; limit: number },
+): RangeAddress {
+  return rangeBehind(prefixRange({ table: TABLES.tokens, prefix: fromHex(bucketId), limit }), after);
+}
+
+export function readTokenKey(rowKey: Uint8Array): { bucketId: BucketId; token: string } {
+  return {
+    bucketId: toHex(rowKey.subarray(0, BUCKET_ID_BYTES)) as BucketId,
+    token: fromUtf8(rowKey.subarray(BUCKET_ID_BYTES)),
+  };
+}
+
 export function tokenTimeRow(keptAtMs: number, bucketId: BucketId, token: string): RowAddress {
   const parts = [u48(keptAtMs), fromHex(bucketId), utf8(token)];
   return { table: TABLES.tokenTimes, key: concatBytes(...parts) };
 }
 
-/** Where bucket and token begin in a row of `tokenTimes`, and the token in what follows. */
+/** Where bucket and token begin in a row of `tokenTimes`. */
 export const TOKEN_TIME_BYTES = 6;
-export const TOKEN_AT = BUCKET_ID_BYTES;
 
 export function tokenLocks({ bucketId, token }: TokenUse): LockRequest[] {
   return token === undefined ? [] : [exclusive(LOCK.token(bucketId, token.token))];

@@ -34,6 +34,7 @@ export function createMetadataCalls(deps: {
 
   async function ask<T>(
     target: { shard: number; bucket?: BucketClaim },
+    kind: 'command' | 'query',
     send: (envelope: { shard: number; bucket?: BucketClaim }) => Promise<Reply<T>>,
   ): Promise<{ value: T; timeMs: number }> {
     let envelope = target;
@@ -45,6 +46,9 @@ export function createMetadataCalls(deps: {
         throw reply.kind === 'unknown' ? error : notEvaluated(error);
       }
       const bucket = must(envelope.bucket, 'the question was about a bucket');
+      // It is being deleted by force, or open again in a moment; reads are served meanwhile.
+      const isClosing = reply.bucket?.state === 'closing' && reply.bucket.name === bucket.name;
+      if (isClosing && kind === 'command') throw notEvaluated(new AppError('OperationAborted'));
       try {
         envelope = { ...envelope, bucket: await deps.reauthorise(bucket, reply.bucket) };
       } catch (error) {
@@ -56,7 +60,8 @@ export function createMetadataCalls(deps: {
 
   return {
     shardCount: metadata.shardCount,
-    execute: (target, name, command) => ask(target, (envelope) => metadata.execute(envelope, name, command)),
-    query: (target, name, query) => ask(target, (envelope) => metadata.query(envelope, name, query)),
+    execute: (target, name, command) =>
+      ask(target, 'command', (envelope) => metadata.execute(envelope, name, command)),
+    query: (target, name, query) => ask(target, 'query', (envelope) => metadata.query(envelope, name, query)),
   };
 }

@@ -1,16 +1,29 @@
 // The commands and queries of what goes beyond S3: renames, compositions, appends, forced deletions, and the tokens by
 // which they may be repeated. Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
-
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { MoveRefusal } from '../model/move-refusals.ts';
 import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
 import type { WriteConditions } from '../model/preconditions.ts';
-import type { JobRecord, MovePrefixJob } from '../model/records/job-record.ts';
+import type {
+  EmptyBucketJob,
+  JobKind,
+  JobRecord,
+  JobState,
+  MovePrefixJob,
+} from '../model/records/job-record.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
 import type { Versioning } from '../model/versioning.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
   token: string;
   digest: string;
+}
+
+export interface KeptVersion {
+  key: ObjectKey;
+  versionId: VersionId;
+  blocker: DeleteBlocker;
 }
 
 export interface KeptToken {
@@ -39,6 +52,17 @@ export interface MoveCursor {
   /** Behind which key it goes on; absent: at the leg's start. */
   after?: ObjectKey;
 }
+
+/** How a forced deletion stands. */
+export type ClosingOutcome =
+  /** At this step: whoever drives it looks on from there. */
+  | { kind: 'looking'; job: EmptyBucketJob }
+  /** For everybody and for good; what was in it goes by its job. */
+  | { kind: 'deleted'; bucket: BucketRecord }
+  /** Something in it has to stay: it is open again, with all that it had. */
+  | { kind: 'reopened' }
+  /** There is no such job, and the bucket is not deleted. */
+  | { kind: 'gone' };
 
 export interface ExtensionCommands {
   /** MOVE of one key (service.txt 4.2). */
@@ -80,6 +104,30 @@ export interface ExtensionCommands {
   };
   /** Jobs that ended long enough ago; others stay. */
   'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
+  /** Force delete: from here on nothing is written into the bucket, until its job (a new one) has decided. */
+  'close-bucket': {
+    command: { bucketId: BucketId };
+    outcome: { kind: 'closing'; job: EmptyBucketJob } | { kind: 'no-such-bucket' };
+  };
+  /**
+   * What a look behind step `stepCount` has found in a closing bucket: `count` versions that may go, and more `after`
+   * them; or no more (`delete`); or one that has to stay (`reopen`). Behind another step it changes nothing.
+   */
+  'step-closing': {
+    command: {
+      bucketId: BucketId;
+      jobId: JobId;
+      stepCount: number;
+      count: number;
+      next: { kind: 'look'; after: string } | { kind: 'delete' } | { kind: 'reopen' };
+    };
+    outcome: ClosingOutcome;
+  };
+  /** Takes some of what is left out of a deleted bucket, behind step `stepCount`. `job`: as it is then. */
+  'empty-bucket': {
+    command: { bucketId: BucketId; jobId: JobId; stepCount: number };
+    outcome: { kind: 'stepped'; job: EmptyBucketJob } | { kind: 'elsewhere' };
+  };
   /** Tokens that have been kept for long enough; others stay. */
   'forget-tokens': {
     command: { tokens: Pick<KeptToken, 'bucketId' | 'token'>[] };
@@ -94,10 +142,21 @@ export interface ExtensionQueries {
     /** `cursor`: behind them; absent at the end of the walk. */
     result: { keys: ObjectKey[]; cursor?: MoveCursor };
   };
-  /** Those that are under way, in the order in which they began. */
-  'list-open-jobs': { query: { limit: number }; result: { jobs: JobRecord[]; nowMs: number } };
+  /** Those of a kind that are under way, in the order in which they began; `next` is absent at the end. */
+  'list-open-jobs': {
+    query: { kind: JobKind; after?: JobId; limit: number };
+    result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
+  };
   /** Those that ended long enough ago to be forgotten. */
   'list-ended-jobs': { query: { limit: number }; result: { jobIds: JobId[] } };
+  /**
+   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` were met, up to one that has to stay
+   * (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
+   */
+  'look-for-kept': {
+    query: { bucketId: BucketId; after?: string; limit: number };
+    result: { count: number; kept?: KeptVersion; next?: string };
+  };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** `keptAtMs` of the last one is where the next look begins. */
@@ -106,7 +165,13 @@ export interface ExtensionQueries {
   /** In the order in which they began, those that have ended too; `next` is absent at the end. */
   'list-jobs': {
     query: { after?: JobId; limit: number };
-    result: { jobs: JobRecord[]; next?: JobId };
+    /** `nowMs`: shard time, by which it is told how long ago each was driven on. */
+    result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
+  };
+  /** Those that there are of each kind and state; others are left out. */
+  'count-jobs': {
+    query: Record<never, never>;
+    result: { counts: { kind: JobRecord['kind']; state: JobState; count: number }[] };
   };
   'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null } };
 }

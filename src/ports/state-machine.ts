@@ -123,6 +123,7 @@ export interface BucketGuard {
   check(
     envelope: { bucketId: string; name: string; cfgVersion: number },
     row: Uint8Array | undefined,
+    access: 'read' | 'write',
   ): undefined | { bucket: unknown };
 }
 

@@ -153,7 +153,7 @@ export class Shard {
     );
     const { timeMs } = log.committed;
     if (bucket !== undefined) {
-      const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId));
+      const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId), 'read');
       if (refusal !== undefined) return staleBucket(refusal, timeMs);
     }
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
@@ -285,7 +285,8 @@ export class Shard {
     }
     if (bucket === undefined) return undefined;
     const { bucketGuard } = machine;
-    const refusal = bucketGuard.check(bucket, view.row(bucketGuard.address(bucket.bucketId)));
+    const row = view.row(bucketGuard.address(bucket.bucketId));
+    const refusal = bucketGuard.check(bucket, row, 'write');
     return refusal === undefined ? undefined : staleBucket(refusal, log.nowMs());
   }
 

@@ -39,11 +39,13 @@ test('a bucket that is not there', async () => {
   expectError(await remove('no-such-bucket-here'), { status: 404, code: 'NoSuchBucket' });
 });
 
-test('force_delete is not there yet, and nothing goes', async () => {
+test('force_delete with any value but "true" means that it is absent', async () => {
   const name = await api.makeBucket();
   await api.put(name, 'kept', 'x');
-  const answer = await api.send({ method: 'DELETE', path: `/${name}?force_delete=true` });
-  expectError(answer, { status: 501, code: 'NotImplemented' });
+  for (const value of ['=false', '=True', '=1', '=', '']) {
+    const answer = await api.send({ method: 'DELETE', path: `/${name}?force_delete${value}` });
+    expectError(answer, { status: 409, code: 'BucketNotEmpty' });
+  }
   expect(await api.keysOf(name)).toEqual(['kept']);
 });
 

@@ -28,7 +28,10 @@ const OBJECTS = {
 beforeEach(async () => {
   expectStatus(await send(world.server, { method: 'PUT', path: '/archive' }), 200);
   for (const [key, body] of Object.entries(OBJECTS))
-    expectStatus(await send(world.server, { method: 'PUT', path: `/archive/${key}`, body: Buffer.from(body) }), 200);
+    expectStatus(
+      await send(world.server, { method: 'PUT', path: `/archive/${key}`, body: Buffer.from(body) }),
+      200,
+    );
 });
 
 const textOf = async (path: string) => {

@@ -24,6 +24,8 @@ import { tokenRow, tokenTimeRow } from '../../src/metadata/tokens.ts';
 import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
 import { type JobRecord, jobCodec } from '../../src/model/records/job-record.ts';
 import {
+  type BucketRecord,
+  bucketCodec,
   identityChangeCodec,
   type NameRecord,
   nameCodec,
@@ -43,7 +45,45 @@ async function nameOf(world: FsckWorld, shard: number, changes: Partial<NameReco
   return nameCodec.encode({ ...must(record, 'a name'), ...changes });
 }
 
+/** The row of the bucket in shard 2, with changes. */
+async function changeBucket(world: FsckWorld, changes: Partial<BucketRecord>): Promise<BucketRecord> {
+  const { bucketId } = world.bucket(2).claim;
+  const { bucket } = await world.metadata.query('get-bucket', { bucketId }, 2);
+  const changed = { ...must(bucket, 'a bucket'), ...changes };
+  await world.plant(bucketRow(bucketId), bucketCodec.encode(changed), 2);
+  return changed;
+}
+
 export const ROW_DAMAGES: readonly Damage[] = [
+  [
+    'a bucket that is closing, whose job is gone',
+    { 'queue-missing': 1 },
+    async (world) => {
+      const { name } = await changeBucket(world, { state: 'closing', jobId: '01'.repeat(14) as JobId });
+      return [['queue-missing', { shard: 2, bucket: name, table: 'jobs' }]];
+    },
+  ],
+  [
+    'the job of a forced deletion of which its bucket knows nothing',
+    { 'queue-stray': 1 },
+    async (world) => {
+      const { bucketId, name } = await changeBucket(world, {});
+      const jobId = '02'.repeat(14) as JobId;
+      const times = { beganAtMs: 1, steppedAtMs: 1, stepCount: 0 };
+      const counts = { totalCount: 0, removedCount: 0 };
+      const job = {
+        kind: 'empty-bucket',
+        stage: 'look',
+        jobId,
+        bucketId,
+        name,
+        ...times,
+        ...counts,
+      } as const;
+      await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
+      return [['queue-stray', { shard: 2, bucket: bucketId, table: 'jobs', note: jobId }]];
+    },
+  ],
   [
     'the objects of a bucket miscounted',
     { 'counter-wrong': 1 },
@@ -313,7 +353,8 @@ export const ROW_DAMAGES: readonly Damage[] = [
       const [ended, unknown] = ['a'.repeat(28) as JobId, 'b'.repeat(28) as JobId];
       const job = { ...jobOf(bucketId, ended), endedAtMs: 1 };
       await world.plant(jobRow(ended), jobCodec.encode(job), 1);
-      for (const jobId of [ended, unknown]) await world.plant(openJobRow(jobId), PRESENT, 1);
+      for (const jobId of [ended, unknown])
+        await world.plant(openJobRow({ kind: 'move-prefix', jobId }), PRESENT, 1);
       return [['index-stray', { shard: 1, table: 'openJobs', note: unknown }]];
     },
   ],

@@ -25,6 +25,7 @@ import type {
   ResultOf,
 } from '../../src/ports/metadata.ts';
 import type { BlobBirth, DataGrant, NewVersion } from '../../src/ports/metadata-commands.ts';
+import type { StateMachine } from '../../src/ports/state-machine.ts';
 import { createShards, SHARD_COLUMNS, type Shards } from '../../src/shard/shards.ts';
 import { createManualClock, createSeededRandom, type ManualClock } from './simulated.ts';
 
@@ -78,14 +79,14 @@ export function etagOf(text: string): string {
 
 /** `kv` and `clock` of an earlier world: the shards as they are after a restart. */
 export async function openMetadata(
-  options: { shardCount?: number; kv?: MemoryKv; clock?: ManualClock } = {},
+  options: { shardCount?: number; kv?: MemoryKv; clock?: ManualClock; machine?: StateMachine } = {},
 ): Promise<MetadataShards> {
   const { shardCount = 1 } = options;
   const kv = options.kv ?? createMemoryKv(SHARD_COLUMNS);
   const clock = options.clock ?? createManualClock(Date.parse('2024-01-01'));
   const shards = await createShards({
     kv,
-    machine: metadataMachine,
+    machine: options.machine ?? metadataMachine,
     shardCount,
     clock,
     random: createSeededRandom(1),

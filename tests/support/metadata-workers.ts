@@ -4,6 +4,7 @@ import { createClaimAssertion } from '../../src/metadata/background/assert-claim
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
 import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
@@ -33,7 +34,8 @@ type WorkerName =
   | 'forget'
   | 'tokens'
   | 'drive'
-  | 'jobs';
+  | 'jobs'
+  | 'empty';
 
 export interface Background {
   world: MetadataShards;
@@ -80,6 +82,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),
       drive: createJobDriver({ metadata, shards }),
       jobs: createJobForgetter({ metadata, shards, timeJumps }),
+      empty: createBucketEmptier({ metadata, shards }),
     };
   }
 

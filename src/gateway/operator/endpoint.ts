@@ -5,6 +5,7 @@ import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';
 import { AppError } from '../../model/errors.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { JobReport } from './job-report.ts';
 import type { StatusReport } from './status-report.ts';
 
 export interface EndpointRequest {
@@ -21,6 +22,7 @@ export interface EndpointContext {
   readonly wakeRotation: () => void;
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
+  readonly readJobs: () => Promise<JobReport>;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

@@ -12,6 +12,7 @@ import {
 } from './endpoints/accounts.ts';
 import { acceptClock } from './endpoints/clock.ts';
 import { beginFsck, cancelFsck, getFsck } from './endpoints/fsck.ts';
+import { getJobs } from './endpoints/jobs.ts';
 import { getKeys, rotateKeys } from './endpoints/keys.ts';
 import { getStatus } from './endpoints/status.ts';
 
@@ -30,6 +31,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   rotateKeys,
   acceptClock,
   getStatus,
+  getJobs,
   beginFsck,
   getFsck,
   cancelFsck,

@@ -52,9 +52,9 @@ async function lookUp(metadata: MetadataPort, name: BucketName): Promise<Resolve
   return resolved(bucket, homeShard);
 }
 
-/** R42: a bucket that is going is no bucket any more. */
+/** R42: a deleted bucket is none any more. One that is closing may be read, and refuses writes itself. */
 function isServed(bucket: BucketRecord): boolean {
-  return bucket.state === 'open';
+  return bucket.state !== 'deleted';
 }
 
 function resolved(record: BucketRecord, homeShard: number): ResolvedBucket {

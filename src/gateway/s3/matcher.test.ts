@@ -10,6 +10,7 @@ const ROWS: MatchRow[] = [
   { name: 'Preflight', match: { method: 'OPTIONS', on: 'object' }, claims: ['*'] },
   { name: 'CreateBucket', match: { method: 'PUT', on: 'bucket' } },
   { name: 'DeleteBucket', match: { method: 'DELETE', on: 'bucket' }, claims: ['force_delete'] },
+  { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
   { name: 'MoveBucket', match: { method: 'MOVE', on: 'bucket' } },
   { name: 'ListObjects', match: { method: 'GET', on: 'bucket' } },
   { name: 'ListObjectsV2', match: { method: 'GET', on: 'bucket', query: ['list-type=2'] } },

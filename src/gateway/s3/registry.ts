@@ -1,6 +1,7 @@
 // Every S3 operation that is there, one row each. What is not there is in unsupported.ts.
 import { createBucket } from './operations/bucket/create-bucket.ts';
 import { deleteBucket } from './operations/bucket/delete-bucket.ts';
+import { forceDeleteBucket } from './operations/bucket/force-delete-bucket.ts';
 import { getBucketAcl } from './operations/bucket/get-bucket-acl.ts';
 import { getBucketLocation } from './operations/bucket/get-bucket-location.ts';
 import { getBucketVersioning } from './operations/bucket/get-bucket-versioning.ts';
@@ -38,6 +39,7 @@ export const OPERATIONS = [
   createBucket,
   headBucket,
   deleteBucket,
+  forceDeleteBucket,
   moveBucket,
   getBucketLocation,
   getBucketVersioning,

@@ -110,7 +110,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
-  { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
   ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
   ...subResource('object', 'append', { PUT: 'AppendObject' }),
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),

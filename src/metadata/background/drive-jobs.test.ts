@@ -49,7 +49,7 @@ test('a job that was left is driven to its end, and no sooner', async () => {
   expect(await jobOf(job)).toMatchObject({ stepCount: 2, movedCount: names.length, errorCount: 0 });
   expect((await jobOf(job))?.endedAtMs).toBeDefined();
   expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
-  expect(await world.query('list-open-jobs', { limit: 10 })).toMatchObject({ jobs: [] });
+  expect(await world.query('list-open-jobs', { kind: 'move-prefix', limit: 10 })).toMatchObject({ jobs: [] });
 });
 
 test('after a crash at any moment the walk goes on where its last entry says', async () => {

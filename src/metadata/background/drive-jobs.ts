@@ -43,7 +43,7 @@ export function createJobDriver(deps: { metadata: MetadataPort; shards(): readon
     shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
-      const query = { limit: LIMITS.jobsMax };
+      const query = { kind: 'move-prefix', limit: LIMITS.jobsMax } as const;
       const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
       let hasMore = false;
       for (const job of jobs) {

@@ -2,10 +2,12 @@
 import { fromUtf8, toHex } from '../../lib/bytes.ts';
 import type { FindingPlace } from '../../model/findings.ts';
 import type { AccountId, BucketId, BucketName } from '../../model/names.ts';
+import { jobCodec } from '../../model/records/job-record.ts';
 import {
   type AccountRecord,
   accessKeyCodec,
   accountCodec,
+  type BucketRecord,
   bucketCodec,
   identityChangeCodec,
   type NameRecord,
@@ -14,6 +16,7 @@ import {
 } from '../../model/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts.ts';
 import { identityChangeRange } from '../identity-changes.ts';
+import { jobRow } from '../jobs.ts';
 import { readU48 } from '../key-parts.ts';
 import {
   accessKeyRow,
@@ -34,7 +37,20 @@ export const checkBucket: RowCheck = async (row, scan) => {
   if (bucket.bucketId !== toHex(row.key)) {
     scan.found('broken-row', { bucket: bucket.name, table: 'buckets', note: toHex(row.key) });
   }
+  await checkEmptying(bucket, scan);
 };
+
+/** A bucket that is closing, or deleted and not yet emptied, has the job that goes on with it; others have none. */
+async function checkEmptying({ bucketId, name, state, jobId }: BucketRecord, scan: CheckScan): Promise<void> {
+  const row = jobId && (await scan.row(jobRow(jobId)));
+  const job = row && jobCodec.decode(row);
+  const stage = job?.kind === 'empty-bucket' && job.bucketId === bucketId ? job.stage : undefined;
+  const isRight =
+    stage === undefined
+      ? jobId === undefined && state !== 'closing'
+      : state === (stage === 'look' ? 'closing' : 'deleted') && job?.endedAtMs === undefined;
+  if (!isRight) scan.found('queue-missing', { bucket: name, table: 'jobs', note: jobId ?? state });
+}
 
 export const checkDeletedBucket: RowCheck = async (row, scan) => {
   const bucketId = toHex(row.key) as BucketId;

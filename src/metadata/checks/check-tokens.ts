@@ -1,17 +1,8 @@
 // Idempotency tokens and their times: each leads to the other.
-import { fromUtf8, toHex } from '../../lib/bytes.ts';
-import type { BucketId } from '../../model/names.ts';
 import { tokenCodec } from '../../model/records/rows.ts';
 import { readU48 } from '../key-parts.ts';
-import { TOKEN_AT, TOKEN_TIME_BYTES, tokenRow, tokenTimeRow } from '../tokens.ts';
+import { readTokenKey, TOKEN_TIME_BYTES, tokenRow, tokenTimeRow } from '../tokens.ts';
 import type { RowCheck } from './scan.ts';
-
-function readTokenKey(bytes: Uint8Array): { bucketId: BucketId; token: string } {
-  return {
-    bucketId: toHex(bytes.subarray(0, TOKEN_AT)) as BucketId,
-    token: fromUtf8(bytes.subarray(TOKEN_AT)),
-  };
-}
 
 export const checkToken: RowCheck = async (row, scan) => {
   const { bucketId, token } = readTokenKey(row.key);

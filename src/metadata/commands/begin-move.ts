@@ -7,7 +7,7 @@ import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { jobPuts, OPEN_JOBS } from '../jobs.ts';
+import { jobPuts, openJobs } from '../jobs.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -18,20 +18,22 @@ interface Begun {
   jobId: JobId;
 }
 
+const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsMax });
+
 export const beginMove = defineCommand<Command, Outcome>({
   locks: (command) => [shared(LOCK.bucket(command.bucketId)), exclusive(LOCK.jobs), ...tokenLocks(command)],
 
   look(command, view) {
     lookAtToken(command, view);
     findBucket(view, command.bucketId);
-    view.range(OPEN_JOBS);
+    view.range(OPEN_MOVES);
   },
 
   decide(command, view, { nowMs, random }) {
     const kept = keptOutcome<Begun>(command, view);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
-    if (view.range(OPEN_JOBS).length >= LIMITS.jobsMax) return refuse({ kind: 'too-many-jobs' });
+    if (view.range(OPEN_MOVES).length >= LIMITS.jobsMax) return refuse({ kind: 'too-many-jobs' });
     const { bucketId, from, to, overwrites } = command;
     openBucket(view, bucketId);
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });

@@ -30,7 +30,7 @@ export const deleteBucket = defineCommand<CommandOf<'delete-bucket'>, OutcomeOf<
 
   decide({ bucketId }, view, { nowMs, random }) {
     const before = findBucket(view, bucketId);
-    if (before === undefined || before.state === 'deleted') return refuse({ kind: 'no-such-bucket' });
+    if (before?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
     if (versionRanges(bucketId).some((range) => view.range(range).length > 0)) {
       return refuse({ kind: 'not-empty' });
     }

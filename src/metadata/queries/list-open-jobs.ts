@@ -1,18 +1,18 @@
 // Jobs that are under way, and those that may be forgotten.
-import { toHex } from '../../lib/bytes.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { JobId } from '../../model/names.ts';
 import { jobCodec } from '../../model/records/job-record.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { isForgettable, jobRow, OPEN_JOBS } from '../jobs.ts';
+import { isForgettable, jobRow, openJobId, openJobs } from '../jobs.ts';
 import { TABLES, timeRange } from '../keyspace.ts';
 
 export const listOpenJobs: QuerySpec<QueryOf<'list-open-jobs'>, ResultOf<'list-open-jobs'>> = {
-  async run({ limit }, state, { nowMs }) {
-    const marks = await state.range({ ...OPEN_JOBS, limit });
-    const rows = await state.rows(marks.map(({ key }) => jobRow(toHex(key) as JobId)));
-    return { jobs: rows.flatMap((row) => (row === undefined ? [] : [jobCodec.decode(row)])), nowMs };
+  async run({ kind, after, limit }, state, { nowMs }) {
+    const jobIds = (await state.range(openJobs({ kind, after, limit }))).map(({ key }) => openJobId(key));
+    const rows = await state.rows(jobIds.map(jobRow));
+    const jobs = rows.flatMap((row) => (row === undefined ? [] : [jobCodec.decode(row)]));
+    const last = jobIds.at(-1);
+    return { jobs, nowMs, ...(last !== undefined && jobIds.length === limit && { next: last }) };
   },
 };
 

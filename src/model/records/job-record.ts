@@ -42,14 +42,39 @@ export interface MovePrefixJob extends JobProgress {
   errors: MoveError[];
 }
 
-/** What a deleted bucket has left behind (service.txt 4.1, force_delete). */
+/** What of a deleted bucket goes, one after the other. */
+export const EMPTYING_STAGES = ['older', 'current', 'markers', 'tokens'] as const;
+export type EmptyingStage = (typeof EMPTYING_STAGES)[number];
+
+/**
+ * DELETE with force_delete (service.txt 4.1). `look`: the bucket is closing, and it is looked whether all that is in it
+ * may go. `older` to `tokens`: it is deleted, and these go. `emptied`, `refused`: ended; something had to stay, and the
+ * bucket is open again.
+ */
 export interface EmptyBucketJob extends JobProgress {
   kind: 'empty-bucket';
   name: BucketName;
-  /** Versions and markers that were in it when it was deleted, and that have gone since. */
+  stage: 'look' | EmptyingStage | 'emptied' | 'refused';
+  /** Behind which row of the stage it goes on, hex; absent: at its start. */
+  after?: string;
+  /** Versions and markers that the look has met. */
   totalCount: number;
+  /** Those that have gone since. */
   removedCount: number;
 }
 
 export type JobRecord = MovePrefixJob | EmptyBucketJob;
+
+/** `refused`: it ended without having done anything. */
+export const JOB_STATES = ['under-way', 'done', 'refused'] as const;
+export type JobState = (typeof JOB_STATES)[number];
+/** In the order of their marks in the table of open jobs: only ever added to. */
+export const JOB_KINDS = ['move-prefix', 'empty-bucket'] as const satisfies JobRecord['kind'][];
+export type JobKind = JobRecord['kind'];
+
+export function jobState(job: JobRecord): JobState {
+  if (job.endedAtMs === undefined) return 'under-way';
+  return job.kind === 'empty-bucket' && job.stage === 'refused' ? 'refused' : 'done';
+}
+
 export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });

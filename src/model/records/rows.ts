@@ -8,6 +8,7 @@ import type {
   BlobId,
   BucketId,
   BucketName,
+  JobId,
   LinkId,
   ObjectKey,
   OutboxId,
@@ -93,6 +94,8 @@ export interface BucketRecord {
   /** Counts changes of settings; commands carry the one their gateway authorised by (R45). */
   cfgVersion: number;
   versioning: 'unversioned' | 'enabled' | 'suspended';
+  /** Of its forced deletion: present while it is closing, and while it is deleted and not yet emptied. */
+  jobId?: JobId;
   /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
   mfaDelete?: 'disabled';
 }

@@ -69,7 +69,10 @@ async function reserveName(
   if (value.kind !== 'owned-already') return value;
   const { bucketId, homeShard } = value.record;
   const found = await metadata.query({ shard: homeShard }, 'get-bucket', { bucketId });
-  if (found.value.bucket?.state !== 'deleted') return value;
+  const state = found.value.bucket?.state;
+  // Whether it will be there in a moment is being decided (force_delete).
+  if (state === 'closing') return { kind: 'in-progress' };
+  if (state !== 'deleted') return value;
   await metadata.execute(system, 'forget-name', { ...command, bucketId });
   return (await metadata.execute(system, 'reserve-name', command)).value;
 }

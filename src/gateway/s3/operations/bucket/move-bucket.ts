@@ -39,6 +39,7 @@ export const moveBucket = defineOperation({
   async run(context, { to }) {
     const before = await presentBucket(context);
     const { bucketId, name: from } = before;
+    if (before.state !== 'open') throw aborted(from);
     const begun = await beginRename(context, before, to);
     if (begun.kind !== 'begun') throw refusalOf(begun, { from, to });
     const names = { bucketId, from, to };

@@ -1,0 +1,54 @@
+// holdfast jobs: what goes on by itself, and what has ended within a day.
+import { type CliContext, type ConnectOptions, connect } from './connect.ts';
+import { formatAnswer, formatCount, formatDuration, formatTable } from './format.ts';
+
+/** As the operator API has it. */
+interface Report {
+  jobs: {
+    id: string;
+    shard: number;
+    kind: string;
+    bucket: string;
+    state: string;
+    detail: string;
+    doneCount: number;
+    totalCount?: number;
+    errorCount: number;
+    ageMs: number;
+    idleMs: number;
+  }[];
+  leftOutCount: number;
+  missingShards: number[];
+}
+
+export async function showJobs(context: CliContext, options: ConnectOptions): Promise<void> {
+  const client = await connect(context, options);
+  const report = (await client.call('GET', '/jobs')) as Report;
+  context.print(formatAnswer(options, report, () => formatJobs(report)));
+}
+
+function formatJobs({ jobs, leftOutCount, missingShards }: Report): string {
+  const lines: string[] = [];
+  if (jobs.length === 0) lines.push('There are no jobs.');
+  else {
+    const rows = jobs.map((job) => [
+      job.kind,
+      job.bucket,
+      job.state,
+      progressOf(job),
+      job.errorCount === 0 ? '' : `${formatCount(job.errorCount)} errors`,
+      `${formatDuration(job.ageMs)} ago`,
+      job.detail,
+    ]);
+    lines.push(formatTable([['job', 'bucket', 'state', 'progress', '', 'began', ''], ...rows]));
+  }
+  if (leftOutCount > 0) lines.push(`${formatCount(leftOutCount)} older ones are not shown.`);
+  if (missingShards.length > 0) lines.push(`Shards that do not answer: ${missingShards.join(', ')}.`);
+  return lines.join('\n');
+}
+
+function progressOf({ doneCount, totalCount }: Report['jobs'][number]): string {
+  if (totalCount === undefined) return formatCount(doneCount);
+  const percent = totalCount === 0 ? 100 : Math.floor((100 * doneCount) / totalCount);
+  return `${formatCount(doneCount)} of ${formatCount(totalCount)} (${percent} %)`;
+}

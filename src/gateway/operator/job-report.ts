@@ -1,0 +1,89 @@
+// What `holdfast jobs` shows: the jobs of all shards, those that have ended within the last day too, newest first.
+import { type JobRecord, type JobState, jobState } from '../../model/records/job-record.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+
+/** Records of one page: those of renames may hold many errors. */
+const PAGE = 50;
+/** Of one answer; what is left out is counted. */
+export const JOBS_SHOWN_MAX = 1000;
+
+export interface ShownJob {
+  id: string;
+  shard: number;
+  kind: JobRecord['kind'];
+  /** The bucket's name; its id where it is not known. */
+  bucket: string;
+  state: JobState;
+  /** What it is at, or where it leads. */
+  detail: string;
+  doneCount: number;
+  /** Absent where it is not known before the end. */
+  totalCount?: number;
+  errorCount: number;
+  /** By the clock of its shard. */
+  ageMs: number;
+  /** Since it was driven on last, or since its end. */
+  idleMs: number;
+}
+
+export interface JobReport {
+  jobs: ShownJob[];
+  /** Older ones that are not in the list. */
+  leftOutCount: number;
+  /** Shards that did not answer: what they have is not here. */
+  missingShards: number[];
+}
+
+export async function readJobs(metadata: MetadataPort): Promise<JobReport> {
+  const all = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
+  const found = await Promise.all(all.map((shard) => jobsOf(metadata, shard)));
+  const jobs = found.flatMap((some) => some ?? []).sort((a, b) => a.ageMs - b.ageMs);
+  return {
+    jobs: jobs.slice(0, JOBS_SHOWN_MAX),
+    leftOutCount: Math.max(0, jobs.length - JOBS_SHOWN_MAX),
+    missingShards: all.filter((shard) => found[shard] === undefined),
+  };
+}
+
+async function jobsOf(metadata: MetadataPort, shard: number): Promise<ShownJob[] | undefined> {
+  const shown: ShownJob[] = [];
+  for (let after: JobRecord['jobId'] | undefined, isWhole = false; !isWhole; ) {
+    const query = { ...(after && { after }), limit: PAGE };
+    const reply = await metadata.query({ shard }, 'list-jobs', query);
+    if (reply.kind !== 'done') return undefined;
+    const { jobs, nowMs, next } = reply.value;
+    for (const job of jobs) {
+      const bucket = job.kind === 'empty-bucket' ? job.name : await nameOf(metadata, shard, job);
+      shown.push(showJob(job, { shard, bucket, nowMs }));
+    }
+    [after, isWhole] = [next, next === undefined];
+  }
+  return shown;
+}
+
+async function nameOf(metadata: MetadataPort, shard: number, { bucketId }: JobRecord): Promise<string> {
+  const reply = await metadata.query({ shard }, 'get-bucket', { bucketId });
+  return (reply.kind === 'done' && reply.value.bucket?.name) || bucketId;
+}
+
+function showJob(
+  job: JobRecord,
+  { shard, bucket, nowMs }: { shard: number; bucket: string; nowMs: number },
+): ShownJob {
+  const { jobId: id, kind, beganAtMs, steppedAtMs, endedAtMs } = job;
+  const times = { ageMs: nowMs - beganAtMs, idleMs: nowMs - (endedAtMs ?? steppedAtMs) };
+  const head = { id, shard, kind, bucket, state: jobState(job), ...times };
+  if (job.kind === 'move-prefix') {
+    const { from, to, movedCount: doneCount, errorCount } = job;
+    return { ...head, detail: `${from} to ${to}`, doneCount, errorCount };
+  }
+  const { stage, removedCount, totalCount } = job;
+  const isLooking = stage === 'look';
+  return {
+    ...head,
+    detail: isLooking ? 'looks whether all may go' : stage === 'refused' ? 'something has to stay' : '',
+    doneCount: isLooking ? totalCount : removedCount,
+    ...(!isLooking && { totalCount }),
+    errorCount: 0,
+  };
+}

@@ -1,0 +1,125 @@
+// Takes out of a bucket that was deleted by force what it had, some at a time, each time as one entry: older versions
+// first, for they lean on the latest ones; then these, then markers, then tokens. Links end with their versions, and
+// counters follow. Its uploads go as those of every deleted bucket do (expire-uploads).
+import { must } from '../../lib/assert.ts';
+import { fromHex, toHex } from '../../lib/bytes.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { EMPTYING_STAGES, type EmptyBucketJob, type EmptyingStage } from '../../model/records/job-record.ts';
+import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
+import { decodeVersion } from '../../model/records/version-record.ts';
+import { linksOf, type VersionRecord } from '../../model/version.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
+import { findBucket } from '../buckets.ts';
+import { usageDeltas } from '../counters.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { findJob, jobPuts } from '../jobs.ts';
+import { bucketRow, put, REGION, remove, TABLES, versionIdRow } from '../keyspace.ts';
+import { endLinks, type LinkName } from '../links.ts';
+import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
+import { bucketTokens, readTokenKey, tokenTimeRow } from '../tokens.ts';
+import { refuse } from '../write-version.ts';
+
+type Command = CommandOf<'empty-bucket'>;
+
+/** What one entry takes out. */
+interface Taken {
+  rowCount: number;
+  versions: VersionRecord[];
+  links: LinkName[];
+  puts: RowPut[];
+}
+
+export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
+  locks: ({ bucketId, jobId }) => [exclusive(LOCK.bucket(bucketId)), exclusive(LOCK.job(jobId))],
+
+  look({ bucketId, jobId }, view) {
+    findBucket(view, bucketId);
+    const emptying = findEmptying(view, jobId);
+    if (emptying !== undefined) view.range(rangeOf(emptying));
+  },
+
+  decide({ bucketId, jobId, stepCount }, view, { nowMs }) {
+    const emptying = findEmptying(view, jobId);
+    if (emptying === undefined || emptying.job.stepCount !== stepCount) return refuse({ kind: 'elsewhere' });
+    const rows = view.range(rangeOf(emptying));
+    const taken = emptying.stage === 'tokens' ? takeTokens(rows) : takeVersions(rows, emptying);
+    const isWhole = taken.rowCount === rows.length && rows.length < LIMITS.emptyRowsMax;
+    const job = stepped(emptying, { taken, rows, isWhole, nowMs });
+    const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...jobPuts(job)];
+    if (job.stage === 'emptied') {
+      const { jobId: _, ...bucket } = must(
+        findBucket(view, bucketId),
+        'a bucket row outlives what was in it',
+      );
+      puts.push(put(bucketRow(bucketId), bucketCodec.encode(bucket)));
+    }
+    const counters = usageDeltas(bucketId, { added: [], removed: taken.versions });
+    return { outcome: { kind: 'stepped', job }, puts, counters };
+  },
+});
+
+interface Emptying {
+  job: EmptyBucketJob;
+  stage: EmptyingStage;
+}
+
+function findEmptying(view: View, jobId: Command['jobId']): Emptying | undefined {
+  const job = findJob(view, jobId);
+  if (job?.kind !== 'empty-bucket') return undefined;
+  const stage = EMPTYING_STAGES.find((each) => each === job.stage);
+  return stage && { job, stage };
+}
+
+const REGION_OF = { older: REGION.version, current: REGION.current, markers: REGION.marker } as const;
+
+/** Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11). */
+function rangeOf({ job: { bucketId, after }, stage }: Emptying): RangeAddress {
+  const limit = LIMITS.emptyRowsMax;
+  const behind = after === undefined ? undefined : fromHex(after);
+  if (stage === 'tokens') return bucketTokens(bucketId, { after: behind, limit });
+  return versionsBehind({ region: REGION_OF[stage], bucketId, after: behind, limit });
+}
+
+function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
+  const taken: Taken = { rowCount: 0, versions: [], links: [], puts: [] };
+  for (const { key, value } of rows) {
+    const version = decodeVersion(value);
+    const links = linksOf(version.manifest);
+    const linkCount = taken.links.length + links.length;
+    if (taken.rowCount > 0 && linkCount > LIMITS.emptyLinksMax) break;
+    taken.rowCount++;
+    taken.versions.push(version);
+    taken.links.push(...links);
+    taken.puts.push(remove({ table: TABLES.objects, key }));
+    if (stage !== 'older') continue;
+    taken.puts.push(remove(versionIdRow(job.bucketId, objectKeyOf(key), version.versionId)));
+  }
+  return taken;
+}
+
+function takeTokens(rows: readonly Row[]): Taken {
+  const puts = rows.flatMap(({ key, value }) => {
+    const { bucketId, token } = readTokenKey(key);
+    const { keptAtMs } = tokenCodec.decode(value);
+    return [remove({ table: TABLES.tokens, key }), remove(tokenTimeRow(keptAtMs, bucketId, token))];
+  });
+  return { rowCount: rows.length, versions: [], links: [], puts };
+}
+
+function stepped(
+  { job: before, stage }: Emptying,
+  step: { taken: Taken; rows: readonly Row[]; isWhole: boolean; nowMs: number },
+): EmptyBucketJob {
+  const { taken, rows, isWhole, nowMs } = step;
+  const { after: _, ...rest } = before;
+  const job = {
+    ...rest,
+    stepCount: before.stepCount + 1,
+    steppedAtMs: nowMs,
+    removedCount: before.removedCount + taken.versions.length,
+  };
+  if (!isWhole) return { ...job, after: toHex(must(rows[taken.rowCount - 1], 'a row was taken').key) };
+  const next = EMPTYING_STAGES[EMPTYING_STAGES.indexOf(stage) + 1];
+  return next === undefined ? { ...job, stage: 'emptied', endedAtMs: nowMs } : { ...job, stage: next };
+}

@@ -1,0 +1,102 @@
+// Force delete, from its first look to its decision (service.txt 3): what a look has found is noted, so that another
+// driver can go on from there; behind the last one the bucket is deleted for good (R42), or open again.
+import { assert } from '../../lib/assert.ts';
+import { makeOutboxId } from '../../model/names.ts';
+import type { EmptyBucketJob } from '../../model/records/job-record.ts';
+import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
+import type { ClosingOutcome } from '../../ports/extension-calls.ts';
+import type { CommandOf } from '../../ports/metadata.ts';
+import type { DecideContext, Decision, View } from '../../ports/state-machine.ts';
+import { findBucket } from '../buckets.ts';
+import { COUNTER } from '../counters.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { dropJob, findJob, jobPuts } from '../jobs.ts';
+import { bucketRow, bucketUploads, deletedBucketRow, outboxRow, PRESENT, put } from '../keyspace.ts';
+import { bucketTokens } from '../tokens.ts';
+import { refuse } from '../write-version.ts';
+
+type Command = CommandOf<'step-closing'>;
+
+interface Closing {
+  bucket: BucketRecord;
+  job: EmptyBucketJob;
+}
+
+export const stepClosing = defineCommand<Command, ClosingOutcome>({
+  locks: ({ bucketId, jobId }) => [exclusive(LOCK.bucket(bucketId)), exclusive(LOCK.job(jobId))],
+
+  look({ bucketId, jobId, next }, view) {
+    findBucket(view, bucketId);
+    findJob(view, jobId);
+    if (next.kind === 'delete') for (const range of leftovers(bucketId)) view.range(range);
+  },
+
+  decide(command, view, context) {
+    const { bucketId, jobId, stepCount, count, next } = command;
+    const bucket = findBucket(view, bucketId);
+    const before = findJob(view, jobId);
+    if (before?.kind !== 'empty-bucket' || bucket === undefined) return refuse(afterwards(bucket));
+    if (before.stage === 'refused') return refuse({ kind: 'reopened' });
+    if (before.stage !== 'look') return refuse(afterwards(bucket));
+    if (before.stepCount !== stepCount) return refuse({ kind: 'looking', job: before });
+    assert(bucket.state === 'closing' && bucket.jobId === jobId, 'who looks has closed the bucket');
+    const { after: _, ...rest } = before;
+    const job: EmptyBucketJob = {
+      ...rest,
+      steppedAtMs: context.nowMs,
+      stepCount: stepCount + 1,
+      totalCount: before.totalCount + count,
+    };
+    if (next.kind === 'delete') return deleteClosed({ bucket, job }, view, context);
+    if (next.kind === 'reopen') return reopen({ bucket, job }, context);
+    const noted = { ...job, after: next.after };
+    return { outcome: { kind: 'looking', job: noted }, puts: jobPuts(noted) };
+  },
+});
+
+/** For those who come when it is over, and has been forgotten perhaps. */
+function afterwards(bucket: BucketRecord | undefined): ClosingOutcome {
+  return bucket?.state === 'deleted' ? { kind: 'deleted', bucket } : { kind: 'gone' };
+}
+
+function leftovers(bucketId: Command['bucketId']) {
+  return [bucketUploads(bucketId, 1), bucketTokens(bucketId, { limit: 1 })];
+}
+
+/** As delete-bucket does, and the job goes on where there is something to take out. */
+function deleteClosed(
+  { bucket, job }: Closing,
+  view: View,
+  context: DecideContext,
+): Decision<ClosingOutcome> {
+  const { nowMs, random } = context;
+  const { bucketId, name, owner } = bucket;
+  const [uploads, tokens] = leftovers(bucketId).map((range) => view.range(range).length > 0);
+  const isEmpty = job.totalCount === 0 && !tokens;
+  const { jobId: _, ...rest } = bucket;
+  const deleted: BucketRecord = { ...rest, state: 'deleted', ...(!isEmpty && { jobId: job.jobId }) };
+  const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
+  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  return {
+    outcome: { kind: 'deleted', bucket: deleted },
+    puts: [
+      put(bucketRow(bucketId), bucketCodec.encode(deleted)),
+      put(outboxRow(id), outboxCodec.encode(forget)),
+      ...(isEmpty ? dropJob(job) : jobPuts({ ...job, stage: 'older' })),
+      ...(uploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
+    ],
+    counters: [{ name: COUNTER.buckets, delta: -1 }],
+  };
+}
+
+function reopen({ bucket, job }: Closing, { nowMs }: DecideContext): Decision<ClosingOutcome> {
+  const { jobId: _, ...rest } = bucket;
+  const open: BucketRecord = { ...rest, state: 'open', cfgVersion: bucket.cfgVersion + 1 };
+  return {
+    outcome: { kind: 'reopened' },
+    puts: [
+      put(bucketRow(bucket.bucketId), bucketCodec.encode(open)),
+      ...jobPuts({ ...job, stage: 'refused', endedAtMs: nowMs }),
+    ],
+  };
+}
