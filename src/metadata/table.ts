@@ -7,12 +7,14 @@ import { checkUnlinked, countPending, getLinks, listBodies } from './checks/chec
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
+import { appendVersion } from './commands/append-version.ts';
 import { assertLinks } from './commands/assert-links.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
 import { completeUpload } from './commands/complete-upload.ts';
+import { composeVersion } from './commands/compose-version.ts';
 import { condemnBlobs } from './commands/condemn-blobs.ts';
 import { confirmHistory, learnHistory, noteAsserted } from './commands/confirm-history.ts';
 import { createAccount } from './commands/create-account.ts';
@@ -25,6 +27,7 @@ import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
+import { foldVersion } from './commands/fold-version.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetName } from './commands/forget-name.ts';
 import { forgetTokens } from './commands/forget-tokens.ts';
@@ -44,6 +47,7 @@ import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
+import { countComposedOnly } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
@@ -90,6 +94,9 @@ const commands: Commands = {
   'set-versioning': setVersioning,
   'commit-version': commitVersion,
   'recommit-version': recommitVersion,
+  'compose-version': composeVersion,
+  'append-version': appendVersion,
+  'fold-version': foldVersion,
   'delete-versions': deleteVersions,
   'set-tags': setTags,
   'create-upload': createUpload,
@@ -158,6 +165,7 @@ const queries: Queries = {
   'get-job': getJob,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
+  'count-composed-only': countComposedOnly,
 
   'check-rows': checkRows,
   'check-unlinked': checkUnlinked,

@@ -96,6 +96,25 @@ export const LIMITS = {
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
 
+  // Compositions and appends.
+  /** Pieces of one composition, which is written by one entry. */
+  composeSegmentsMax: 40_000,
+  composeBodyBytesMax: 256 * KiB,
+  /** Small pieces that lie one behind the other, before they are folded into one. */
+  foldPiecesMin: 16,
+  foldPiecesMax: 256,
+  /** A piece that is this large stays as it is. */
+  foldPieceBytesMax: 1 * MiB,
+  /** Of what several pieces become. */
+  foldedBytesMax: 4 * MiB,
+  /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
+  foldGrowthMin: 4,
+  /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
+  foldsWaitingMax: 256,
+  /** Of bodies that lie with their metadata: asked for in one call. */
+  bodiesPerCallBytesMax: 256 * KiB,
+  bodiesPerCallMax: 256,
+
   // Renames (MOVE).
   /** Keys of one entry. */
   moveKeysMax: 500,
@@ -388,3 +407,19 @@ assert(
 );
 // What a Complete reads of its parts it writes again as a manifest, and a little more.
 assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');
+// Each piece of a composition is a use in a page, a link and the row of its blob.
+assert(2 * 512 * LIMITS.composeSegmentsMax <= LIMITS.entryBytesMax, 'a composition is one entry');
+assert(
+  // A Component with the longest key, of three-byte characters as references, a version id and two ETags.
+  LIMITS.composeOriginalsMax * (8 * LIMITS.keyBytesMax) <= LIMITS.composeBodyBytesMax,
+  'a request for the largest composition fits',
+);
+assert(
+  LIMITS.foldGrowthMin < LIMITS.foldPiecesMin && LIMITS.foldPiecesMin <= LIMITS.foldPiecesMax,
+  'pieces of one size are folded',
+);
+assert(LIMITS.foldPieceBytesMax < LIMITS.foldedBytesMax, 'two pieces can be folded');
+assert(
+  LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes,
+  'small bodies together are one piece of an answer',
+);

@@ -119,8 +119,6 @@ const LATER: Record<string, Request> = {
   MoveBucket: ['MOVE', ''],
   MoveObject: ['MOVE', 'k'],
   ForceDeleteBucket: ['DELETE', '?force_delete=true'],
-  ComposeObject: ['PUT', 'k?compose'],
-  AppendObject: ['PUT', 'k?append'],
   PutBucketAcl: ['PUT', '?acl'],
   PutObjectAcl: ['PUT', 'k?acl'],
   GetBucketCompliance: ['GET', '?compliance'],

@@ -113,8 +113,6 @@ const LATER: readonly UnsupportedOperation[] = [
   { name: 'MoveBucket', match: { method: 'MOVE', on: 'bucket' } },
   { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
   { name: 'ForceDeleteBucket', match: { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } },
-  ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
-  ...subResource('object', 'append', { PUT: 'AppendObject' }),
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),
   ...subResource('object', 'acl', { PUT: 'PutObjectAcl' }),
   ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),
