@@ -1,9 +1,15 @@
 // Compositions over the whole data path: what they read as, what they keep, whose keys they refuse.
 import { createHash, createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, codeOf, HEADERS, type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  HEADERS,
+  type ObjectWorld,
+  openObjectWorld,
+} from '../../tests/support/object-world.ts';
 import { fromHex, toBase64 } from '../lib/bytes.ts';
 import { crcOf } from '../lib/crc.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -98,7 +104,8 @@ test('a composition of a multipart object with pages, and of copies from another
 
 async function partOf(world: ObjectWorld, key: string, partNumber: number) {
   const { version } = await world.find(key);
-  return (await world.store.partRange({ calls: world.calls, bucket: world.bucket(), version, partNumber }))?.range;
+  return (await world.store.partRange({ calls: world.calls, bucket: world.bucket(), version, partNumber }))
+    ?.range;
 }
 
 describe('limits', () => {

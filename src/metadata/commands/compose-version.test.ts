@@ -205,7 +205,10 @@ describe('many pieces', () => {
 
   test('the pages of a composition go one by one, and its data with the last', async () => {
     const parts = await putSome(2);
-    await compose('whole', Array.from({ length: 300 }, (_, at) => parts[at % 2] as NewData));
+    await compose(
+      'whole',
+      Array.from({ length: 300 }, (_, at) => parts[at % 2] as NewData),
+    );
     const { manifest } = await current();
     if (manifest.kind !== 'paged') throw new Error(manifest.kind);
     await removeAll(['part 0', 'part 1']);
