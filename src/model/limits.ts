@@ -1,6 +1,7 @@
 // Every number of the contract and of our own bounds, in one place, and how they relate (asserted at load).
 // Settings that an operator may change are in config/schema.ts; their bounds refer to this file.
 import { assert } from '../lib/assert.ts';
+import { COMPOSITION_LIMITS } from './composition-limits.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -29,8 +30,6 @@ export const LIMITS = {
   listPageMax: 1000,
   presignedExpiryMaxSeconds: 7 * 24 * 3600,
   clockSkewMaxMs: 15 * MINUTE,
-  composeOriginalsMax: 32,
-  appendCountMax: 1023,
   completedUploadKeptMs: 7 * DAY,
   /** extensions.md 2.1, as AWS RenameObject has its own: printable characters. */
   idempotencyTokenCharactersMax: 64,
@@ -96,24 +95,7 @@ export const LIMITS = {
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
 
-  // Compositions and appends.
-  /** Pieces of one composition, which is written by one entry. */
-  composeSegmentsMax: 40_000,
-  composeBodyBytesMax: 256 * KiB,
-  /** Small pieces that lie one behind the other, before they are folded into one. */
-  foldPiecesMin: 16,
-  foldPiecesMax: 256,
-  /** A piece that is this large stays as it is. */
-  foldPieceBytesMax: 1 * MiB,
-  /** Of what several pieces become. */
-  foldedBytesMax: 4 * MiB,
-  /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
-  foldGrowthMin: 4,
-  /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
-  foldsWaitingMax: 256,
-  /** Of bodies that lie with their metadata: asked for in one call. */
-  bodiesPerCallBytesMax: 256 * KiB,
-  bodiesPerCallMax: 256,
+  ...COMPOSITION_LIMITS,
 
   // Renames (MOVE).
   /** Keys of one entry. */
@@ -414,12 +396,4 @@ assert(
   LIMITS.composeOriginalsMax * (8 * LIMITS.keyBytesMax) <= LIMITS.composeBodyBytesMax,
   'a request for the largest composition fits',
 );
-assert(
-  LIMITS.foldGrowthMin < LIMITS.foldPiecesMin && LIMITS.foldPiecesMin <= LIMITS.foldPiecesMax,
-  'pieces of one size are folded',
-);
-assert(LIMITS.foldPieceBytesMax < LIMITS.foldedBytesMax, 'two pieces can be folded');
-assert(
-  LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes,
-  'small bodies together are one piece of an answer',
-);
+assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes, 'bodies of one call are one piece');
