@@ -23,6 +23,8 @@ export const COMPOSITION_LIMITS = {
   foldGrowthMin: 4,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
   foldsWaitingMax: 256,
+  /** After a fold that failed. */
+  foldRestMs: 60_000,
   /** Of bodies that lie with their metadata: asked for in one call. */
   bodiesPerCallBytesMax: 256 * KiB,
   bodiesPerCallMax: 256,

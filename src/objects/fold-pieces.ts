@@ -12,6 +12,7 @@ import type { DataPath } from './data-path.ts';
 import type { BucketTarget, MetadataCalls } from './object-store.ts';
 import { readPieces } from './read-body.ts';
 import { type WrittenBody, writeBody } from './write-body.ts';
+import { sendCommit } from './write-object.ts';
 
 export interface FoldTarget {
   calls: MetadataCalls;
@@ -36,6 +37,8 @@ export function createFoldPieces(path: DataPath): FoldPieces {
   const waiting = new Map<string, Waiting>();
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
+  /** After a failure: what is written for nothing must not pile up. */
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     for (;;) {
@@ -45,7 +48,10 @@ export function createFoldPieces(path: DataPath): FoldPieces {
       try {
         while (!stopping.signal.aborted && (await foldOnce(path, next, stopping.signal)));
       } catch (err) {
-        if (!stopping.signal.aborted) path.log.warn({ err }, 'pieces-not-folded');
+        if (stopping.signal.aborted) break;
+        path.log.warn({ err }, 'pieces-not-folded');
+        restsUntilMs = path.clock.monotonicMs() + LIMITS.foldRestMs;
+        waiting.clear();
       }
     }
     running = undefined;
@@ -54,7 +60,8 @@ export function createFoldPieces(path: DataPath): FoldPieces {
   return {
     schedule(target) {
       const id = `${target.bucket.claim.bucketId}/${target.key}`;
-      if (stopping.signal.aborted || waiting.has(id) || waiting.size >= LIMITS.foldsWaitingMax) return;
+      if (stopping.signal.aborted || path.clock.monotonicMs() < restsUntilMs) return;
+      if (waiting.has(id) || waiting.size >= LIMITS.foldsWaitingMax) return;
       waiting.set(id, { ...target, id });
       running ??= run();
     },
@@ -81,10 +88,12 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
   const { version } = value;
   const written = await writeFolded(path, target, { version, range: pieces.range, signal });
   const [birth] = written.births;
-  const outcome = await calls.execute({ shard }, 'fold-version', {
-    ...{ bucketId, key, versionId: version.versionId },
-    ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
-  });
+  const outcome = await sendCommit(written, () =>
+    calls.execute({ shard }, 'fold-version', {
+      ...{ bucketId, key, versionId: version.versionId },
+      ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
+    }),
+  );
   if (outcome.value.kind === 'folded') return outcome.value.mayFold;
   if (outcome.value.kind !== 'exists') await written.abandon();
   // Something else was quicker, and has left something else to be folded.

@@ -198,3 +198,24 @@ test('a token: sent again, the same bytes are appended once', async () => {
     code: 'IdempotencyParameterMismatch',
   });
 });
+
+describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', () => {
+  const put = (key: string, body: string, offset: number, headers: Record<string, string> = {}) =>
+    api.send({
+      method: 'PUT',
+      path: pathOf(bucket, key),
+      headers: { [OFFSET]: String(offset), ...headers },
+      body: Buffer.from(body),
+    });
+
+  test('at 0 it makes what is not there; then it goes on at the end', async () => {
+    expectStatus(await put('express', 'a', 0), 200);
+    expect((await put('express', 'b', 1)).headers['x-amz-object-size']).toBe('2');
+    expectError(await put('express', 'b', 0), { status: 400, code: 'InvalidWriteOffset' });
+    expectError(await put('express', 'b', 1), { status: 400, code: 'InvalidWriteOffset' });
+    expect(await textOf('express')).toBe('ab');
+    expectError(await put('nothing', 'b', 1), { status: 404, code: 'NoSuchKey' });
+    const secret = keyHeaders(randomBytes(32));
+    expectError(await put('express', 'b', 2, secret), { status: 400, code: 'EncryptionNotAllowed' });
+  });
+});
