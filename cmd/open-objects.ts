@@ -22,7 +22,7 @@ export function openObjects(
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
-  return createObjectStore({
+  const objects = createObjectStore({
     ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, times, fenceOf },
     settings: {
       inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
@@ -30,4 +30,6 @@ export function openObjects(
     },
     bodyBufferBytes: config.memory.bodyBufferBytes,
   });
+  closing.defer(() => objects.stopFolding());
+  return objects;
 }

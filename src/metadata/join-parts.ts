@@ -1,17 +1,14 @@
 // The manifest of an object of parts: in the version itself while it has few segments, else in pages of its own, which
 // are link-counted like a blob (architecture 3). Links of parts are carried over, no row of theirs is written (R26).
 import { LIMITS } from '../model/limits.ts';
-import { type BlobId, makeBlobId, makeLinkId } from '../model/names.ts';
-import { type BlobRecord, blobCodec, manifestPageCodec, type PartRecord } from '../model/records/rows.ts';
-import type { Manifest, ManifestPage, PartBoundary } from '../model/version.ts';
-import type { DecideContext, RowPut } from '../ports/state-machine.ts';
-import { blobRow, manifestPageRow, put } from './keyspace.ts';
-import { type LinkName, ownLinkPut } from './links.ts';
+import type { BlobId } from '../model/names.ts';
+import type { PartRecord } from '../model/records/rows.ts';
+import type { ManifestPage, PartBoundary } from '../model/version.ts';
+import type { DecideContext } from '../ports/state-machine.ts';
+import type { LinkName } from './links.ts';
+import { type LaidManifest, layPages } from './manifest-pages.ts';
 
-export interface JoinedParts {
-  manifest: Manifest;
-  /** Rows of a paged manifest. */
-  puts: RowPut[];
+export interface JoinedParts extends LaidManifest {
   /** Links of parts that the manifest does not need: one blob in several parts of a page keeps one. */
   spareLinks: LinkName[];
 }
@@ -22,45 +19,17 @@ export function joinParts(parts: readonly PartRecord[], context: DecideContext):
     const { page, spareLinks } = joinPage(parts);
     return { manifest: { kind: 'direct', ...page }, puts: [], spareLinks };
   }
-  return joinPaged(parts, segmentCount, context);
+  return joinPaged(parts, context);
 }
 
-function joinPaged(parts: readonly PartRecord[], segmentCount: number, context: DecideContext): JoinedParts {
-  const { nowMs, shard, random } = context;
-  const manifestId = makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
-  const linkId = makeLinkId({ timeMs: nowMs, random: random(10) });
-  const puts: RowPut[] = [];
+function joinPaged(parts: readonly PartRecord[], context: DecideContext): JoinedParts {
   const spareLinks: LinkName[] = [];
-  const pages: { startBytes: number; partStart: number }[] = [];
-  let startBytes = 0;
-  let partStart = 0;
-  for (const group of pagesOf(parts)) {
+  const pages = [...pagesOf(parts)].map((group) => {
     const joined = joinPage(group);
-    puts.push(put(manifestPageRow(manifestId, pages.length), manifestPageCodec.encode(joined.page)));
     spareLinks.push(...joined.spareLinks);
-    pages.push({ startBytes, partStart });
-    startBytes += group.reduce((sum, part) => sum + part.sizeBytes, 0);
-    partStart += group.length;
-  }
-  const blob: BlobRecord = {
-    kind: 'manifest',
-    sizeBytes: startBytes,
-    storage: 'inline',
-    chunkSizeBytes: startBytes,
-  };
-  puts.push(
-    put(blobRow(manifestId), blobCodec.encode(blob)),
-    ownLinkPut({ blobId: manifestId, linkId }, shard),
-  );
-  const manifest: Manifest = {
-    kind: 'paged',
-    manifestId,
-    linkId,
-    partCount: parts.length,
-    segmentCount,
-    pages,
-  };
-  return { manifest, puts, spareLinks };
+    return joined.page;
+  });
+  return { ...layPages(pages, context), spareLinks };
 }
 
 /** Whole parts, as many as a page's segments hold; a part with more than that has a page for itself. */

@@ -114,11 +114,16 @@ export class KeyHistory {
   /** The row of `record` with other tags. It stays in its place: only a version's data and headers are for good. */
   retagged(record: VersionRecord, tags: Tag[]): RowPut {
     const { tags: _before, ...rest } = record;
+    return this.rewritten(record, tags.length === 0 ? rest : { ...rest, tags });
+  }
+
+  /** The row of `record` as `changed`, in its place: for what changes nothing that a client sees of its data. */
+  rewritten(record: VersionRecord, changed: VersionRecord): RowPut {
     const row =
       record === this.latest
         ? this.#latestRow(record)
         : versionRow(this.#bucket.bucketId, this.#key, record.order);
-    return put(row, encodeVersion(tags.length === 0 ? rest : { ...rest, tags }));
+    return put(row, encodeVersion(changed));
   }
 
   /** The rows that lead from what was loaded to what is there now, and what came and went for good. */

@@ -3,7 +3,7 @@
 import { assert } from '../lib/assert.ts';
 import { debtOfBirth } from '../model/debts.ts';
 import { LIMITS } from '../model/limits.ts';
-import { type BlobId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
+import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
 import {
   type BlobRecord,
   blobCodec,
@@ -63,10 +63,12 @@ export function isBornAlready({ births }: DataGrant, view: View): boolean {
 export function admitGrant(options: {
   grant: DataGrant;
   names: readonly LinkName[];
+  /** The bucket, where what holds them is a composition. */
+  composedIn?: BucketId | undefined;
   view: View;
   context: DecideContext;
 }): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
-  const { grant, names, view, context } = options;
+  const { grant, names, composedIn, view, context } = options;
   const granted = [...grant.births.map(({ use }) => use), ...grant.links];
   assert(
     granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
@@ -80,8 +82,8 @@ export function admitGrant(options: {
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
   const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
   const puts = [
-    ...grant.births.flatMap((birth) => birthPuts(birth, context)),
-    ...grant.links.flatMap((link) => linkPuts(link, view, context)),
+    ...grant.births.flatMap((birth) => birthPuts(birth, context, composedIn)),
+    ...grant.links.flatMap((link) => linkPuts(link, view, context, composedIn)),
     ...sharePuts(
       grant.links.filter((link) => link.claim === undefined),
       view,
@@ -119,7 +121,7 @@ export function isLive(blobId: BlobId, view: View): boolean {
   return row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;
 }
 
-function birthPuts(birth: BlobBirth, { shard }: DecideContext): RowPut[] {
+function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: BucketId): RowPut[] {
   const { use, body, chunkCrc32, chunkCrcs } = birth;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
   const { sizeBytes, storage, chunkSizeBytes } = use;
@@ -131,7 +133,7 @@ function birthPuts(birth: BlobBirth, { shard }: DecideContext): RowPut[] {
     ...(chunkCrc32 && { chunkCrc32 }),
     ...(chunkCrcs && { chunkCrcs }),
   };
-  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard)];
+  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard, composedIn)];
   if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));
   return puts;
 }
@@ -145,8 +147,13 @@ function birthDebt({ use, placed }: BlobBirth, view: View, context: DecideContex
   return changeDebt(use.blobId, { before: undefined, after: debt }, context);
 }
 
-function linkPuts({ blobId, linkId, claim }: LinkGrant, view: View, { shard }: DecideContext): RowPut[] {
-  const link = ownLinkPut({ blobId, linkId }, shard);
+function linkPuts(
+  { blobId, linkId, claim }: LinkGrant,
+  view: View,
+  { shard }: DecideContext,
+  composedIn?: BucketId,
+): RowPut[] {
+  const link = ownLinkPut({ blobId, linkId }, shard, composedIn);
   if (claim === undefined) {
     assert(homeShardOf(blobId) === shard, 'a blob of another home needs a claim');
     return [link];
@@ -169,8 +176,8 @@ export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View
 }
 
 /** The row of a link that this shard's own versions, parts or manifests hold. */
-export function ownLinkPut({ blobId, linkId }: LinkName, shard: number): RowPut {
-  const link: LinkRecord = { state: 'own', shard };
+export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, composedIn?: BucketId): RowPut {
+  const link: LinkRecord = { state: 'own', shard, ...(composedIn !== undefined && { composedIn }) };
   return put(linkRow(blobId, linkId), linkCodec.encode(link));
 }
 

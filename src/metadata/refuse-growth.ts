@@ -30,6 +30,10 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'set-versioning': GOES_ON,
   'commit-version': ({ data }) => dataBytes(data),
   'recommit-version': () => ROWS_BYTES,
+  'compose-version': ({ data }) => 2 * dataBytes(data),
+  'append-version': ({ piece }) => dataBytes({ births: piece.births, links: [] }),
+  // What it takes goes back, but not at once.
+  'fold-version': ({ birth }) => dataBytes({ births: [birth], links: [] }),
   // A delete marker is a row more, and yet a delete.
   'delete-versions': GOES_ON,
   // To take tags away is a delete.

@@ -8,6 +8,7 @@ import { checkUnlinked, countPending, getLinks, listBodies } from './checks/chec
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
+import { appendVersion } from './commands/append-version.ts';
 import { assertLinks } from './commands/assert-links.ts';
 import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
@@ -16,6 +17,7 @@ import { closeBucket } from './commands/close-bucket.ts';
 import { commitPart } from './commands/commit-part.ts';
 import { commitVersion } from './commands/commit-version.ts';
 import { completeUpload } from './commands/complete-upload.ts';
+import { composeVersion } from './commands/compose-version.ts';
 import { condemnBlobs } from './commands/condemn-blobs.ts';
 import { confirmHistory, learnHistory, noteAsserted } from './commands/confirm-history.ts';
 import { createAccount } from './commands/create-account.ts';
@@ -29,6 +31,7 @@ import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
+import { foldVersion } from './commands/fold-version.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetJobs } from './commands/forget-jobs.ts';
 import { forgetName } from './commands/forget-name.ts';
@@ -52,6 +55,7 @@ import { stepClosing } from './commands/step-closing.ts';
 import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
+import { countComposedOnly } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
@@ -101,6 +105,9 @@ const commands: Commands = {
   'set-versioning': setVersioning,
   'commit-version': commitVersion,
   'recommit-version': recommitVersion,
+  'compose-version': composeVersion,
+  'append-version': appendVersion,
+  'fold-version': foldVersion,
   'delete-versions': deleteVersions,
   'set-tags': setTags,
   'move-key': moveKey,
@@ -181,6 +188,7 @@ const queries: Queries = {
   'look-for-kept': lookForKept(deleteBlocker),
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
+  'count-composed-only': countComposedOnly,
 
   'check-rows': checkRows,
   'check-unlinked': checkUnlinked,

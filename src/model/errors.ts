@@ -94,6 +94,10 @@ export const ERRORS = {
   InvalidTag: { status: 400, message: 'The tag provided was not a valid tag.' },
   InvalidToken: { status: 400, message: 'The provided token is malformed or otherwise not valid.' },
   InvalidURI: { status: 400, message: "The specified URI couldn't be parsed." },
+  InvalidWriteOffset: {
+    status: 400,
+    message: 'The write offset value that you specified does not match the current object size.',
+  },
   KeyTooLongError: { status: 400, message: 'Your key is too long.' },
   MalformedTrailerError: {
     status: 400,

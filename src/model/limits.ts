@@ -1,6 +1,7 @@
 // Every number of the contract and of our own bounds, in one place, and how they relate (asserted at load).
 // Settings that an operator may change are in config/schema.ts; their bounds refer to this file.
 import { assert } from '../lib/assert.ts';
+import { COMPOSITION_LIMITS } from './composition-limits.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -29,8 +30,6 @@ export const LIMITS = {
   listPageMax: 1000,
   presignedExpiryMaxSeconds: 7 * 24 * 3600,
   clockSkewMaxMs: 15 * MINUTE,
-  composeOriginalsMax: 32,
-  appendCountMax: 1023,
   completedUploadKeptMs: 7 * DAY,
   /** extensions.md 2.1, as AWS RenameObject has its own: printable characters. */
   idempotencyTokenCharactersMax: 64,
@@ -98,6 +97,8 @@ export const LIMITS = {
   /** An idle shard writes its time half as often at the least, so ids are older than their minting by twice this at most. */
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
+
+  ...COMPOSITION_LIMITS,
 
   // Renames (MOVE).
   /** Keys of one entry. */
@@ -403,3 +404,11 @@ assert(
 );
 // What a Complete reads of its parts it writes again as a manifest, and a little more.
 assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');
+// Each piece of a composition is a use in a page, a link and the row of its blob.
+assert(2 * 512 * LIMITS.composeSegmentsMax <= LIMITS.entryBytesMax, 'a composition is one entry');
+assert(
+  // A Component with the longest key, of three-byte characters as references, a version id and two ETags.
+  LIMITS.composeOriginalsMax * (8 * LIMITS.keyBytesMax) <= LIMITS.composeBodyBytesMax,
+  'a request for the largest composition fits',
+);
+assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes, 'bodies of one call are one piece');

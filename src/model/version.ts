@@ -64,20 +64,32 @@ export interface ManifestBody {
   segments: Segment[];
 }
 
-/** `direct` for up to LIMITS.manifestSegmentsInlineMax segments, else a paged, link-counted record of its own. */
+/** What was appended to an object whose manifest is paged: the bytes behind its pages, with links of their own. */
+export interface ManifestTail extends ManifestBody {
+  /** Where its first byte lies in the object: behind the last of the pages. */
+  startBytes: number;
+}
+
+/**
+ * `direct` for up to LIMITS.manifestSegmentsInlineMax segments and what was appended since, else a paged, link-counted
+ * record of its own; its pages are never written again.
+ */
 export type Manifest =
   | ({ kind: 'direct'; parts: PartBoundary[] } & ManifestBody)
   | {
       kind: 'paged';
       manifestId: BlobId;
       linkId: LinkId;
+      /** 0: its bytes are in no parts, as those of a composition; pages that were parts stay as they are. */
       partCount: number;
+      /** Of the pages. */
       segmentCount: number;
       /** First byte and first part index of each page, in order. */
       pages: { startBytes: number; partStart: number }[];
+      tail?: ManifestTail;
     };
 
-/** One page of a paged manifest: whole parts. */
+/** One page of a paged manifest: whole parts, or no part at all. */
 export interface ManifestPage extends ManifestBody {
   parts: PartBoundary[];
 }
@@ -101,6 +113,8 @@ export interface VersionRecord {
   /** Absent where there are none. In the clear: rules of buckets look at them. */
   tags?: Tag[];
   originals: Original[];
+  /** Present where a composition made it, or an append: how many appends went into it (LIMITS.appendCountMax). */
+  appendCount?: number;
   manifest: Manifest;
 }
 
@@ -126,10 +140,20 @@ export interface ObjectHeaders {
 
 export const EMPTY_MANIFEST: Manifest = { kind: 'direct', uses: [], segments: [], parts: [] };
 
-/** A version's claims on data: one link per use, or the one on its paged manifest (R26). */
+/** A version's claims on data: one link per use, or the one on its paged manifest and those of what lies behind it (R26). */
 export function linksOf(manifest: Manifest): { blobId: BlobId; linkId: LinkId }[] {
-  if (manifest.kind === 'paged') return [{ blobId: manifest.manifestId, linkId: manifest.linkId }];
-  return manifest.uses;
+  if (manifest.kind === 'direct') return manifest.uses;
+  return [{ blobId: manifest.manifestId, linkId: manifest.linkId }, ...(manifest.tail?.uses ?? [])];
+}
+
+/** The part of a manifest that its version's own row has: all of it, or what lies behind the pages. */
+export function ownBody(manifest: Manifest): ManifestBody | undefined {
+  return manifest.kind === 'direct' ? manifest : manifest.tail;
+}
+
+/** Whether it was made of other objects' data (service.txt 4.2, compose rule 6), or is a copy of what was. */
+export function isComposed({ appendCount }: Pick<VersionRecord, 'appendCount'>): boolean {
+  return appendCount !== undefined;
 }
 
 /** A link that no other version ever has, so it tells which data a version stands for; null when it has none. */

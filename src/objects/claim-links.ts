@@ -2,7 +2,7 @@
 // shard are linked by the commit itself; those of other homes are claimed there first.
 import { must } from '../lib/assert.ts';
 import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../model/names.ts';
-import type { ManifestBody, Segment } from '../model/version.ts';
+import type { Manifest, ManifestBody, Segment } from '../model/version.ts';
 import type { LinkGrant } from '../ports/metadata-commands.ts';
 import type { DataPath } from './data-path.ts';
 import type { MetadataCalls } from './object-store.ts';
@@ -65,4 +65,11 @@ export function relink(body: ManifestBody, linkId: LinkId): ManifestBody {
     return { use: index, offsetBytes, sizeBytes };
   });
   return { uses, segments };
+}
+
+/** A manifest's data under links of its own: on the blobs that its version names, or on its pages as one. */
+export function relinkManifest(manifest: Manifest, linkId: LinkId): Manifest {
+  if (manifest.kind === 'direct') return { ...manifest, ...relink(manifest, linkId) };
+  const { tail } = manifest;
+  return { ...manifest, linkId, ...(tail && { tail: { ...tail, ...relink(tail, linkId) } }) };
 }

@@ -4,10 +4,13 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import { appendObject } from './append-object.ts';
 import { createBodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import { collectBody } from './collect-body.ts';
+import { composeObject } from './compose-object.ts';
 import type { DataPath, ObjectSettings } from './data-path.ts';
+import { createFoldPieces } from './fold-pieces.ts';
 import { copyObject, copyPart } from './link-object.ts';
 import { createObjectKeys } from './object-keys.ts';
 import type { ObjectStore } from './object-store.ts';
@@ -41,16 +44,21 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     keys: createObjectKeys(deps),
     budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
   };
+  const folding = createFoldPieces(path);
   return {
     collectBody: (body) => collectBody(path, body),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
+    composeObject: (input) => composeObject(path, input),
+    appendObject: (input) => appendObject(path, folding, input),
+    foldingSettled: () => folding.settled(),
+    stopFolding: () => folding.stop(),
     createUpload: (input) => createUpload(path, input),
     putPart: (input) => putPart(path, input),
     copyPart: (input) => copyPart(path, input),
     judgeKey: ({ kek }, customerKey) => path.keys.judgeKey(kek, customerKey),
     headersOf: (version, customerKey) => path.keys.openHeaders(version, customerKey),
-    openObject: (input) => openObject(path, input),
+    openObject: (input) => openObject(path, folding, input),
     partRange,
   };
 }

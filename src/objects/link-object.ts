@@ -6,11 +6,11 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../model/errors.ts';
 import { type ETag, isPlainMd5 } from '../model/etag.ts';
 import { LIMITS } from '../model/limits.ts';
-import { dataLinkId, linksOf, type Manifest, type ManifestBody } from '../model/version.ts';
+import { dataLinkId, linksOf, type ManifestBody } from '../model/version.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import type { NewVersion } from '../ports/metadata-commands.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
-import { claimLinks, newLinkId, relink } from './claim-links.ts';
+import { claimLinks, newLinkId, relink, relinkManifest } from './claim-links.ts';
 import type { DataPath } from './data-path.ts';
 import { locateBlobRuns } from './locate-runs.ts';
 import type {
@@ -24,7 +24,7 @@ import type {
   WrittenPart,
 } from './object-store.ts';
 import { checksumOfRange } from './range-checksum.ts';
-import { isStillThere } from './read-object.ts';
+import { rereadManifest } from './read-object.ts';
 import { refusedCommit, refusedPart } from './write-object.ts';
 
 type CopyPart = Parameters<ObjectStore['copyPart']>[0];
@@ -56,9 +56,10 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
 /** The source under the target's name: its data, and its headers unless they are replaced. */
 async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
   const { version } = source.found;
-  const { sizeBytes, etag, originals, manifest, kek, sealedHeaders, checksum } = version;
+  const { sizeBytes, etag, originals, appendCount, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, tags = version.tags, checksumAlgorithm, owner } = input;
   const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };
+  if (appendCount !== undefined) copy.appendCount = appendCount;
   const { customerKey } = source;
   if (kek !== undefined) copy.kek = path.keys.renewKek(kek, { from: customerKey, to: input.customerKey });
   const sealed =
@@ -83,10 +84,7 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
   const { calls, bucket, key, conditions } = input;
   const shard = bucket.homeShard;
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
-  const manifest: Manifest =
-    version.manifest.kind === 'paged'
-      ? { ...version.manifest, linkId }
-      : { ...version.manifest, ...relink(version.manifest, linkId) };
+  const manifest = relinkManifest(version.manifest, linkId);
   const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
   const claimed = await claimLinks({ calls, shard, linkId, blobIds });
   if (claimed.kind === 'gone') return claimed;
@@ -129,7 +127,7 @@ async function recommit(path: DataPath, input: CopyObject, source: Source, versi
 }
 
 /** The source as it is now: what was read has been replaced or deleted. */
-async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Promise<Source> {
+export async function readAgain(input: Pick<CopyObject, 'calls'>, source: Source): Promise<Source> {
   const { bucket, key, versionId } = source;
   const { value } = await input.calls.query(
     { shard: bucket.homeShard, bucket: bucket.claim },
@@ -253,7 +251,7 @@ function checksumOfSource(
     kek: path.keys.openKek(found.version.kek, customerKey),
     manifest: found.version.manifest,
     range: of.range,
-    isStillThere: () => isStillThere({ calls, bucket, key, found }),
+    reread: () => rereadManifest(path, { calls, bucket, key, found }),
   };
   return checksumOfRange(path, body, of.algorithm);
 }

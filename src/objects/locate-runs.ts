@@ -45,14 +45,20 @@ export async function* locateBlobRuns(
     return;
   }
   const endBytes = range.offsetBytes + range.sizeBytes;
-  for (const [page, { startBytes }] of manifest.pages.entries()) {
-    const nextBytes = manifest.pages[page + 1]?.startBytes ?? Number.POSITIVE_INFINITY;
+  const { pages, tail } = manifest;
+  const endOfPages = tail?.startBytes ?? Number.POSITIVE_INFINITY;
+  for (const [page, { startBytes }] of pages.entries()) {
+    const nextBytes = pages[page + 1]?.startBytes ?? endOfPages;
     if (nextBytes <= range.offsetBytes || startBytes >= endBytes) continue;
     const offsetBytes = Math.max(range.offsetBytes, startBytes) - startBytes;
     const sizeBytes = Math.min(endBytes, nextBytes) - startBytes - offsetBytes;
     const { uses, segments } = await fetchPage(calls, manifest, page);
     yield blobRuns(uses, sliceSegments(segments, { offsetBytes, sizeBytes }));
   }
+  if (tail === undefined || endBytes <= tail.startBytes) return;
+  const offsetBytes = Math.max(range.offsetBytes - tail.startBytes, 0);
+  const sizeBytes = endBytes - tail.startBytes - offsetBytes;
+  yield blobRuns(tail.uses, sliceSegments(tail.segments, { offsetBytes, sizeBytes }));
 }
 
 export async function fetchPage(

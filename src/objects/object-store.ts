@@ -9,6 +9,7 @@ import type { WriteConditions } from '../model/preconditions.ts';
 import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
 import type { Tag } from '../model/tags.ts';
 import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
+import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type {
   BucketClaim,
   CommandName,
@@ -120,6 +121,34 @@ export interface CopyObject {
   signal: AbortSignal;
 }
 
+export interface ComposeObject {
+  calls: MetadataCalls;
+  /** Of the bucket, in order; at least one. */
+  components: readonly CopyFrom[];
+  bucket: BucketTarget;
+  key: ObjectKey;
+  owner: AccountId;
+  /** Absent: the first component's. Its other headers are the first component's in any case. */
+  userMetadata?: ObjectHeaders['userMetadata'];
+  /** Never empty. */
+  tags?: Tag[];
+  conditions?: WriteConditions;
+  token?: IdempotencyToken | undefined;
+}
+
+export interface AppendObject {
+  calls: MetadataCalls;
+  bucket: BucketTarget;
+  key: ObjectKey;
+  body: BodySource;
+  /** Where it is to begin; absent: wherever the object ends. */
+  offsetBytes?: number | undefined;
+  conditions?: WriteConditions;
+  /** The token of the request that has this body. */
+  tokenOf?(body: { md5: string; sizeBytes: number }): IdempotencyToken | undefined;
+  signal: AbortSignal;
+}
+
 export interface PartTarget {
   calls: MetadataCalls;
   bucket: BucketTarget;
@@ -153,6 +182,14 @@ export interface ObjectStore {
   putObject(input: PutObject): Promise<Written>;
   /** A link, any size (service.txt 4.2). A source that goes away meanwhile is NoSuchKey. */
   copyObject(input: CopyObject): Promise<Written & Copied>;
+  /** Links to the data of the components (service.txt 4.2); of any size, nothing is read. */
+  composeObject(input: ComposeObject): Promise<Written>;
+  /** The body behind the bytes of the object that is there when it is committed. `sizeBytes` is the new size. */
+  appendObject(input: AppendObject): Promise<Written>;
+  /** Resolves when no small pieces wait to be folded. */
+  foldingSettled(): Promise<void>;
+  /** No small pieces are folded any more; resolves when none are being folded. */
+  stopFolding(): Promise<void>;
   createUpload(input: {
     calls: MetadataCalls;
     bucket: BucketTarget;

@@ -6,7 +6,7 @@ import { openPiece } from '../lib/seal.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
-import type { Manifest } from '../model/version.ts';
+import { type Manifest, ownBody } from '../model/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
 import { type ChunkRun, chunkRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
@@ -21,8 +21,8 @@ export interface BodyToRead {
   range: ByteRange;
   /** Sealed bytes, when they came with the version. */
   inlineBody?: Uint8Array;
-  /** Reads the version again: whether it still stands for this data (R33). */
-  isStillThere(): Promise<boolean>;
+  /** Reads the version again: its manifest, where it still has these bytes (R33); they may have been folded meanwhile. */
+  reread(): Promise<Manifest | undefined>;
   /** The reader stands still while others wait for memory. */
   onEvicted(error: AppError): void;
 }
@@ -34,22 +34,35 @@ export async function* readPieces(path: DataPath, body: BodyToRead): AsyncGenera
     for (;;) {
       const fetched = await reader.next();
       if (fetched === undefined) return;
-      const { run } = fetched;
-      const brokenAtBytes = yield* reader.open(fetched);
-      if (brokenAtBytes !== undefined) {
-        const rest = { ...run, fromBytes: Math.max(brokenAtBytes, run.fromBytes) };
-        yield* reader.open({ run: rest, bytes: await reader.fetchSound(run) }, { isLast: true });
-      }
-      reader.release(run);
+      if (fetched.runs.length > 1) yield reader.openTogether(fetched);
+      else yield* openSingle(reader, fetched);
+      reader.release(fetched);
     }
   } finally {
     reader.close();
   }
 }
 
+/** A chunk whose tags are wrong is fetched again. */
+async function* openSingle(reader: ChunkReader, { runs, bytes }: Fetched): AsyncGenerator<Buffer> {
+  const [run] = runs;
+  const [chunk] = bytes;
+  if (run === undefined || chunk === undefined) return;
+  const brokenAtBytes = yield* reader.open({ run, bytes: chunk });
+  if (brokenAtBytes === undefined) return;
+  const rest = { ...run, fromBytes: Math.max(brokenAtBytes, run.fromBytes) };
+  yield* reader.open({ run: rest, bytes: await reader.fetchSound(run) }, { isLast: true });
+}
+
+/** What is fetched at once: a run of one chunk, or several of small bodies that lie in one shard. */
+interface Fetched {
+  runs: readonly ChunkRun[];
+  bytes: readonly Uint8Array[];
+}
+
 interface Fetch {
-  run: ChunkRun;
-  bytes: Promise<Uint8Array>;
+  runs: readonly ChunkRun[];
+  bytes: Promise<Uint8Array[]>;
   isDone: boolean;
 }
 
@@ -57,7 +70,8 @@ class ChunkReader {
   readonly #path: DataPath;
   readonly #body: BodyToRead;
   readonly #lease: BodyLease;
-  readonly #runs: AsyncGenerator<ChunkRun>;
+  #manifest: Manifest;
+  #runs: AsyncGenerator<ChunkRun[]>;
   /** Of the blob that is read now. */
   #dataKey: { blobId: string; bytes: Uint8Array } | undefined;
   /** In order; the first is wanted next. */
@@ -80,11 +94,12 @@ class ChunkReader {
       needBytes: path.settings.chunkSizeBytes + this.#toSendBytes,
       onEvicted: (error) => body.onEvicted(error),
     });
-    this.#runs = allChunkRuns(body);
+    this.#manifest = body.manifest;
+    this.#runs = runsToFetch(body);
     this.#validatedAtMs = path.clock.monotonicMs();
   }
 
-  async next(): Promise<{ run: ChunkRun; bytes: Uint8Array } | undefined> {
+  async next(): Promise<Fetched | undefined> {
     await this.#revalidate();
     if (this.#ahead.length === 0) {
       // Who has been given all waits for nobody to hear of the end.
@@ -105,7 +120,7 @@ class ChunkReader {
       await this.#begin();
     const bytes = await first.bytes;
     this.#ahead.shift();
-    return { run: first.run, bytes };
+    return { runs: first.runs, bytes };
   }
 
   /** Begins to fetch the next run, if there is one. */
@@ -115,10 +130,10 @@ class ChunkReader {
       this.#leftBytes = 0;
       return;
     }
-    const run = next.value;
-    this.#leftBytes -= run.toBytes - run.fromBytes;
-    this.#lease.hold(run.chunkBytes);
-    const fetch: Fetch = { run, bytes: this.#fetch(run), isDone: false };
+    const runs = next.value;
+    this.#leftBytes -= runs.reduce((sum, run) => sum + run.toBytes - run.fromBytes, 0);
+    this.#lease.hold(chunkBytesOf(runs));
+    const fetch: Fetch = { runs, bytes: this.#fetch(runs), isDone: false };
     const settle = () => {
       fetch.isDone = true;
     };
@@ -126,28 +141,35 @@ class ChunkReader {
     this.#ahead.push(fetch);
   }
 
-  async #nextRun(): Promise<IteratorResult<ChunkRun>> {
+  async #nextRun(): Promise<IteratorResult<ChunkRun[]>> {
     try {
       return await this.#runs.next();
     } catch (error) {
-      if (error instanceof MissingPage && (await this.#body.isStillThere()))
+      if (error instanceof MissingPage && (await this.#body.reread()) !== undefined)
         this.#path.log.error({ err: error.cause }, 'data-of-a-version-is-lost');
       throw error;
     }
   }
 
-  async #fetch(run: ChunkRun): Promise<Uint8Array> {
-    const { use, chunkIndex } = run;
-    const { blobId } = use;
-    if (use.storage === 'inline') {
-      if (this.#body.inlineBody !== undefined) return this.#body.inlineBody;
-      const { value } = await this.#body.calls.query({ shard: homeShardOf(blobId) }, 'get-bodies', {
-        blobIds: [blobId],
-      });
-      return value.bodies[0] ?? this.#fail(run, 'missing');
-    }
+  async #fetch(runs: readonly ChunkRun[]): Promise<Uint8Array[]> {
+    const [run] = runs;
+    if (run?.use.storage === 'inline') return this.#fetchBodies(runs);
+    return Promise.all(runs.map((one) => this.#fetchChunk(one)));
+  }
+
+  async #fetchBodies(runs: readonly ChunkRun[]): Promise<Uint8Array[]> {
+    const { inlineBody, calls } = this.#body;
+    if (inlineBody !== undefined) return [inlineBody];
+    const blobIds = runs.map(({ use }) => use.blobId);
+    const shard = homeShardOf(must(blobIds[0], 'a body is asked for'));
+    const { value } = await calls.query({ shard }, 'get-bodies', { blobIds });
+    return Promise.all(runs.map((run, index) => value.bodies[index] ?? this.#fail(run, 'missing')));
+  }
+
+  async #fetchChunk(run: ChunkRun): Promise<Uint8Array> {
+    const { blobId } = run.use;
     // Each piece is proven by its tag before it is given on.
-    const read = await this.#path.chunks.get({ blobId, index: chunkIndex }, { isProven: true });
+    const read = await this.#path.chunks.get({ blobId, index: run.chunkIndex }, { isProven: true });
     return read.kind === 'found' ? read.bytes : this.#fail(run, read.kind);
   }
 
@@ -176,6 +198,14 @@ class ChunkReader {
     }
   }
 
+  /** The plaintext of several small bodies, in memory of its own. */
+  openTogether({ runs, bytes }: Fetched): Buffer {
+    const pieces = runs.flatMap((run, index) => [
+      ...this.open({ run, bytes: must(bytes[index], 'bytes of each run') }),
+    ]);
+    return Buffer.concat(pieces);
+  }
+
   *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {
     const { use, chunkIndex, chunkBytes, isLastChunk, fromBytes, toBytes } = run;
     const { blobId } = use;
@@ -197,21 +227,27 @@ class ChunkReader {
     return undefined;
   }
 
-  release(run: ChunkRun): void {
-    this.#lease.release(run.chunkBytes);
+  release({ runs }: Fetched): void {
+    this.#lease.release(chunkBytesOf(runs));
   }
 
   async #revalidate(): Promise<void> {
     const nowMs = this.#path.clock.monotonicMs();
     if (nowMs - this.#validatedAtMs < LIMITS.readerRevalidateMs) return;
-    if (!(await this.#body.isStillThere())) throw new AppError('ServiceUnavailable', { cause: GONE });
+    const manifest = await this.#body.reread();
+    if (manifest === undefined) throw new AppError('ServiceUnavailable', { cause: GONE });
     this.#validatedAtMs = nowMs;
+    // What was folded since is found in its new place; what is on its way already comes from the old one.
+    const { calls, range } = this.#body;
+    const offsetBytes = range.offsetBytes + range.sizeBytes - this.#leftBytes;
+    this.#manifest = manifest;
+    this.#runs = runsToFetch({ calls, manifest, range: { offsetBytes, sizeBytes: this.#leftBytes } });
   }
 
   /** Why there are no bytes: the version has gone, which may happen, or data is lost, which is an alarm (R33, R37). */
   async #fail({ use, chunkIndex }: ChunkRun, kind: 'missing' | 'damaged'): Promise<never> {
     const { blobId } = use;
-    if (kind === 'missing' && !(await this.#body.isStillThere()))
+    if (kind === 'missing' && (await this.#isReplaced(blobId)))
       throw new AppError('ServiceUnavailable', { cause: GONE });
     this.#path.log.error({ blobId, chunkIndex, kind }, 'data-of-a-version-is-lost');
     throw new AppError(kind === 'missing' ? 'ServiceUnavailable' : 'InternalError', {
@@ -219,16 +255,55 @@ class ChunkReader {
     });
   }
 
+  /** The version has gone, or the blob was folded into another one. */
+  async #isReplaced(blobId: string): Promise<boolean> {
+    const manifest = await this.#body.reread();
+    if (manifest === undefined) return true;
+    return isNamed(blobId, this.#manifest) && !isNamed(blobId, manifest);
+  }
+
   close(): void {
     this.#lease.close();
   }
 }
 
+function isNamed(blobId: string, manifest: Manifest): boolean {
+  return ownBody(manifest)?.uses.some((use) => use.blobId === blobId) ?? false;
+}
+
 const GONE = new Error('the version was replaced while it was read');
 
-async function* allChunkRuns({ calls, manifest, range }: BodyToRead): AsyncGenerator<ChunkRun> {
-  for await (const runs of locateBlobRuns(calls, manifest, range))
-    for (const run of runs) yield* chunkRuns(run);
+type BytesToFind = Pick<BodyToRead, 'calls' | 'manifest' | 'range'>;
+
+/** What to fetch, in order: chunks one by one, small bodies that lie behind each other together. */
+async function* runsToFetch({ calls, manifest, range }: BytesToFind): AsyncGenerator<ChunkRun[]> {
+  for await (const located of locateBlobRuns(calls, manifest, range)) {
+    let bodies: ChunkRun[] = [];
+    for (const run of located.flatMap(chunkRuns)) {
+      if (bodies.length > 0 && !joins(bodies, run)) {
+        yield bodies;
+        bodies = [];
+      }
+      if (run.use.storage === 'inline') bodies.push(run);
+      else yield [run];
+    }
+    if (bodies.length > 0) yield bodies;
+  }
+}
+
+function joins(bodies: readonly ChunkRun[], { use, chunkBytes }: ChunkRun): boolean {
+  const [first] = bodies;
+  return (
+    use.storage === 'inline' &&
+    first !== undefined &&
+    homeShardOf(use.blobId) === homeShardOf(first.use.blobId) &&
+    bodies.length < LIMITS.bodiesPerCallMax &&
+    chunkBytesOf(bodies) + chunkBytes <= LIMITS.bodiesPerCallBytesMax
+  );
+}
+
+function chunkBytesOf(runs: readonly ChunkRun[]): number {
+  return runs.reduce((sum, { chunkBytes }) => sum + chunkBytes, 0);
 }
 
 /** The plaintext of an inline body that came with its version: the shortest way, without waiting for anything. */

@@ -1,9 +1,12 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
 import { Readable } from 'node:stream';
+import { equalBytes } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
-import { dataLinkId, type VersionRecord } from '../model/version.ts';
+import { planFold } from '../model/plan-fold.ts';
+import { dataLinkId, isComposed, type Manifest, ownBody, type VersionRecord } from '../model/version.ts';
 import type { DataPath } from './data-path.ts';
+import type { FoldPieces } from './fold-pieces.ts';
 import { fetchPage } from './locate-runs.ts';
 import type { ByteRange, ObjectStore, OpenObject } from './object-store.ts';
 import { openWholeInline, readPieces } from './read-body.ts';
@@ -11,7 +14,7 @@ import { openWholeInline, readPieces } from './read-body.ts';
 type OpenInput = Parameters<ObjectStore['openObject']>[0];
 
 /** Throws AppError InternalError or ServiceUnavailable when the first piece cannot be had. */
-export async function openObject(path: DataPath, input: OpenInput): Promise<OpenObject> {
+export async function openObject(path: DataPath, folding: FoldPieces, input: OpenInput): Promise<OpenObject> {
   const { found, range } = input;
   if (range.sizeBytes === 0) return { kind: 'bytes', bytes: Buffer.alloc(0) };
   const kek = path.keys.openKek(found.version.kek, input.customerKey);
@@ -20,6 +23,7 @@ export async function openObject(path: DataPath, input: OpenInput): Promise<Open
     const bytes = openWholeInline(path, { kek, manifest, range, inlineBody: found.inlineBody });
     return { kind: 'bytes', bytes };
   }
+  scheduleFold(folding, input);
   let stream: PieceStream | undefined;
   const pieces = readPieces(path, {
     calls: input.calls,
@@ -27,7 +31,7 @@ export async function openObject(path: DataPath, input: OpenInput): Promise<Open
     manifest,
     range,
     ...(found.inlineBody && { inlineBody: found.inlineBody }),
-    isStillThere: () => isStillThere(input),
+    reread: () => rereadManifest(path, input),
     onEvicted: (error) => stream?.destroy(error),
   });
   const first = await pieces.next();
@@ -35,10 +39,19 @@ export async function openObject(path: DataPath, input: OpenInput): Promise<Open
   return { kind: 'stream', stream, sizeBytes: range.sizeBytes };
 }
 
-/** Whether the version that was found still stands for the same data (R33). */
-export async function isStillThere(
+/** Who meets many small pieces sees to it that the next reader does not. */
+function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
+  const segments = found.isLatest ? ownBody(found.version.manifest)?.segments : undefined;
+  if (segments === undefined || !isComposed(found.version)) return;
+  if (planFold(segments.map(({ sizeBytes }) => sizeBytes)) !== undefined)
+    folding.schedule({ calls, bucket, key });
+}
+
+/** The manifest of the version as it is now, where it still has the bytes of the one that was found (R33). */
+export async function rereadManifest(
+  path: DataPath,
   input: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
-): Promise<boolean> {
+): Promise<Manifest | undefined> {
   const { calls, bucket, key, found } = input;
   const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
     bucketId: bucket.claim.bucketId,
@@ -46,7 +59,27 @@ export async function isStillThere(
     versionId: found.version.versionId,
     includeBody: false,
   });
-  return value.kind === 'found' && dataLinkId(value.version.manifest) === dataLinkId(found.version.manifest);
+  if (value.kind !== 'found') return undefined;
+  const { version } = value;
+  const isSame =
+    dataLinkId(version.manifest) === dataLinkId(found.version.manifest) ||
+    hasGrown(path, found.version, version);
+  return isSame ? version.manifest : undefined;
+}
+
+/**
+ * Whether `now` is what `before` has become by appends and by folding, which may have replaced its first blob: no other
+ * object has its key, and what it was made of comes first.
+ */
+function hasGrown({ keys }: DataPath, before: VersionRecord, now: VersionRecord): boolean {
+  if (!isComposed(now) || before.kek?.by !== 'master' || now.kek?.by !== 'master') return false;
+  return (
+    equalBytes(keys.openKek(before.kek), keys.openKek(now.kek)) &&
+    before.originals.every(({ md5, sizeBytes }, index) => {
+      const original = now.originals[index];
+      return original?.md5 === md5 && original.sizeBytes === sizeBytes;
+    })
+  );
 }
 
 /** Pieces as a stream: some at once, then those of `rest`, each asked for when the consumer has room. */
@@ -90,6 +123,8 @@ export async function partRange(
     if (manifest.parts.length === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
     return partAt(manifest.parts, { partNumber, partStart: 0, startBytes: 0 }, manifest.parts.length);
   }
+  // What was composed, or has grown since it was completed, is in no parts.
+  if (manifest.partCount === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
   const page = manifest.pages.findLastIndex(({ partStart }) => partStart < partNumber);
   const bounds = manifest.pages[page];
   if (partNumber > manifest.partCount || bounds === undefined) return undefined;

@@ -126,7 +126,7 @@ export async function createUpload(
 }
 
 /** Stores the body and checks its digests, or leaves nothing and throws. */
-async function takeIn(
+export async function takeIn(
   path: DataPath,
   input: Pick<PutObject, 'calls' | 'signal'>,
   options: { shard: number; kek: Uint8Array; body: BodySource; kept: ChecksumAlgorithm | undefined },
@@ -155,7 +155,7 @@ async function takeIn(
  * From here on a lost answer may hide a commit: what was stored stays then, for the sweep to judge (R32). It goes at once
  * where no shard has evaluated anything.
  */
-async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>): Promise<T> {
+export async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {
@@ -165,7 +165,7 @@ async function sendCommit<T>(written: WrittenBody, send: () => Promise<T>): Prom
 }
 
 /** `exists` is said of a blob that is there already: only the sweep, which asks for it, may then drop anything. */
-async function abandonRefused(written: WrittenBody, refusal: { kind: string }): Promise<void> {
+export async function abandonRefused(written: WrittenBody, refusal: { kind: string }): Promise<void> {
   if (refusal.kind !== 'exists') await written.abandon();
 }
 

@@ -13,6 +13,7 @@ import type {
 } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import type { Versioning } from '../model/versioning.ts';
+import type { ComposeCommands, ComposeQueries } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -64,7 +65,7 @@ export type ClosingOutcome =
   /** There is no such job, and the bucket is not deleted. */
   | { kind: 'gone' };
 
-export interface ExtensionCommands {
+export interface ExtensionCommands extends ComposeCommands {
   /** MOVE of one key (service.txt 4.2). */
   'move-key': {
     command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
@@ -135,7 +136,7 @@ export interface ExtensionCommands {
   };
 }
 
-export interface ExtensionQueries {
+export interface ExtensionQueries extends ComposeQueries {
   /** The next keys of a prefix's walk, as many as one step may move; all of one moment. */
   'find-moves': {
     query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor };

@@ -86,17 +86,30 @@ export function absentVersion(
 }
 
 /** The version that a copy reads. Its absence is told without markers: they are of the source, not of the answer. */
-export async function findCopySource(
+export function findCopySource(
   context: OperationContext,
   /** As it is known now: the answer may have told more of it. */
   bucketNow: () => ResolvedBucket,
   address: VersionAddress,
 ): Promise<FoundVersion> {
+  return findSource(context, bucketNow, { address, called: 'The source of a copy request' });
+}
+
+/** The version that becomes a part of another object, likewise. */
+export function findComponent(context: OperationContext, address: VersionAddress): Promise<FoundVersion> {
+  return findSource(context, context.bucket, { address, called: 'The component of a composition' });
+}
+
+async function findSource(
+  context: OperationContext,
+  bucketNow: () => ResolvedBucket,
+  { address, called }: { address: VersionAddress; called: string },
+): Promise<FoundVersion> {
   const result = await queryVersion(context, bucketNow(), { ...address, includeBody: false });
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {
-      message: 'The source of a copy request may not specifically refer to a delete marker by version id.',
+      message: `${called} may not specifically refer to a delete marker by version id.`,
     });
   }
   const bucket = bucketNow();

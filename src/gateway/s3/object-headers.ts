@@ -12,23 +12,31 @@ const METADATA_PREFIX = 'x-amz-meta-';
 /** What AWS says an object is when nobody told. */
 const CONTENT_TYPE_DEFAULT = 'binary/octet-stream';
 
-/** Reads the headers to keep. MetadataTooLarge above 2 KB of user metadata, names and values together. */
-export function parseObjectHeaders(headers: Headers): ObjectHeaders {
+/** User metadata alone; undefined where the request brings none. MetadataTooLarge above 2 KB, names and values together. */
+export function parseUserMetadata(headers: Headers): ObjectHeaders['userMetadata'] | undefined {
   // No prototype: metadata may be called "__proto__".
-  const kept: ObjectHeaders = { userMetadata: Object.create(null) };
+  const userMetadata: ObjectHeaders['userMetadata'] = Object.create(null);
   let userMetadataBytes = 0;
+  let hasSome = false;
   for (const name in headers) {
     if (!name.startsWith(METADATA_PREFIX)) continue;
     const value = headers[name] ?? '';
     const key = name.slice(METADATA_PREFIX.length);
-    kept.userMetadata[key] = value;
+    userMetadata[key] = value;
     userMetadataBytes += key.length + value.length;
+    hasSome = true;
   }
   if (userMetadataBytes > LIMITS.userMetadataBytesMax) {
     throw new AppError('MetadataTooLarge', {
       fields: { Size: userMetadataBytes, MaxSizeAllowed: LIMITS.userMetadataBytesMax },
     });
   }
+  return hasSome ? userMetadata : undefined;
+}
+
+/** Reads the headers to keep. Errors as parseUserMetadata. */
+export function parseObjectHeaders(headers: Headers): ObjectHeaders {
+  const kept: ObjectHeaders = { userMetadata: parseUserMetadata(headers) ?? Object.create(null) };
   const contentEncoding = storedEncoding(headers['content-encoding']);
   if (contentEncoding !== undefined) kept.contentEncoding = contentEncoding;
   if (headers['content-type']) kept.contentType = headers['content-type'];

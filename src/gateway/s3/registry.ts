@@ -19,6 +19,8 @@ import { listMultipartUploads } from './operations/multipart/list-multipart-uplo
 import { listParts } from './operations/multipart/list-parts.ts';
 import { uploadPart } from './operations/multipart/upload-part.ts';
 import { uploadPartCopy } from './operations/multipart/upload-part-copy.ts';
+import { appendObject } from './operations/object/append-object.ts';
+import { composeObject } from './operations/object/compose-object.ts';
 import { copyObject } from './operations/object/copy-object.ts';
 import { deleteObject } from './operations/object/delete-object.ts';
 import { deleteObjectTagging } from './operations/object/delete-object-tagging.ts';
@@ -62,6 +64,8 @@ export const OPERATIONS = [
   deleteObjects,
   copyObject,
   moveObject,
+  composeObject,
+  appendObject,
   createMultipartUpload,
   uploadPart,
   uploadPartCopy,

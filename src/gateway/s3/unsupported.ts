@@ -110,8 +110,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
-  ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
-  ...subResource('object', 'append', { PUT: 'AppendObject' }),
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),
   ...subResource('object', 'acl', { PUT: 'PutObjectAcl' }),
   ...subResource('bucket', 'compliance', { GET: 'GetBucketCompliance', PUT: 'PutBucketCompliance' }),

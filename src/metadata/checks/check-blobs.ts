@@ -69,7 +69,9 @@ export const checkManifestPage: RowCheck = async (row, scan) => {
   const place = { manifest: manifestId, page };
   const blob = await scan.row(blobRow(manifestId));
   if (blob === undefined || blobCodec.decode(blob).kind !== 'manifest') scan.found('blob-missing', place);
-  const sizeBytes = body.parts.reduce((sum, part) => sum + part.sizeBytes, 0);
+  // A composition's bytes are in no parts.
+  const inWhat = body.parts.length > 0 ? body.parts : body.segments;
+  const sizeBytes = inWhat.reduce((sum, some) => sum + some.sizeBytes, 0);
   await checkBody(scan, { body, sizeBytes, place });
 };
 

@@ -25,8 +25,11 @@ export async function checkManifest(
     await checkBody(scan, { body: manifest, sizeBytes, place });
     return;
   }
-  const { manifestId, linkId } = manifest;
-  const layout = { kind: 'manifest', sizeBytes } as const;
+  const { manifestId, linkId, tail } = manifest;
+  if (tail !== undefined) {
+    await checkBody(scan, { body: tail, sizeBytes: sizeBytes - tail.startBytes, place });
+  }
+  const layout = { kind: 'manifest', sizeBytes: tail?.startBytes ?? sizeBytes } as const;
   await scan.checkUse({ blobId: manifestId, linkId, layout }, place);
   if (homeShardOf(manifestId) !== scan.shard) return;
   const { pages } = await readPages(scan, manifestId);
@@ -65,10 +68,10 @@ export async function readPages(scan: CheckScan, manifestId: BlobId): Promise<Pa
   for (let page = 0; ; page++) {
     const row = await scan.row(manifestPageRow(manifestId, page));
     if (row === undefined) break;
-    const { parts } = manifestPageCodec.decode(row);
+    const { parts, segments } = manifestPageCodec.decode(row);
     seen.pages.push({ startBytes: seen.sizeBytes, partStart });
     partStart += parts.length;
-    seen.sizeBytes += parts.reduce((sum, part) => sum + part.sizeBytes, 0);
+    seen.sizeBytes += segments.reduce((sum, segment) => sum + segment.sizeBytes, 0);
   }
   const further = await scan.view.range(manifestPageRange(manifestId, seen.pages.length, 1));
   if (further.length > 0) {

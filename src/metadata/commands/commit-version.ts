@@ -1,6 +1,6 @@
 // PUT and copy: one entry writes the version, the rows of its data, and the end of what it replaced (R25, R26).
 import { checkWriteConditions } from '../../model/preconditions.ts';
-import { linksOf } from '../../model/version.ts';
+import { isComposed, linksOf } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { joinChanges } from '../debts.ts';
@@ -29,7 +29,10 @@ export const commitVersion = defineCommand<CommandOf<'commit-version'>, OutcomeO
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);
     if (refusal !== undefined) return refuse(refusal);
-    const admitted = admitGrant({ grant: data, names: linksOf(version.manifest), view, context });
+    const admitted = admitGrant({
+      ...{ grant: data, names: linksOf(version.manifest), view, context },
+      composedIn: isComposed(version) ? bucketId : undefined,
+    });
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const outcome = writeVersion({ bucket, history, version, context });
     if (outcome.kind === 'blocked') return refuse(outcome);

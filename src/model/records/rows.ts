@@ -156,6 +156,8 @@ export interface BlobRecord extends BlobLayout {
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
   /** It has had more than the link that it was born with: only then may others be left when one ends. */
   isShared?: true;
+  /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
+  isComposed?: true;
   /** Final: no link may be added any more (R26). */
   condemnedAtMs?: number;
 }
@@ -187,6 +189,8 @@ export interface LinkRecord {
   state: 'own' | 'pending' | 'confirmed';
   /** The claiming shard; for `own` the home itself. */
   shard: number;
+  /** What holds it is a composition of this bucket, or was appended to (service.txt 4.2, compose rule 6). */
+  composedIn?: BucketId;
 }
 export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });
 

@@ -2,13 +2,20 @@
 
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
+import type { ObjectKey } from '../../../../model/names.ts';
+import type { WriteConditions } from '../../../../model/preconditions.ts';
+import type { AccessPair } from '../../caller.ts';
 import { addChecksum } from '../../checksum-headers.ts';
+import { composedAccess, refuseCustomerKeys } from '../../composed-object.ts';
+import type { OperationContext } from '../../context.ts';
 import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
-import { shownVersionId } from '../../find-version.ts';
+import { queryVersion, shownVersionId } from '../../find-version.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
+import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
+import { appendTo } from './append-object.ts';
 
 export const putObject = defineOperation({
   name: 'PutObject',
@@ -16,22 +23,24 @@ export const putObject = defineOperation({
   logName: 'REST.PUT.OBJECT',
   event: 's3:ObjectCreated:Put',
   body: 'stream',
-  conditions: WRITE_CONDITION_HEADERS,
+  conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
   errors: [
     'BadDigest',
+    'EncryptionNotAllowed',
     'EntityTooLarge',
     'IncompleteBody',
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
     'InvalidRequest',
     'InvalidTag',
+    'InvalidWriteOffset',
     'MetadataTooLarge',
     'NoSuchKey',
     'PreconditionFailed',
     'XAmzContentSHA256Mismatch',
   ],
   differences:
-    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it.',
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)).',
   parse: (request) => {
     const { bucket, key, body } = request;
     if (body.sizeBytes > LIMITS.putBytesMax) {
@@ -39,8 +48,11 @@ export const putObject = defineOperation({
         fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
       });
     }
+    const offsetBytes = parseWriteOffset(request.headers);
+    if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
     return {
       key,
+      offsetBytes,
       resource: objectArn({ bucket, key }),
       headers: parseObjectHeaders(request.headers),
       tags: parseTaggingHeader(request.headers),
@@ -49,8 +61,16 @@ export const putObject = defineOperation({
       body,
     };
   },
-  access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
-  async run(context, { key, headers, tags, conditions, customerKey, body }) {
+  access: ({ resource, tags, offsetBytes }, bucket) => [
+    ...(offsetBytes === undefined ? [putting(resource)] : composedAccess(resource, bucket)),
+    ...taggingAccess(resource, tags),
+  ],
+  async run(context, input) {
+    const { key, headers, tags, customerKey, body, offsetBytes } = input;
+    const appends = offsetBytes !== undefined && (offsetBytes > 0 || (await isThere(context, key)));
+    if (appends) return appendTo(context, { ...input, token: undefined });
+    const conditions: WriteConditions | undefined =
+      offsetBytes === undefined ? input.conditions : { ...input.conditions, ifNoneMatch: '*' };
     const written = await context.objects.putObject({
       calls: context.metadata,
       bucket: context.bucket(),
@@ -73,3 +93,13 @@ export const putObject = defineOperation({
     return { status: 200, headers: answer };
   },
 });
+
+function putting(resource: string): AccessPair {
+  return ['s3:PutObject', resource];
+}
+
+/** An offset of 0 makes an object that is not there (AWS PutObject, x-amz-write-offset-bytes). */
+async function isThere(context: OperationContext, key: ObjectKey): Promise<boolean> {
+  const found = await queryVersion(context, context.bucket(), { key, includeBody: false });
+  return found.kind === 'found';
+}

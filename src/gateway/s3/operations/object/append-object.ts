@@ -1,0 +1,78 @@
+// PUT ?append: more bytes behind those of an object that is there (service.txt 4.2). The story goes on in
+// objects/append-object.ts.
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import type { ObjectKey } from '../../../../model/names.ts';
+import type { WriteConditions } from '../../../../model/preconditions.ts';
+import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
+import type { OperationContext } from '../../context.ts';
+import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
+import type { RequestBody } from '../../request-body.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
+import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
+
+export interface AppendInput {
+  key: ObjectKey;
+  body: RequestBody;
+  offsetBytes: number | undefined;
+  conditions: WriteConditions | undefined;
+  token: string | undefined;
+}
+
+export const appendObject = defineOperation({
+  name: 'AppendObject',
+  match: { method: 'PUT', on: 'object', query: ['append'] },
+  logName: 'REST.PUT.APPEND',
+  event: 's3:ObjectCreated:Put',
+  body: 'stream',
+  conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
+  errors: [
+    'BadDigest',
+    'EncryptionNotAllowed',
+    'EntityTooLarge',
+    'IdempotencyParameterMismatch',
+    'IncompleteBody',
+    'InvalidArgument',
+    'InvalidRequest',
+    'InvalidWriteOffset',
+    'NoSuchKey',
+    'PreconditionFailed',
+    'XAmzContentSHA256Mismatch',
+  ],
+  differences:
+    'Not of AWS: the body goes behind the bytes of the object that is there, whose headers, tags and owner stay ([extensions.md](extensions.md#append)).',
+  parse: (request) => {
+    const { bucket, key, body, headers } = request;
+    refuseCustomerKeys(headers);
+    if (body.sizeBytes > LIMITS.putBytesMax) {
+      throw new AppError('EntityTooLarge', {
+        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
+      });
+    }
+    return {
+      ...{ key, body, resource: objectArn({ bucket, key }) },
+      offsetBytes: parseWriteOffset(headers),
+      conditions: parseWriteConditions(headers),
+      token: parseTokenHeader(headers),
+    };
+  },
+  access: ({ resource }, bucket) => composedAccess(resource, bucket),
+  run: (context, input) => appendTo(context, input),
+});
+
+export async function appendTo(context: OperationContext, input: AppendInput): Promise<OperationResult> {
+  const { key, body, offsetBytes, conditions, token } = input;
+  const written = await context.objects.appendObject({
+    ...{ calls: context.metadata, bucket: context.bucket(), key, body, offsetBytes },
+    ...(conditions && { conditions }),
+    tokenOf: ({ md5, sizeBytes }) =>
+      idempotencyToken(token, ['AppendObject', key, offsetBytes, conditions, sizeBytes, md5]),
+    signal: context.signal(),
+  });
+  context.record.objectSizeBytes = written.sizeBytes;
+  return {
+    status: 200,
+    headers: { ...composedHeaders(written), 'x-amz-object-size': written.sizeBytes },
+  };
+}

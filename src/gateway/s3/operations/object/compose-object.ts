@@ -1,0 +1,96 @@
+// PUT ?compose: an object of the data of others, in the same bucket (service.txt 4.2). The story goes on in
+// objects/compose-object.ts.
+import { AppError } from '../../../../model/errors.ts';
+import { LIMITS } from '../../../../model/limits.ts';
+import { checkWriteConditions } from '../../../../model/preconditions.ts';
+import type { VersionRecord } from '../../../../model/version.ts';
+import type { CopyFrom } from '../../../../objects/object-store.ts';
+import { type Component, parseComposeBody } from '../../compose-body.ts';
+import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
+import type { OperationContext } from '../../context.ts';
+import { findComponent } from '../../find-version.ts';
+import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { parseUserMetadata } from '../../object-headers.ts';
+import { defineOperation, objectArn } from '../../operation.ts';
+import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
+import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
+
+export const composeObject = defineOperation({
+  name: 'ComposeObject',
+  match: { method: 'PUT', on: 'object', query: ['compose'] },
+  logName: 'REST.PUT.COMPOSE',
+  event: 's3:ObjectCreated:Put',
+  body: 'xml',
+  bodyBytesMax: LIMITS.composeBodyBytesMax,
+  conditions: WRITE_CONDITION_HEADERS,
+  errors: [
+    'BadDigest',
+    'EncryptionNotAllowed',
+    'EntityTooLarge',
+    'IdempotencyParameterMismatch',
+    'InvalidArgument',
+    'InvalidRequest',
+    'InvalidTag',
+    'MalformedXML',
+    'MetadataTooLarge',
+    'NoSuchKey',
+    'NoSuchVersion',
+    'PreconditionFailed',
+  ],
+  differences:
+    'Not of AWS: an object of the data of up to 32 others in the bucket, of which nothing is read or copied ([extensions.md](extensions.md#compose)).',
+  parse: ({ bucket, key, headers }) => {
+    refuseCustomerKeys(headers);
+    return {
+      key,
+      resource: objectArn({ bucket, key }),
+      userMetadata: parseUserMetadata(headers),
+      tags: parseTaggingHeader(headers),
+      conditions: parseWriteConditions(headers),
+      token: parseTokenHeader(headers),
+    };
+  },
+  // Of components the rule asks for no right (service.txt 4.2, compose rule 1): who is denied to read one is refused.
+  access: ({ resource, tags }, bucket) => [
+    ...composedAccess(resource, bucket),
+    ...taggingAccess(resource, tags),
+  ],
+  parseDocument: (xmlBody) => parseComposeBody(xmlBody),
+  async run(context, { key, userMetadata, tags, conditions, token }, components) {
+    const found = await Promise.all(components.map((component) => open(context, component)));
+    const asked = ['ComposeObject', key, components, userMetadata, tags, conditions];
+    const written = await context.objects.composeObject({
+      calls: context.metadata,
+      components: found,
+      bucket: context.bucket(),
+      key,
+      owner: context.account().accountId,
+      ...(userMetadata && { userMetadata }),
+      ...(tags && { tags }),
+      ...(conditions && { conditions }),
+      token: idempotencyToken(token, asked),
+    });
+    context.record.objectSizeBytes = written.sizeBytes;
+    return { status: 200, headers: composedHeaders(written) };
+  },
+});
+
+/** AccessDenied, NoSuchKey, NoSuchVersion, InvalidRequest for a delete marker, PreconditionFailed. */
+async function open(context: OperationContext, component: Component): Promise<CopyFrom> {
+  const { key, versionId } = component;
+  const bucket = context.bucket();
+  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+  const resource = objectArn({ bucket: bucket.record.name, key });
+  if (!context.authorize([[action, resource, 'not-denied']], bucket)) throw new AppError('AccessDenied');
+  const found = await findComponent(context, component);
+  const requireFit = (version: VersionRecord) => requireConditions(component, version);
+  requireFit(found.version);
+  return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
+}
+
+function requireConditions({ key, conditions }: Component, version: VersionRecord): void {
+  const refusal = checkWriteConditions(version, conditions);
+  if (refusal === undefined) return;
+  const condition = refusal.kind === 'precondition-failed' ? refusal.condition : 'If-Match';
+  throw new AppError('PreconditionFailed', { fields: { Condition: condition, Key: key } });
+}

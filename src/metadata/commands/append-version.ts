@@ -1,0 +1,155 @@
+// Append: the version that is current in this moment, with one more piece behind its bytes (service.txt 4.2). Where the
+// bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
+import { equalBytes } from '../../lib/bytes.ts';
+import type { Checksum } from '../../model/checksums.ts';
+import { multipartETag } from '../../model/etag.ts';
+import { joinChecksums } from '../../model/join-checksums.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { planFold } from '../../model/plan-fold.ts';
+import { checkWriteConditions } from '../../model/preconditions.ts';
+import { isComposed, linksOf, type Manifest, ownBody, type VersionRecord } from '../../model/version.ts';
+import type { AppendedPiece, AppendedVersion } from '../../ports/compose-calls.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { NewVersion } from '../../ports/metadata-commands.ts';
+import type { DecideContext, RowPut } from '../../ports/state-machine.ts';
+import { findBucket, openBucket } from '../buckets.ts';
+import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../carry-data.ts';
+import { joinChanges } from '../debts.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { appendPiece } from '../grow-manifest.ts';
+import { loadHistory, lookAtHistory } from '../key-history.ts';
+import { admitGrant, grantLocks, isBornAlready, lookAtGrant, ownLinkPut } from '../links.ts';
+import { settleHistories } from '../settle-histories.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
+import { refuse, writeScope, writeVersion } from '../write-version.ts';
+
+type Command = CommandOf<'append-version'>;
+type Outcome = OutcomeOf<'append-version'>;
+
+export const appendVersion = defineCommand<Command, Outcome>({
+  locks: (command) => [
+    shared(LOCK.bucket(command.bucketId)),
+    exclusive(LOCK.key(command.bucketId, command.key)),
+    ...grantLocks(grantOf(command)),
+    ...tokenLocks(command),
+  ],
+
+  look(command, view) {
+    const { bucketId, key } = command;
+    const bucket = findBucket(view, bucketId);
+    const scope = writeScope(bucketId, key, bucket?.versioning);
+    lookAtHistory(view, scope);
+    lookAtGrant(grantOf(command), view);
+    lookAtToken(command, view);
+    if (bucket === undefined) return;
+    const before = loadHistory(view, bucket, scope).currentObject;
+    if (before !== undefined && !takesPlaceOf(before, bucket.versioning)) lookAtLinked(before.manifest, view);
+  },
+
+  decide(command, view, context) {
+    const { bucketId, key, piece } = command;
+    if (isBornAlready(grantOf(command), view)) return refuse({ kind: 'exists' });
+    const kept = keptOutcome<AppendedVersion>(command, view);
+    if (kept !== undefined) return refuse(kept);
+    const bucket = openBucket(view, bucketId);
+    const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
+    const before = history.currentObject;
+    const refusal = refusalOf(command, before);
+    if (refusal !== undefined || before === undefined) return refuse(refusal ?? { kind: 'no-such-key' });
+    const data = ownData(piece);
+    const grant = { grant: grantOf(command), names: data.uses, composedIn: bucketId };
+    const admitted = admitGrant({ ...grant, view, context });
+    if (admitted.kind !== 'admitted') return refuse(admitted);
+    const takesItsPlace = takesPlaceOf(before, bucket.versioning);
+    const carried = takesItsPlace ? before.manifest : withLink(before.manifest, command.linkId);
+    const manifest = appendPiece(carried, data, before.sizeBytes);
+    const version = extend(before, command, manifest);
+    const written = writeVersion({ bucket, history, version, context });
+    if (written.kind === 'blocked') return refuse(written);
+    const outcome = outcomeOf(written, version);
+    const links = takesItsPlace
+      ? markComposed(before, bucketId, context)
+      : beginLinks(carried, { view, context, composedIn: bucketId });
+    const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
+    const kin = { puts: [...links, ...keepOutcome(command, outcome, context.nowMs)], counters: [] };
+    return { outcome, ...joinChanges([admitted, settled, kin]) };
+  },
+});
+
+function grantOf({ piece }: Command) {
+  return { births: piece.births, links: [] };
+}
+
+function ownData({ births, sizeBytes }: AppendedPiece) {
+  const uses = births.map(({ use }) => use);
+  return { uses, segments: uses.map((_use, use) => ({ use, offsetBytes: 0, sizeBytes })) };
+}
+
+function refusalOf(command: Command, before: VersionRecord | undefined): Outcome | undefined {
+  const { piece, kek, offsetBytes, conditions } = command;
+  if (before === undefined) return { kind: 'no-such-key' };
+  const refusal = checkWriteConditions(before, conditions);
+  if (refusal !== undefined) return refusal;
+  const { sizeBytes, appendCount = 0 } = before;
+  if (offsetBytes !== undefined && offsetBytes !== sizeBytes) return { kind: 'wrong-offset', sizeBytes };
+  if (appendCount >= LIMITS.appendCountMax) return { kind: 'too-many-appends' };
+  if (sizeBytes + piece.sizeBytes > LIMITS.objectBytesMax) return { kind: 'too-large' };
+  return isSameKey(before.kek, kek.found) ? undefined : { kind: 'other-key' };
+}
+
+function isSameKey(a: VersionRecord['kek'], b: Command['kek']['found']): boolean {
+  return a?.by === b.by && a.keyId === b.keyId && equalBytes(a.wrapped, b.wrapped);
+}
+
+/** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
+function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manifest): NewVersion {
+  const { owner, sealedHeaders, tags, appendCount = 0 } = before;
+  const kept = {
+    owner,
+    kek: kek.renewed,
+    ...(sealedHeaders && { sealedHeaders }),
+    ...(tags && { tags }),
+    appendCount: appendCount + 1,
+    manifest,
+  };
+  if (piece.sizeBytes === 0) {
+    const { sizeBytes, etag, originals, checksum } = before;
+    return { ...kept, sizeBytes, etag, originals, ...(checksum && { checksum }) };
+  }
+  const originals = [...before.originals, { sizeBytes: piece.sizeBytes, md5: piece.md5 }];
+  const checksum = joinChecksums([before, { sizeBytes: piece.sizeBytes, checksum: crcOf(piece, before) }]);
+  return {
+    ...kept,
+    sizeBytes: before.sizeBytes + piece.sizeBytes,
+    etag: multipartETag(originals.map(({ md5 }) => md5)),
+    originals,
+    ...(checksum && { checksum }),
+  };
+}
+
+/** In the algorithm of the object's own. */
+function crcOf({ crcs }: AppendedPiece, { checksum }: VersionRecord): Checksum | undefined {
+  if (checksum === undefined) return undefined;
+  const { algorithm } = checksum;
+  const { [algorithm]: value } = crcs;
+  return value === undefined ? undefined : { algorithm, type: 'FULL_OBJECT', value };
+}
+
+function outcomeOf(
+  written: { kind: 'committed' } & Pick<AppendedVersion, 'versionId' | 'versioning' | 'modifiedAtMs'>,
+  { etag, sizeBytes, checksum, manifest }: NewVersion,
+): AppendedVersion {
+  const sizes = ownBody(manifest)?.segments.map((segment) => segment.sizeBytes) ?? [];
+  const mayFold = planFold(sizes) !== undefined;
+  return { ...written, etag, sizeBytes, ...(checksum && { checksum }), mayFold };
+}
+
+/** From here on its links are those of a composition. Those of pages stay: there may be thousands. */
+function markComposed(
+  before: VersionRecord,
+  bucketId: Command['bucketId'],
+  context: DecideContext,
+): RowPut[] {
+  if (isComposed(before)) return [];
+  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, bucketId));
+}

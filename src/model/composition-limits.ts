@@ -1,0 +1,38 @@
+// The numbers of compositions, appends and the folding of small pieces: a part of LIMITS (limits.ts), which has their
+// relations to others.
+import { assert } from '../lib/assert.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const COMPOSITION_LIMITS = {
+  /** service.txt 8: original data objects in one composed object; appends of one object. */
+  composeOriginalsMax: 32,
+  appendCountMax: 1023,
+  /** Pieces of one composition, which is written by one entry. */
+  composeSegmentsMax: 40_000,
+  composeBodyBytesMax: 256 * KiB,
+  /** Small pieces that lie one behind the other, before they are folded into one. */
+  foldPiecesMin: 16,
+  foldPiecesMax: 256,
+  /** A piece that is this large stays as it is. */
+  foldPieceBytesMax: 1 * MiB,
+  /** Of what several pieces become. */
+  foldedBytesMax: 4 * MiB,
+  /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
+  foldGrowthMin: 4,
+  /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
+  foldsWaitingMax: 256,
+  /** After a fold that failed. */
+  foldRestMs: 60_000,
+  /** Of bodies that lie with their metadata: asked for in one call. */
+  bodiesPerCallBytesMax: 256 * KiB,
+  bodiesPerCallMax: 256,
+} as const;
+
+assert(
+  COMPOSITION_LIMITS.foldGrowthMin < COMPOSITION_LIMITS.foldPiecesMin &&
+    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.foldPiecesMax,
+  'pieces of one size are folded',
+);
+assert(COMPOSITION_LIMITS.foldPieceBytesMax < COMPOSITION_LIMITS.foldedBytesMax, 'two pieces can be folded');

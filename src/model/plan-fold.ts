@@ -1,0 +1,54 @@
+// Which small pieces of an object that is appended to are to become one. Pieces are sorted into tiers by their size, as
+// a log-structured tree has it: the smallest tier that holds enough neighbours is folded. What is folded is several
+// times as large as each of its pieces, so that each byte is written again a few times at most, whatever the sizes.
+import { LIMITS } from './limits.ts';
+
+/** Pieces `from` to `to`, the latter not included. */
+export interface FoldRun {
+  from: number;
+  to: number;
+}
+
+const TIER_FACTOR = 16;
+
+/** The first run of neighbours that is worth folding, by the sizes of all pieces in order; undefined: none. */
+export function planFold(sizes: readonly number[]): FoldRun | undefined {
+  if (sizes.length < LIMITS.foldPiecesMin) return undefined;
+  for (let tierBytes = TIER_FACTOR ** 2; ; tierBytes *= TIER_FACTOR) {
+    const belowBytes = Math.min(tierBytes, LIMITS.foldPieceBytesMax);
+    for (const run of runsBelow(sizes, belowBytes)) {
+      const fitting = cutToFit(sizes, run);
+      if (fitting !== undefined) return fitting;
+    }
+    if (belowBytes === LIMITS.foldPieceBytesMax) return undefined;
+  }
+}
+
+/** The longest runs of neighbours that are all smaller than that. */
+function* runsBelow(sizes: readonly number[], belowBytes: number): Generator<FoldRun> {
+  let from = 0;
+  for (let at = 0; at <= sizes.length; at++) {
+    const size = sizes[at];
+    if (size !== undefined && size < belowBytes) continue;
+    if (at - from >= LIMITS.foldPiecesMin) yield { from, to: at };
+    from = at + 1;
+  }
+}
+
+/** As much of the run's beginning as one fold takes; undefined where it would not grow by enough, or is too short. */
+function cutToFit(sizes: readonly number[], { from, to }: FoldRun): FoldRun | undefined {
+  let totalBytes = 0;
+  let largestBytes = 0;
+  let end = from;
+  while (end < to && end - from < LIMITS.foldPiecesMax) {
+    const size = sizes[end] ?? 0;
+    if (totalBytes + size > LIMITS.foldedBytesMax) break;
+    totalBytes += size;
+    largestBytes = Math.max(largestBytes, size);
+    end++;
+  }
+  const isWorthIt = totalBytes >= LIMITS.foldGrowthMin * largestBytes;
+  // What is large enough for a fold of its own needs no number of pieces.
+  const isMany = end - from >= LIMITS.foldPiecesMin || end < to;
+  return isWorthIt && isMany && end - from > 1 ? { from, to: end } : undefined;
+}

@@ -1,0 +1,178 @@
+// Compositions over the whole data path: what they read as, what they keep, whose keys they refuse.
+import { createHash, createSecretKey, randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  HEADERS,
+  type ObjectWorld,
+  openObjectWorld,
+} from '../../tests/support/object-world.ts';
+import { fromHex, toBase64 } from '../lib/bytes.ts';
+import { crcOf } from '../lib/crc.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
+import type { ComposeObject } from './object-store.ts';
+
+const md5 = (...bodies: Uint8Array[]) => createHash('md5').update(Buffer.concat(bodies)).digest('hex');
+const composite = (...bodies: Buffer[]) =>
+  `${md5(...bodies.map((body) => fromHex(md5(body))))}-${bodies.length}`;
+
+async function compose(
+  world: ObjectWorld,
+  key: string,
+  names: readonly string[],
+  more: Partial<ComposeObject> = {},
+) {
+  const bucket = world.bucket();
+  const components = await Promise.all(
+    names.map(async (name) => ({ bucket, key: name as ObjectKey, found: await world.find(name) })),
+  );
+  return world.store.composeObject({
+    ...{ calls: world.calls, components, bucket, key: key as ObjectKey, owner: OWNER },
+    ...more,
+  });
+}
+
+async function putAll(world: ObjectWorld, sizes: readonly number[]): Promise<Buffer[]> {
+  const bodies = sizes.map((size) => randomBytes(size));
+  for (const [at, body] of bodies.entries()) await world.put(`${at}`, body);
+  return bodies;
+}
+
+test('inline, chunked and empty objects become one; its ETag is made of their MD5s', async () => {
+  const world = await openObjectWorld();
+  const bodies = await putAll(world, [100, 2 * CHUNK_BYTES + 7, 0, 3000]);
+  const chunksBefore = await world.chunkCount();
+  const written = await compose(world, 'whole', ['0', '1', '2', '3']);
+  expect(written).toMatchObject({ etag: composite(...bodies), sizeBytes: Buffer.concat(bodies).length });
+  expect((await world.get('whole')).equals(Buffer.concat(bodies))).toBe(true);
+  const range = { offsetBytes: 50, sizeBytes: 2 * CHUNK_BYTES + 100 };
+  const expected = Buffer.concat(bodies).subarray(50, 50 + range.sizeBytes);
+  expect((await world.get('whole', { range })).equals(expected)).toBe(true);
+  expect(await world.chunkCount(), 'nothing is copied').toBe(chunksBefore);
+});
+
+test('a composition in a composition counts by its originals; the same object may be in it twice', async () => {
+  const world = await openObjectWorld();
+  const [a, b] = (await putAll(world, [10, 20])) as [Buffer, Buffer];
+  await compose(world, 'pair', ['0', '1']);
+  const written = await compose(world, 'whole', ['pair', '0', 'pair']);
+  expect(written.etag).toBe(composite(a, b, a, a, b));
+  expect((await world.get('whole')).equals(Buffer.concat([a, b, a, a, b]))).toBe(true);
+  await compose(world, '0', ['0', '1']);
+  expect((await world.get('0')).equals(Buffer.concat([a, b])), 'the target among its components').toBe(true);
+});
+
+test('headers are those of the first component, user metadata the request’s where it has some', async () => {
+  const world = await openObjectWorld();
+  await putAll(world, [1, 1]);
+  await world.put('0', Buffer.from('x'), { headers: { contentType: 'image/png', userMetadata: { a: 'b' } } });
+  await compose(world, 'kept', ['0', '1']);
+  const headers = async (key: string) => world.store.headersOf((await world.find(key)).version);
+  expect(await headers('kept')).toEqual({ contentType: 'image/png', userMetadata: { a: 'b' } });
+  await compose(world, 'other', ['1', '0'], { userMetadata: { c: 'd' } });
+  expect(await headers('other')).toEqual({ ...HEADERS, userMetadata: { c: 'd' } });
+});
+
+test('a composition of a multipart object with pages, and of copies from another shard, reads as they do', async () => {
+  const world = await openObjectWorld();
+  const source = randomBytes(LIMITS.partBytesMin + 100);
+  await world.put('source', source);
+  const ranges = Array.from({ length: 70 }, (_, at) => ({ offsetBytes: at, sizeBytes: LIMITS.partBytesMin }));
+  await uploadCopies(world, { from: 'source', to: 'multi', ranges });
+  const elsewhere = world.bucket(1);
+  await world.put('there', randomBytes(5000), { bucket: elsewhere });
+  await world.copy('there', 'here', { fromBucket: elsewhere });
+  await world.put('tiny', Buffer.from('tiny'));
+  const written = await compose(world, 'whole', ['tiny', 'multi', 'here', 'multi']);
+  expect(written.etag.endsWith('-4'), 'a multipart object counts as one').toBe(true);
+  const { version } = await world.find('whole');
+  expect(version.manifest.kind).toBe('paged');
+  const at = 4 + 70 * LIMITS.partBytesMin;
+  expect(version.sizeBytes).toBe(2 * at - 4 + 5000);
+  const got = await world.get('whole', { range: { offsetBytes: at - 10, sizeBytes: 5020 } });
+  const end = source.subarray(69, 69 + LIMITS.partBytesMin);
+  const there = await world.get('there', { bucket: elsewhere });
+  const expected = Buffer.concat([end.subarray(-10), there, source.subarray(0, 10)]);
+  expect(got.equals(expected)).toBe(true);
+  expect(await partOf(world, 'whole', 1)).toEqual({ offsetBytes: 0, sizeBytes: version.sizeBytes });
+  expect(await partOf(world, 'whole', 2)).toBeUndefined();
+});
+
+async function partOf(world: ObjectWorld, key: string, partNumber: number) {
+  const { version } = await world.find(key);
+  return (await world.store.partRange({ calls: world.calls, bucket: world.bucket(), version, partNumber }))
+    ?.range;
+}
+
+describe('limits', () => {
+  test(`${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
+    const world = await openObjectWorld();
+    await putAll(world, [3]);
+    const many = Array.from({ length: 31 }, () => '0');
+    expect((await compose(world, 'most', [...many, '0'])).etag).toMatch(/-32$/);
+    expect(await codeOf(compose(world, 'more', ['most', '0']))).toBe('InvalidRequest');
+    expect(await codeOf(compose(world, 'more', ['0', ...many, '0']))).toBe('InvalidRequest');
+    expect(await codeOf(world.get('more'))).toMatch('no-such-key');
+  });
+
+  test('5 TiB and not a byte more', async () => {
+    const world = await openObjectWorld();
+    await putAll(world, [1]);
+    const found = await world.find('0');
+    const large = { ...found, version: { ...found.version, sizeBytes: LIMITS.objectBytesMax } };
+    const component = { bucket: world.bucket(), key: '0' as ObjectKey, found };
+    const components = [{ ...component, found: large }, component];
+    expect(await codeOf(compose(world, 'whole', [], { components }))).toBe('EntityTooLarge');
+  });
+});
+
+test('CRCs of whole objects combine; others are left out', async () => {
+  const world = await openObjectWorld();
+  const bodies = [randomBytes(1000), randomBytes(CHUNK_BYTES + 1)];
+  const sum = (body: Buffer, algorithm: 'CRC32' | 'CRC64NVME') => ({
+    said: { checksum: { algorithm, value: toBase64(crcOf(algorithm, body)) } },
+  });
+  for (const [at, body] of bodies.entries()) {
+    await world.put(`64 ${at}`, body, sum(body, 'CRC64NVME'));
+    await world.put(`32 ${at}`, body, sum(body, 'CRC32'));
+  }
+  const value = toBase64(crcOf('CRC64NVME', Buffer.concat(bodies)));
+  const checksum = { algorithm: 'CRC64NVME', type: 'FULL_OBJECT', value };
+  expect(await compose(world, 'whole', ['64 0', '64 1'])).toMatchObject({ checksum });
+  expect((await world.find('whole')).version.checksum).toEqual(checksum);
+  expect(await compose(world, 'mixed', ['64 0', '32 1'])).not.toHaveProperty('checksum');
+});
+
+test('an object under a customer’s key is no component', async () => {
+  const world = await openObjectWorld();
+  await putAll(world, [10]);
+  const customerKey = createSecretKey(randomBytes(32));
+  await world.put('secret', randomBytes(10), { customerKey });
+  expect(await codeOf(compose(world, 'whole', ['0', 'secret']))).toBe('EncryptionNotAllowed');
+  expect(await codeOf(compose(world, 'whole', ['secret', '0']))).toBe('EncryptionNotAllowed');
+});
+
+test('components that were replaced meanwhile are read again; one that went is NoSuchKey', async () => {
+  const world = await openObjectWorld();
+  await putAll(world, [10, 20]);
+  const stale = await Promise.all(
+    ['0', '1'].map(async (key) => ({
+      ...{ bucket: world.bucket(), key: key as ObjectKey },
+      found: await world.find(key),
+    })),
+  );
+  const later = randomBytes(30);
+  await world.put('1', later);
+  await world.metadata.condemn();
+  await compose(world, 'whole', [], { components: stale });
+  expect((await world.get('whole')).subarray(10).equals(later)).toBe(true);
+  const { bucketId } = world.bucket().claim;
+  const items = ['0', '1'].map((key) => ({ key: key as ObjectKey }));
+  await world.metadata.execute('delete-versions', { bucketId, owner: OWNER, items });
+  await world.metadata.condemn();
+  expect(await codeOf(compose(world, 'other', [], { components: stale }))).toBe('NoSuchKey');
+});

@@ -1,0 +1,149 @@
+// THE COMPOSE STORY: the pieces of all components one behind the other, with the data keys of those that had another key
+// wrapped by the first one's, which the new object keeps. Claim the data at its homes, commit; no byte of it is read.
+// Data that went meanwhile sends us back to read the components again, as for a copy.
+import { equalBytes } from '../lib/bytes.ts';
+import { AppError } from '../model/errors.ts';
+import { multipartETag } from '../model/etag.ts';
+import { joinChecksums } from '../model/join-checksums.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ManifestBody, Original, VersionRecord } from '../model/version.ts';
+import type { ComposedVersion } from '../ports/compose-calls.ts';
+import type { CommandOf } from '../ports/metadata.ts';
+import { claimLinks, newLinkId, relink } from './claim-links.ts';
+import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
+import type { DataPath } from './data-path.ts';
+import { readAgain } from './link-object.ts';
+import { locateBlobRuns, MissingPage } from './locate-runs.ts';
+import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
+
+type Version = CommandOf<'compose-version'>['version'];
+
+/**
+ * Throws AppError InvalidRequest (more originals or pieces than may be), EntityTooLarge, EncryptionNotAllowed, NoSuchKey
+ * when a component goes away meanwhile, IdempotencyParameterMismatch, PreconditionFailed.
+ */
+export async function composeObject(path: DataPath, input: ComposeObject): Promise<Written> {
+  const { calls, bucket } = input;
+  const shard = bucket.homeShard;
+  let { components } = input;
+  for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
+    const version = versionOf(path, input, components);
+    const body = await bodyOf(path, input, components);
+    if (body !== undefined) {
+      const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
+      const relinked = relink(body, linkId);
+      const blobIds = relinked.uses.map(({ blobId }) => blobId);
+      const claimed = await claimLinks({ calls, shard, linkId, blobIds });
+      if (claimed.kind === 'claimed') {
+        const data = { births: [], links: claimed.links };
+        const outcome = await commit(input, { version, body: relinked, data });
+        if (outcome !== undefined) return composedAnswer(outcome);
+      }
+    }
+    components = await Promise.all(components.map((component) => readAgain(input, component)));
+  }
+  throw new AppError('ServiceUnavailable');
+}
+
+/** Undefined: the data has gone, or the claims are too old; look again. */
+async function commit(
+  { calls, bucket, key, conditions, token }: ComposeObject,
+  made: Pick<CommandOf<'compose-version'>, 'version' | 'body' | 'data'>,
+): Promise<ComposedVersion | undefined> {
+  const target = { shard: bucket.homeShard, bucket: bucket.claim };
+  const { value } = await calls.execute(target, 'compose-version', {
+    ...{ bucketId: bucket.claim.bucketId, key },
+    ...made,
+    ...(conditions && { conditions }),
+    ...(token && { token }),
+  });
+  if (value.kind === 'committed') return value;
+  if (value.kind === 'repeated') return value.outcome;
+  if (value.kind === 'gone' || value.kind === 'late') return undefined;
+  throw refusedComposition(value, key);
+}
+
+/** All but where its bytes are: headers are the first component's, whose key seals them. */
+function versionOf(path: DataPath, input: ComposeObject, components: readonly CopyFrom[]): Version {
+  const versions = components.map(({ found }) => found.version);
+  const [first] = versions;
+  if (first?.kek === undefined) throw new AppError('InvalidRequest');
+  for (const version of versions) requireMasterKey(version);
+  const originals = versions.flatMap((version) => version.originals);
+  requireFewOriginals(originals);
+  const sizeBytes = versions.reduce((sum, version) => sum + version.sizeBytes, 0);
+  if (sizeBytes > LIMITS.objectBytesMax) {
+    throw new AppError('EntityTooLarge', {
+      fields: { ProposedSize: sizeBytes, MaxSizeAllowed: LIMITS.objectBytesMax },
+    });
+  }
+  const { owner, tags } = input;
+  const checksum = joinChecksums(versions);
+  const sealedHeaders = sealHeaders(path, first, input.userMetadata);
+  return {
+    ...{ sizeBytes, owner, originals },
+    etag: multipartETag(originals.map(({ md5 }) => md5)),
+    kek: path.keys.renewKek(first.kek),
+    ...(sealedHeaders && { sealedHeaders }),
+    ...(tags && { tags }),
+    ...(checksum && { checksum }),
+  };
+}
+
+function requireFewOriginals(originals: readonly Original[]): void {
+  if (originals.length <= LIMITS.composeOriginalsMax) return;
+  throw new AppError('InvalidRequest', {
+    message: `The components consist of ${originals.length} original data objects. A composed object consists of ${LIMITS.composeOriginalsMax} at most.`,
+  });
+}
+
+function sealHeaders(
+  { keys }: DataPath,
+  first: VersionRecord,
+  userMetadata: ComposeObject['userMetadata'],
+): Uint8Array | undefined {
+  if (userMetadata === undefined) return first.sealedHeaders;
+  return keys.sealHeaders(keys.openKek(first.kek), { ...keys.openHeaders(first), userMetadata });
+}
+
+/** The pieces of all components; undefined when one of them is gone. */
+async function bodyOf(
+  path: DataPath,
+  { calls }: ComposeObject,
+  components: readonly CopyFrom[],
+): Promise<ManifestBody | undefined> {
+  const { keys } = path;
+  const body: ManifestBody = { uses: [], segments: [] };
+  const to = keys.openKek(components[0]?.found.version.kek);
+  try {
+    for (const { found } of components) {
+      const { manifest, sizeBytes, kek } = found.version;
+      const from = keys.openKek(kek);
+      const isSameKey = equalBytes(from, to);
+      for await (const runs of locateBlobRuns(calls, manifest, { offsetBytes: 0, sizeBytes })) {
+        for (const run of runs) {
+          const { use, ...segment } = run;
+          const { blobId } = use;
+          if (body.uses.at(-1)?.blobId !== blobId) {
+            const wrappedDataKey = isSameKey
+              ? use.wrappedDataKey
+              : keys.wrapDataKey(to, blobId, keys.openDataKey(from, use));
+            body.uses.push({ ...use, wrappedDataKey });
+          }
+          body.segments.push({ ...segment, use: body.uses.length - 1 });
+        }
+        if (body.segments.length > LIMITS.composeSegmentsMax) throw tooManySegments();
+      }
+    }
+  } catch (error) {
+    if (error instanceof MissingPage) return undefined;
+    throw error;
+  }
+  return body;
+}
+
+function tooManySegments(): AppError {
+  return new AppError('InvalidRequest', {
+    message: `The components consist of more than ${LIMITS.composeSegmentsMax} pieces that were stored one by one. Compose fewer of them.`,
+  });
+}

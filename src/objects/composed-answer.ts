@@ -1,0 +1,25 @@
+// What compositions and appends have in common: whose key may be there, and what became of the command.
+import { AppError } from '../model/errors.ts';
+import type { VersionRecord } from '../model/version.ts';
+import type { ComposedVersion } from '../ports/compose-calls.ts';
+import type { OutcomeOf } from '../ports/metadata.ts';
+import type { Written } from './object-store.ts';
+import { refusedCommit } from './write-object.ts';
+
+/** EncryptionNotAllowed where a customer's key seals the object (service.txt 4.2, compose rule 5). */
+export function requireMasterKey({ kek }: Pick<VersionRecord, 'kek'>): void {
+  if (kek?.by === 'customer') throw new AppError('EncryptionNotAllowed');
+}
+
+export function composedAnswer(version: ComposedVersion): Written {
+  const { versionId, versioning, modifiedAtMs, etag, sizeBytes, checksum } = version;
+  return { versionId, versioning, modifiedAtMs, etag, sizeBytes, ...(checksum && { checksum }) };
+}
+
+type Refusal = Exclude<OutcomeOf<'compose-version'>, { kind: 'committed' } | { kind: 'repeated' }>;
+
+/** The error that a refused composition or append is answered with. */
+export function refusedComposition(refusal: Refusal, key: string): AppError {
+  if (refusal.kind === 'token-reused') return new AppError('IdempotencyParameterMismatch');
+  return refusedCommit(refusal, key);
+}

@@ -1,0 +1,150 @@
+// Small pieces of objects that are appended to become larger ones, one object after the other and never before an answer:
+// read, written as one blob under the same key, and put in their place by the shard. Whatever fails is left as it is: the
+// next append or read meets it again, and what was written for nothing the sweep finds (R32).
+import { must } from '../lib/assert.ts';
+import { isCrc } from '../model/checksums.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
+import { planFold } from '../model/plan-fold.ts';
+import { ownBody, type VersionRecord } from '../model/version.ts';
+import type { FoldedSegment } from '../ports/compose-calls.ts';
+import type { DataPath } from './data-path.ts';
+import type { BucketTarget, MetadataCalls } from './object-store.ts';
+import { readPieces } from './read-body.ts';
+import { type WrittenBody, writeBody } from './write-body.ts';
+import { sendCommit } from './write-object.ts';
+
+export interface FoldTarget {
+  calls: MetadataCalls;
+  bucket: BucketTarget;
+  key: ObjectKey;
+}
+
+export interface FoldPieces {
+  /** Sooner or later, unless too many wait. */
+  schedule(target: FoldTarget): void;
+  /** Resolves when nothing waits, and nothing is under way. */
+  settled(): Promise<void>;
+  /** Nothing is folded any more; resolves when what is under way has ended. */
+  stop(): Promise<void>;
+}
+
+interface Waiting extends FoldTarget {
+  id: string;
+}
+
+export function createFoldPieces(path: DataPath): FoldPieces {
+  const waiting = new Map<string, Waiting>();
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+  /** After a failure: what is written for nothing must not pile up. */
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
+
+  async function run(): Promise<void> {
+    for (;;) {
+      const [next] = waiting.values();
+      if (next === undefined || stopping.signal.aborted) break;
+      waiting.delete(next.id);
+      try {
+        while (!stopping.signal.aborted && (await foldOnce(path, next, stopping.signal)));
+      } catch (err) {
+        if (stopping.signal.aborted) break;
+        path.log.warn({ err }, 'pieces-not-folded');
+        restsUntilMs = path.clock.monotonicMs() + LIMITS.foldRestMs;
+        waiting.clear();
+      }
+    }
+    running = undefined;
+  }
+
+  return {
+    schedule(target) {
+      const id = `${target.bucket.claim.bucketId}/${target.key}`;
+      if (stopping.signal.aborted || path.clock.monotonicMs() < restsUntilMs) return;
+      if (waiting.has(id) || waiting.size >= LIMITS.foldsWaitingMax) return;
+      waiting.set(id, { ...target, id });
+      running ??= run();
+    },
+    async settled() {
+      while (running !== undefined) await running;
+    },
+    async stop() {
+      stopping.abort();
+      waiting.clear();
+      await running;
+    },
+  };
+}
+
+/** Folds one run of the current version's pieces; true where there are more to be folded. */
+async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal): Promise<boolean> {
+  const { calls, bucket, key } = target;
+  const shard = bucket.homeShard;
+  const { bucketId } = bucket.claim;
+  // Without the claim of the request that asked for it: what the bucket is called by now does not matter (R45).
+  const { value } = await calls.query({ shard }, 'get-version', { bucketId, key, includeBody: false });
+  const pieces = value.kind === 'found' ? piecesToFold(value.version) : undefined;
+  if (value.kind !== 'found' || pieces === undefined) return false;
+  const { version } = value;
+  const written = await writeFolded(path, target, { version, range: pieces.range, signal });
+  const [birth] = written.births;
+  const outcome = await sendCommit(written, () =>
+    calls.execute({ shard }, 'fold-version', {
+      ...{ bucketId, key, versionId: version.versionId },
+      ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
+    }),
+  );
+  if (outcome.value.kind === 'folded') return outcome.value.mayFold;
+  if (outcome.value.kind !== 'exists') await written.abandon();
+  // Something else was quicker, and has left something else to be folded.
+  return outcome.value.kind === 'changed';
+}
+
+/** The pieces of a version that are worth folding, and where they lie in it. */
+function piecesToFold(
+  version: VersionRecord,
+): { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number } } | undefined {
+  const { manifest, kek } = version;
+  const body = ownBody(manifest);
+  const plan = body && planFold(body.segments.map(({ sizeBytes }) => sizeBytes));
+  if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
+  const sizeOf = (segments: readonly { sizeBytes: number }[]) =>
+    segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const folded = body.segments.slice(plan.from, plan.to);
+  const startBytes = manifest.kind === 'paged' ? (manifest.tail?.startBytes ?? 0) : 0;
+  return {
+    run: folded.map(({ use, offsetBytes, sizeBytes }) => {
+      const { blobId, linkId } = must(body.uses[use], 'a segment names a use of its manifest');
+      return { blobId, linkId, offsetBytes, sizeBytes };
+    }),
+    range: {
+      offsetBytes: startBytes + sizeOf(body.segments.slice(0, plan.from)),
+      sizeBytes: sizeOf(folded),
+    },
+  };
+}
+
+async function writeFolded(
+  path: DataPath,
+  { calls, bucket }: FoldTarget,
+  of: { version: VersionRecord; range: { offsetBytes: number; sizeBytes: number }; signal: AbortSignal },
+): Promise<WrittenBody> {
+  const { version, range, signal } = of;
+  const { manifest, checksum } = version;
+  const shard = bucket.homeShard;
+  const kek = path.keys.openKek(version.kek);
+  const reading = new AbortController();
+  const stream = readPieces(path, {
+    ...{ calls, kek, manifest, range },
+    reread: async () => manifest,
+    onEvicted: (error) => reading.abort(error),
+  });
+  const crcs = checksum !== undefined && isCrc(checksum.algorithm) ? [checksum.algorithm] : [];
+  return writeBody(path, {
+    ...{ stream, sizeBytes: range.sizeBytes, shard, kek },
+    // Of the version, for ranges of it that are copied.
+    wanted: { hashes: [], crcs: [...new Set(['CRC32' as const, ...crcs])] },
+    timeMs: await path.times.timeMs(calls, shard),
+    signal: AbortSignal.any([signal, reading.signal]),
+  });
+}

@@ -1,0 +1,119 @@
+// The commands and queries of objects that are made of others: compositions, appends, and the folding of small pieces
+// (service.txt 4.2). Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
+import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
+import type { BlobId, BucketId, LinkId, ObjectKey, VersionId } from '../model/names.ts';
+import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
+import type { ManifestBody, VersionRecord, WrappedKek } from '../model/version.ts';
+import type { IdempotencyToken } from './extension-calls.ts';
+import type {
+  BlobBirth,
+  CommittedVersion,
+  DataGrant,
+  GrantRefusal,
+  NewVersion,
+} from './metadata-commands.ts';
+
+/** The version that a composition or an append made. */
+export type ComposedVersion = CommittedVersion &
+  Pick<VersionRecord, 'etag' | 'sizeBytes'> & { checksum?: Checksum };
+
+/** `mayFold`: it has small pieces that are worth folding (model/plan-fold.ts). */
+export type AppendedVersion = ComposedVersion & { mayFold: boolean };
+
+/** What a token stands for already, or that it was another request's. */
+export type TokenAnswer<Outcome> = { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' };
+
+/** Bytes to append: one blob that is born with them, or none where there are no bytes. */
+export interface AppendedPiece {
+  sizeBytes: number;
+  /** hex */
+  md5: string;
+  births: BlobBirth[];
+  /** base64, by algorithm: as many as were computed. */
+  crcs: Partial<Record<ChecksumAlgorithm, string>>;
+}
+
+/** A piece of a version that is to be folded. */
+export interface FoldedSegment {
+  blobId: BlobId;
+  linkId: LinkId;
+  offsetBytes: number;
+  sizeBytes: number;
+}
+
+export interface ComposeCommands {
+  /** A version of the data of others (service.txt 4.2): `body` is in order, its links are granted by `data`. */
+  'compose-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      version: Omit<NewVersion, 'manifest' | 'appendCount'>;
+      body: ManifestBody;
+      data: DataGrant;
+      conditions?: WriteConditions;
+      token?: IdempotencyToken;
+    };
+    outcome:
+      | ComposedVersion
+      | GrantRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | TokenAnswer<ComposedVersion>;
+  };
+  /** Extends what is the current version when it is evaluated, so that appends do not get into each other's way. */
+  'append-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      piece: AppendedPiece;
+      /** The object's key as it was read: it wraps the data key of the piece. `renewed`: what the new version has of it. */
+      kek: { found: WrappedKek; renewed: WrappedKek };
+      /** Of the new version on each blob that the old one keeps. */
+      linkId: LinkId;
+      /** Where the piece is to begin. */
+      offsetBytes?: number;
+      conditions?: WriteConditions;
+      token?: IdempotencyToken;
+    };
+    outcome:
+      | AppendedVersion
+      /** No object, or a delete marker. */
+      | { kind: 'no-such-key' }
+      /** The current version has another key, or has it wrapped anew: read it, wrap the data key by it, ask again. */
+      | { kind: 'other-key' }
+      | { kind: 'wrong-offset'; sizeBytes: number }
+      | { kind: 'too-many-appends' }
+      | { kind: 'too-large' }
+      | GrantRefusal
+      | ConditionRefusal
+      | { kind: 'blocked'; blocker: DeleteBlocker }
+      | TokenAnswer<AppendedVersion>;
+  };
+  /** One blob of the same bytes in place of a run of pieces. The version stays what it is in all else. */
+  'fold-version': {
+    command: {
+      bucketId: BucketId;
+      key: ObjectKey;
+      versionId: VersionId;
+      run: FoldedSegment[];
+      birth: BlobBirth;
+    };
+    outcome:
+      | { kind: 'folded'; mayFold: boolean }
+      /** The pieces do not stand in the version any more. */
+      | { kind: 'changed' }
+      | GrantRefusal;
+  };
+}
+
+export interface ComposeQueries {
+  /**
+   * Bytes of blobs of this home that compositions alone hold (service.txt 4.2, compose rule 6), by the bucket of these;
+   * `next` is absent at the end.
+   */
+  'count-composed-only': {
+    query: { after?: BlobId; limit: number };
+    result: { buckets: { bucketId: BucketId; sizeBytes: number; blobCount: number }[]; next?: BlobId };
+  };
+}

@@ -1,0 +1,221 @@
+// PUT ?append over HTTP (service.txt 4.2 append rules 1 to 4, 8; extensions.md 2.4): bytes behind those that are there,
+// each acknowledged append once, and every refusal leaves the object as it was.
+import { createHash, randomBytes } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { toBase64 } from '../../src/lib/bytes.ts';
+import { crcOf } from '../../src/lib/crc.ts';
+import type { ErrorCode } from '../../src/model/errors.ts';
+import { keyHeaders } from '../support/customer-keys.ts';
+import { completeUpload } from '../support/multipart.ts';
+import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
+import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
+import { makeVersionedBucket } from '../support/versions.ts';
+
+const MiB = 1024 * 1024;
+const GiB = 1024 * MiB;
+const OFFSET = 'x-amz-write-offset-bytes';
+const api = useApi();
+let bucket: string;
+beforeAll(async () => {
+  bucket = await api.makeBucket();
+});
+
+const append = (key: string, body: Buffer | string, headers: Record<string, string> = {}, into = bucket) =>
+  api.send({ method: 'PUT', path: `${pathOf(into, key)}?append`, headers, body: Buffer.from(body) });
+const get = (key: string, headers: Record<string, string> = {}, from = bucket) =>
+  api.send({ method: 'GET', path: pathOf(from, key), headers });
+const textOf = async (key: string, from?: string) => (await get(key, {}, from)).body.toString();
+const md5 = (text: string | Buffer) => createHash('md5').update(text).digest();
+const composite = (...texts: (string | Buffer)[]) =>
+  `"${createHash('md5')
+    .update(Buffer.concat(texts.map(md5)))
+    .digest('hex')}-${texts.length}"`;
+
+describe('service.txt 4.2, append rule 1: the original data plus the appended data', () => {
+  test('with the new ETag and size in the answer, which has no body', async () => {
+    await api.put(bucket, 'log', 'one ', { 'content-type': 'text/plain', 'x-amz-tagging': 'a=b' });
+    const headers = { 'content-type': 'image/png', 'x-amz-meta-a': 'b' };
+    const answer = await append('log', 'two ', headers);
+    expectStatus(answer, 200);
+    expect(answer.headers).toMatchObject({ etag: composite('one ', 'two '), 'x-amz-object-size': '8' });
+    expect(answer.body.length).toBe(0);
+    expect((await append('log', 'three')).headers).toMatchObject({
+      etag: composite('one ', 'two ', 'three'),
+      'x-amz-object-size': '13',
+    });
+    const got = await get('log');
+    expect(got.body.toString()).toBe('one two three');
+    expect(got.headers).toMatchObject({ 'content-type': 'text/plain', 'x-amz-tagging-count': '1' });
+    expect(got.headers, 'headers stay the object’s').not.toHaveProperty('x-amz-meta-a');
+  });
+
+  test('large bodies behind small ones and multipart objects, and the other way round', async () => {
+    const parts = [randomBytes(5 * MiB), randomBytes(10)];
+    await completeUpload(api, { bucket, key: 'mixed', parts });
+    const [small, large] = [randomBytes(100), randomBytes(3 * MiB)];
+    expectStatus(await append('mixed', small), 200);
+    expect((await append('mixed', large)).headers.etag).toMatch(/-3"$/);
+    const expected = Buffer.concat([...parts, small, large]);
+    expect((await get('mixed')).body.equals(expected)).toBe(true);
+    const range = await get('mixed', { range: `bytes=${5 * MiB}-${5 * MiB + 300}` });
+    expect(range.body.equals(expected.subarray(5 * MiB, 5 * MiB + 301))).toBe(true);
+  });
+
+  test('no byte: the data stays, and so does its ETag (extensions.md 2.4)', async () => {
+    const etag = await api.put(bucket, 'same', 'same');
+    const answer = await append('same', '');
+    expect([answer.status, answer.headers.etag]).toEqual([200, `"${etag}"`]);
+    await api.put(bucket, 'empty', '');
+    expect((await append('empty', 'x')).headers.etag).toBe(composite('', 'x'));
+    expect(await textOf('empty')).toBe('x');
+  });
+
+  test('the checksum of the whole, where the object has a CRC', async () => {
+    const sum = (text: string) => toBase64(crcOf('CRC64NVME', Buffer.from(text)));
+    await api.put(bucket, 'crc', 'ab', { 'x-amz-checksum-crc64nvme': sum('ab') });
+    const other = { 'x-amz-checksum-crc32': toBase64(crcOf('CRC32', Buffer.from('cd'))) };
+    const expected = { 'x-amz-checksum-crc64nvme': sum('abcd'), 'x-amz-checksum-type': 'FULL_OBJECT' };
+    expect((await append('crc', 'cd', other)).headers).toMatchObject(expected);
+    expect((await get('crc', { 'x-amz-checksum-mode': 'ENABLED' })).headers).toMatchObject(expected);
+  });
+});
+
+describe('rule 2: versions', () => {
+  test('in a versioned bucket the original is kept', async () => {
+    const versioned = await makeVersionedBucket(api);
+    const put = await api.send({ method: 'PUT', path: pathOf(versioned, 'k'), body: Buffer.from('a') });
+    const before = String(put.headers['x-amz-version-id']);
+    const answer = await append('k', 'b', {}, versioned);
+    expect(answer.headers['x-amz-version-id']).toMatch(/^[\w-]{32}$/);
+    expect(answer.headers['x-amz-version-id']).not.toBe(before);
+    expect(await textOf('k', versioned)).toBe('ab');
+    const path = `${pathOf(versioned, 'k')}?versionId=${before}`;
+    expect((await api.send({ method: 'GET', path })).body.toString()).toBe('a');
+    await api.send({ method: 'DELETE', path: pathOf(versioned, 'k') });
+    expectError(await append('k', 'c', {}, versioned), { status: 404, code: 'NoSuchKey' });
+  });
+
+  test('elsewhere it is replaced', async () => {
+    await api.put(bucket, 'plain', 'a');
+    const answer = await append('plain', 'b');
+    expect(answer.headers).not.toHaveProperty('x-amz-version-id');
+    expect(await textOf('plain')).toBe('ab');
+  });
+});
+
+test('50 at once: each is there, once, whole (extensions.md 2.4)', async () => {
+  await api.put(bucket, 'many', '');
+  const lines = Array.from({ length: 50 }, (_, at) => `line ${at}\n`);
+  const answers = await Promise.all(lines.map((line) => append('many', line)));
+  for (const answer of answers) expectStatus(answer, 200);
+  const got = (await textOf('many')).split('\n').slice(0, -1);
+  expect(got.map((line) => `${line}\n`).sort()).toEqual([...lines].sort());
+  const sizes = answers.map(({ headers }) => Number(headers['x-amz-object-size']));
+  expect(new Set(sizes).size, 'each saw another size').toBe(50);
+});
+
+test('rule 4: 1023 times and no more; the count goes with a copy', async () => {
+  await api.put(bucket, 'often', 'x');
+  let expected = 'x';
+  for (let at = 0; at < 1023; at++) {
+    expected += String(at % 10);
+    expectStatus(await append('often', String(at % 10)), 200);
+  }
+  const refused = { status: 400, code: 'InvalidRequest' as const };
+  expectError(await append('often', 'y'), refused);
+  expect(await textOf('often')).toBe(expected);
+  expect((await get('often')).headers.etag).toMatch(/-1024"$/);
+  const headers = { 'x-amz-copy-source': `${bucket}/often` };
+  expectStatus(await api.send({ method: 'PUT', path: pathOf(bucket, 'copied'), headers }), 200);
+  expectError(await append('copied', 'y'), refused);
+  const body = Buffer.from('<ComposeRequest><Component><Key>often</Key></Component></ComposeRequest>');
+  const path = `${pathOf(bucket, 'composed')}?compose`;
+  expectError(await api.send({ method: 'PUT', path, body }), refused);
+}, 120_000);
+
+describe('refused, and the object stays as it was', () => {
+  beforeAll(() => api.put(bucket, 'kept', 'kept'));
+  const refused = async (answer: Promise<RawAnswer>, status: number, code: ErrorCode) => {
+    expectError(await answer, { status, code });
+    expect(await textOf('kept')).toBe('kept');
+  };
+
+  test('to what is not there', () => refused(append('missing', 'x'), 404, 'NoSuchKey'));
+
+  test('another offset than the object’s size, which is told', async () => {
+    const answer = await append('kept', 'x', { [OFFSET]: '3' });
+    expectError(answer, { status: 400, code: 'InvalidWriteOffset' });
+    expect(fieldsOf(answer).ObjectSize).toBe('4');
+    await refused(append('kept', 'x', { [OFFSET]: '-1' }), 400, 'InvalidArgument');
+    await api.put(bucket, 'offset', 'abc');
+    expectStatus(await append('offset', 'def', { [OFFSET]: '3' }), 200);
+    await refused(append('offset', 'def', { [OFFSET]: '3' }), 400, 'InvalidWriteOffset');
+  });
+
+  test('conditions', async () => {
+    await refused(append('kept', 'x', { 'if-match': '"0"' }), 412, 'PreconditionFailed');
+    await refused(append('kept', 'x', { 'if-none-match': '*' }), 412, 'PreconditionFailed');
+    const etag = await api.put(bucket, 'matched', 'a');
+    expectStatus(await append('matched', 'b', { 'if-match': `"${etag}"` }), 200);
+    expectError(await append('matched', 'b', { 'if-match': `"${etag}"` }), {
+      status: 412,
+      code: 'PreconditionFailed',
+    });
+  });
+
+  test('bodies that are not what was said of them', async () => {
+    const wrong = md5('other').toString('base64');
+    await refused(append('kept', 'x', { 'content-md5': wrong }), 400, 'BadDigest');
+    const crc = toBase64(crcOf('CRC32', Buffer.from('other')));
+    await refused(append('kept', 'x', { 'x-amz-checksum-crc32': crc }), 400, 'BadDigest');
+  });
+
+  test('customers’ keys, of the request or the object (compose rule 5)', async () => {
+    const headers = keyHeaders(randomBytes(32));
+    await refused(append('kept', 'x', headers), 400, 'EncryptionNotAllowed');
+    await api.put(bucket, 'secret', 'x', headers);
+    await refused(append('secret', 'x'), 400, 'EncryptionNotAllowed');
+  });
+
+  test('more than 5 GB at once', async () => {
+    const path = `${pathOf(bucket, 'kept')}?append`;
+    const headers = { 'content-length': String(5 * GiB + 1) };
+    await refused(api.send({ method: 'PUT', path, headers }), 400, 'EntityTooLarge');
+  });
+});
+
+test('a token: sent again, the same bytes are appended once', async () => {
+  await api.put(bucket, 'token', 'a');
+  const headers = { 'x-svc-idempotency-token': 'append once' };
+  const first = await append('token', 'b', headers);
+  await append('token', 'c');
+  const again = await append('token', 'b', headers);
+  expect(again.headers.etag).toBe(first.headers.etag);
+  expect(again.headers['x-amz-object-size']).toBe('2');
+  expect(await textOf('token')).toBe('abc');
+  expectError(await append('token', 'other', headers), {
+    status: 400,
+    code: 'IdempotencyParameterMismatch',
+  });
+});
+
+describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', () => {
+  const put = (key: string, body: string, offset: number, headers: Record<string, string> = {}) =>
+    api.send({
+      method: 'PUT',
+      path: pathOf(bucket, key),
+      headers: { [OFFSET]: String(offset), ...headers },
+      body: Buffer.from(body),
+    });
+
+  test('at 0 it makes what is not there; then it goes on at the end', async () => {
+    expectStatus(await put('express', 'a', 0), 200);
+    expect((await put('express', 'b', 1)).headers['x-amz-object-size']).toBe('2');
+    expectError(await put('express', 'b', 0), { status: 400, code: 'InvalidWriteOffset' });
+    expectError(await put('express', 'b', 1), { status: 400, code: 'InvalidWriteOffset' });
+    expect(await textOf('express')).toBe('ab');
+    expectError(await put('nothing', 'b', 1), { status: 404, code: 'NoSuchKey' });
+    const secret = keyHeaders(randomBytes(32));
+    expectError(await put('express', 'b', 2, secret), { status: 400, code: 'EncryptionNotAllowed' });
+  });
+});
