@@ -17,6 +17,7 @@ import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
 import { rowKey } from '../shard/row-keys.ts';
 import { createBucketEmptier } from './background/empty-buckets.ts';
 import { createUploadExpiry } from './background/expire-uploads.ts';
+import { createJobForgetter } from './background/forget-jobs.ts';
 import { type ClosingCalls, driveClosing } from './drive-closing.ts';
 import type { TABLES } from './keyspace.ts';
 import { lookForKept } from './queries/look-for-kept.ts';
@@ -315,10 +316,14 @@ test('a job is shown for a day after its end, and then forgotten', async () => {
   const { jobId } = await close();
   await driveClosing(calls, await close());
   await workUntilIdle();
+  const forget = () =>
+    createJobForgetter({ metadata: world.shards, shards: () => [0], timeJumps: world.shards.timeJumps }).work(
+      new AbortController().signal,
+    );
   world.clock.advance(LIMITS.jobKeptMs - 1);
-  await workUntilIdle();
+  await forget();
   expect(await jobOf(jobId)).not.toBeNull();
-  world.clock.advance(11 * MINUTE);
-  await workUntilIdle();
+  world.clock.advance(1);
+  await forget();
   expect(await jobOf(jobId)).toBeNull();
 });

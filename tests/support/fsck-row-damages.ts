@@ -81,7 +81,8 @@ export const ROW_DAMAGES: readonly Damage[] = [
         ...counts,
       } as const;
       await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
-      return [['queue-stray', { shard: 2, bucket: bucketId, table: 'jobs', note: jobId }]];
+      await world.plant(openJobRow(job), PRESENT, 2);
+      return [['queue-stray', { shard: 2, bucket: name, table: 'jobs', note: jobId }]];
     },
   ],
   [

@@ -7,9 +7,9 @@ import type { RowCheck } from './scan.ts';
 export const checkJob: RowCheck = async (row, scan) => {
   const job = jobCodec.decode(row.value);
   const { jobId, bucketId, endedAtMs } = job;
-  const place = { bucket: bucketId, table: 'jobs' as const };
-  if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
   const bucket = await scan.bucket(bucketId);
+  const place = { bucket: bucket?.name ?? bucketId, table: 'jobs' as const };
+  if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
   if (endedAtMs !== undefined) return;
   await scan.expectRow(openJobRow(job), 'index-missing', { ...place, note: jobId });

@@ -1,13 +1,14 @@
 // Idempotency tokens and their times: each leads to the other.
+import type { BucketId } from '../../model/names.ts';
 import { tokenCodec } from '../../model/records/rows.ts';
 import { readU48 } from '../key-parts.ts';
 import { readTokenKey, TOKEN_TIME_BYTES, tokenRow, tokenTimeRow } from '../tokens.ts';
-import type { RowCheck } from './scan.ts';
+import type { CheckScan, RowCheck } from './scan.ts';
 
 export const checkToken: RowCheck = async (row, scan) => {
   const { bucketId, token } = readTokenKey(row.key);
   const { keptAtMs } = tokenCodec.decode(row.value);
-  const place = { bucket: bucketId, table: 'tokens' as const, note: token };
+  const place = { bucket: await nameOf(bucketId, scan), table: 'tokens' as const, note: token };
   await scan.expectRow(tokenTimeRow(keptAtMs, bucketId, token), 'index-missing', place);
 };
 
@@ -15,5 +16,11 @@ export const checkTokenTime: RowCheck = async (row, scan) => {
   const { bucketId, token } = readTokenKey(row.key.subarray(TOKEN_TIME_BYTES));
   const kept = await scan.row(tokenRow(bucketId, token));
   const isSame = kept !== undefined && tokenCodec.decode(kept).keptAtMs === readU48(row.key);
-  if (!isSame) scan.found('index-stray', { bucket: bucketId, table: 'tokenTimes', note: token });
+  if (isSame) return;
+  const place = { bucket: await nameOf(bucketId, scan), table: 'tokenTimes' as const, note: token };
+  scan.found('index-stray', place);
 };
+
+async function nameOf(bucketId: BucketId, scan: CheckScan): Promise<string> {
+  return (await scan.bucket(bucketId))?.name ?? bucketId;
+}
