@@ -57,7 +57,7 @@ async function send(
     throw new Refusal(`cannot read ${path}: ${error.code ?? error.message}`);
   });
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
+  for await (const piece of createReadStream(path)) hash.update(piece);
   const progress = startBar('append', sizeBytes, formatBytes);
   let sentBytes = 0;
   const counting = new Transform({
@@ -71,7 +71,7 @@ async function send(
     .on('error', (error) => counting.destroy(error))
     .pipe(counting);
   try {
-    const { headers } = await client.send({
+    return await client.send({
       method: 'PUT',
       bucket,
       key,
@@ -83,7 +83,6 @@ async function send(
       },
       body: { stream, sizeBytes, sha256: hash.digest('hex') },
     });
-    return headers;
   } finally {
     progress.end();
   }

@@ -33,7 +33,7 @@ export async function compose(
       ),
     ),
   );
-  const { headers } = await client.send({
+  const headers = await client.send({
     method: 'PUT',
     bucket,
     key,

@@ -53,7 +53,7 @@ async function moveObjects(
   { bucket, from, to }: { bucket: string; from: string; to: string },
   { prefix = false, overwrite = false, token }: MoveOptions,
 ): Promise<Outcome> {
-  const answer = await client.send({
+  const answer = await client.open({
     method: 'MOVE',
     bucket,
     key: from,

@@ -24,14 +24,22 @@ export interface S3Request {
 }
 
 export interface S3Client {
-  /** Resolves when the head of the answer is there. Throws {@link Refusal} for an error answer. */
-  send(request: S3Request): Promise<Answer>;
+  /** Resolves with the headers of the whole answer. Throws {@link Refusal} for an error answer. */
+  send(request: S3Request): Promise<Answer['headers']>;
+  /** Resolves when the head of the answer is there: its body is to be read. Throws as `send`. */
+  open(request: S3Request): Promise<Answer>;
 }
 
 export function createS3Client(options: ClientOptions): S3Client {
   const base = parseEndpoint(options.endpoint);
-  return {
-    async send({ method, bucket, key, query = {}, headers = {}, body = '', accepts = [] }) {
+  const client: S3Client = {
+    async send(request) {
+      const answer = await client.open(request);
+      // Unread, it would hold the connection, and that the process.
+      await answer.text();
+      return answer.headers;
+    },
+    async open({ method, bucket, key, query = {}, headers = {}, body = '', accepts = [] }) {
       const path = `/${bucket}${key === undefined ? '' : `/${percentEncodePath(textToBytes(key))}`}`;
       const queryText = Object.entries(query)
         .map(([name, value]) => `${encode(name)}=${encode(value)}`)
@@ -55,6 +63,7 @@ export function createS3Client(options: ClientOptions): S3Client {
       throw refusalOf(await answer.text(), answer.status);
     },
   };
+  return client;
 }
 
 function encode(text: string): string {
