@@ -25,7 +25,7 @@ export function checkHistory(
   for (const committed of world.histories) {
     const ofShard = history.filter(({ shard }) => shard === committed.shard);
     checkRaces(ofShard);
-    checkKeys(committed.shard, ofShard);
+    checkKeys(`shard ${committed.shard}`, ofShard);
     checkCommittedOrder(ofShard, {
       lastSeq: committed.lastSeq,
       seqOf: (requestId) => committed.seqOf(requestId),
@@ -35,13 +35,14 @@ export function checkHistory(
   checkCalm(history, world.spans);
 }
 
-function checkKeys(shard: number, history: readonly HistoryRecord[]): void {
+/** I7: throws {@link SimulationFailure} for a key whose answers no order explains. `what`: whose keys these are. */
+export function checkKeys(what: string, history: readonly HistoryRecord[]): void {
   for (const [key, records] of byKey(history)) {
     const result = linearize(records);
     if (result.kind === 'ok') continue;
     const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
     throw new SimulationFailure(
-      `I7: shard ${shard}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
+      `I7: ${what}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
     );
   }
 }

@@ -20,6 +20,10 @@ const BODY_BYTES_MAX = 330;
 export const CHUNK_OWNER = '000000000003' as AccountId;
 /** Of bodies whose upload began long ago, or by a wrong time. */
 const LATE_SHARE = 0.12;
+/** Of bodies that a client sends slowly: what came first is stored by a map that is over before the commit (R36). */
+const SLOW_SHARE = 0.12;
+const SLOW_MAX_MS = 10_000;
+const LAST_PIECE_BYTES = 20;
 const HOUR_MS = 60 * 60_000;
 const LATE_BY_MS = [25 * HOUR_MS, 240 * HOUR_MS, -2 * HOUR_MS];
 /** By how much the clock of who sweeps is ahead: the grounds of a drop are never the sweeper's own clock (R32). */
@@ -29,6 +33,7 @@ const never = () => new AbortController().signal;
 
 export const CHUNK_DEEDS = {
   put: 'chunks: body stored',
+  putSlowly: 'chunks: slow body stored',
   read: 'chunks: body read',
   lateRefused: 'chunks: late body refused',
   swept: 'chunks: swept',
@@ -37,6 +42,7 @@ export const CHUNK_DEEDS = {
 export class ChunkClients {
   readonly #ground: Ground;
   readonly #chance: Chance;
+  readonly #slowChance: Chance;
   readonly #chunksOf: (process: SimulatedProcess) => OpenChunks;
   readonly #stores = new WeakMap<SimulatedProcess, { usual: ObjectStore; late: ObjectStore }>();
   readonly #bodies = new Map<string, Buffer>();
@@ -44,6 +50,7 @@ export class ChunkClients {
   constructor(ground: Ground, options: { chance: Chance; chunksOf(process: SimulatedProcess): OpenChunks }) {
     this.#ground = ground;
     this.#chance = options.chance;
+    this.#slowChance = options.chance.fork('slow bodies');
     this.#chunksOf = options.chunksOf;
   }
 
@@ -116,6 +123,8 @@ export class ChunkClients {
     const bytes = this.#bodyOf(value);
     const isLate = this.#chance.happens(LATE_SHARE);
     const isUnasked = this.#chance.happens(0.5);
+    const pauseMs = this.#slowChance.happens(SLOW_SHARE) ? this.#slowChance.between(0, SLOW_MAX_MS) : 0;
+    const pause = pauseMs > 0 ? () => gateway.process.clock.sleep(pauseMs) : undefined;
     const calls = isLate ? this.#lateCalls(gateway) : gateway.calls();
     try {
       await this.#storeOf(gateway, { isLate }).putObject({
@@ -127,7 +136,12 @@ export class ChunkClients {
           signal: never(),
         },
         headers: { userMetadata: {} },
-        body: { stream: once(bytes), sizeBytes: bytes.length, isUnasked, trailerChecksum: () => undefined },
+        body: {
+          stream: inTwo(bytes, pause),
+          sizeBytes: bytes.length,
+          isUnasked,
+          trailerChecksum: () => undefined,
+        },
         ...(kind === 'create' && { conditions: { ifNoneMatch: '*' as const } }),
       });
     } catch (error) {
@@ -136,7 +150,7 @@ export class ChunkClients {
       if (isLate && error.code === 'RequestTimeout') counts.add(CHUNK_DEEDS.lateRefused);
       throw error;
     }
-    counts.add(CHUNK_DEEDS.put);
+    counts.add(pauseMs > 0 ? CHUNK_DEEDS.putSlowly : CHUNK_DEEDS.put);
     return { kind: 'written' };
   }
 
@@ -199,6 +213,10 @@ export function chunkBucketOf(shard: number): BucketTarget {
   return { homeShard: shard, claim };
 }
 
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield Buffer.from(bytes);
+/** With a pause before its end. */
+async function* inTwo(bytes: Buffer, pause: (() => Promise<void>) | undefined): AsyncGenerator<Buffer> {
+  const firstBytes = pause === undefined ? 0 : Math.max(bytes.length - LAST_PIECE_BYTES, 0);
+  if (firstBytes > 0) yield Buffer.from(bytes.subarray(0, firstBytes));
+  await pause?.();
+  yield Buffer.from(bytes.subarray(firstBytes));
 }

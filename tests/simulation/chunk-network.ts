@@ -2,6 +2,8 @@
 // done at the other end as the server of chunks does it (src/adapters/chunk-http): by the newest map that it has heard
 // of, with the checksum looked at on both ends. A message that is lost breaks its connection sooner or later.
 import { crc32 } from 'node:zlib';
+import { codeOf, Refused } from '../../src/adapters/chunk-http/refused.ts';
+import type { RefusalCode } from '../../src/adapters/chunk-http/wire.ts';
 import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
@@ -38,17 +40,7 @@ interface Request {
   question: Question;
 }
 
-type Refusal =
-  | 'stale-map'
-  | 'no-disk'
-  | 'old-fence'
-  | 'owned-here'
-  | 'other-bytes'
-  | 'full'
-  | 'busy'
-  | 'failed';
-
-type Answer = { mapVersion: number } & ({ value: unknown } | { refusal: Refusal });
+type Answer = { mapVersion: number } & ({ value: unknown } | { refusal: RefusalCode });
 
 export interface ChunkCaller {
   address: string;
@@ -61,6 +53,8 @@ export class ChunkNetwork {
   readonly #network: Network;
   readonly #chance: Chance;
   readonly #served = new Map<SimulatedProcess, ServedDisks>();
+  /** Of orders to drop what is misplaced, on their way to an address. */
+  #holdDrop: ((to: string, send: () => void) => void) | undefined;
 
   constructor(network: Network, chance: Chance) {
     this.#network = network;
@@ -71,6 +65,17 @@ export class ChunkNetwork {
   serve(process: SimulatedProcess, disks: ServedDisks): void {
     this.#served.set(process, disks);
     process.onEnd(() => this.#served.delete(process));
+  }
+
+  /**
+   * Orders to drop what is misplaced go no further: to who gave them the connection breaks, and they arrive when `hold`
+   * sends them. Until the returned function is called.
+   */
+  holdDrops(hold: (to: string, send: () => void) => void): () => void {
+    this.#holdDrop = hold;
+    return () => {
+      this.#holdDrop = undefined;
+    };
   }
 
   /** The disks of the cluster, as one process reaches them. */
@@ -136,20 +141,23 @@ export class ChunkNetwork {
         });
         if (!isUnderWay && process.isAlive) lost();
       };
-      const isUnderWay = this.#network.send({
-        ...{ from: address, process, to, payload: request, name: `chunk ${request.question.kind}` },
-        deliver: (arrived, receiver) => {
-          const disks = this.#served.get(callee);
-          if (receiver !== callee || disks === undefined) return;
-          serve(disks, arrived as Request).then(
-            (answer) => {
-              if (callee.isAlive) reply(answer);
-            },
-            (error) => callee.host.scheduler.fail(error),
-          );
-        },
-      });
-      if (!isUnderWay) lost();
+      const send = () =>
+        this.#network.send({
+          ...{ from: address, process, to, payload: request, name: `chunk ${request.question.kind}` },
+          deliver: (arrived, receiver) => {
+            const disks = this.#served.get(callee);
+            if (receiver !== callee || disks === undefined) return;
+            serve(disks, arrived as Request).then(
+              (answer) => {
+                if (callee.isAlive) reply(answer);
+              },
+              (error) => callee.host.scheduler.fail(error),
+            );
+          },
+        });
+      const hold = request.question.kind === 'dropMisplaced' ? this.#holdDrop : undefined;
+      hold?.(to, send);
+      if (hold !== undefined || !send()) lost();
     }
     return outcome.promise.finally(() => {
       settled.abort();
@@ -204,22 +212,13 @@ function remoteOrders(ask: AskDisk): DiskOrders {
   };
 }
 
-class Refused extends Error {
-  readonly refusal: Refusal;
-
-  constructor(refusal: Refusal) {
-    super(refusal);
-    this.refusal = refusal;
-  }
-}
-
 /** At the storage node. */
 async function serve(disks: ServedDisks, request: Request): Promise<Answer> {
   try {
     const value = await answer(disks, request);
     return { mapVersion: disks.mapVersion(), value: value ?? null };
   } catch (error) {
-    return { mapVersion: disks.mapVersion(), refusal: refusalOf(error) };
+    return { mapVersion: disks.mapVersion(), refusal: codeOf(error) };
   }
 }
 
@@ -272,19 +271,8 @@ function answerOrder(
   }
 }
 
-function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refused) return error.refusal;
-  if (error instanceof StaleMap) return 'stale-map';
-  if (error instanceof OldFence) return 'old-fence';
-  if (error instanceof OwnedHere) return 'owned-here';
-  if (error instanceof OtherBytes) return 'other-bytes';
-  if (!(error instanceof AppError)) return 'failed';
-  if (error.code === 'InsufficientStorage') return 'full';
-  return error.code === 'SlowDown' ? 'busy' : 'failed';
-}
-
 function failureOf(
-  { refusal, mapVersion }: { refusal: Refusal; mapVersion: number },
+  { refusal, mapVersion }: { refusal: RefusalCode; mapVersion: number },
   { diskId, question }: Request,
 ): Error {
   switch (refusal) {

@@ -8,14 +8,15 @@ import { createDiskHealth } from '../../src/cluster/disk-health.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
+import { checkKeys } from './check-history.ts';
 import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import { ChunkRest } from './chunk-rest.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';
 import { DiskOperators, OPERATOR_BRANCHES } from './disk-operators.ts';
-import { byKey, linearize } from './linearizability.ts';
+import { LATE_ORDER_BRANCHES, LateOrders } from './late-orders.ts';
 import { LiveBlobs } from './live-blobs.ts';
-import { describeRecord, type HistoryRecord, type KeyOperation, type Outcome } from './operations.ts';
+import type { HistoryRecord, KeyOperation, Outcome } from './operations.ts';
 import { type Attempted, GatewayPool, machinesOf, type Part, type PartWorld } from './part.ts';
 import { PlacementBoard } from './placement-board.ts';
 import { type OpenChunks, openChunks } from './product-gateway.ts';
@@ -49,6 +50,8 @@ const FAULTS_TO_MS = 38_000;
 const LOOK_EVERY_MS = 500;
 const AUDITED_AFTER_MS = 8 * 24 * 60 * 60_000;
 const SETTLED_AFTER_MS = 100_000;
+/** A disk that did not answer when all was looked at is looked at again two minutes after the last such look. */
+const WHOLE_AFTER_MS = 200_000;
 const READ_SOON_MAX_MS = 3000;
 const READ_AGAIN_MS = 1000;
 const READABLE_AFTER_MS = 60_000;
@@ -66,6 +69,7 @@ const BRANCHES = {
 export const CHUNK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
   ...OPERATOR_BRANCHES,
+  ...LATE_ORDER_BRANCHES,
   ...STORAGE_FAULTS.map((name) => `fault: ${name}`),
 ];
 
@@ -84,6 +88,7 @@ export class ChunkPart implements Part {
   readonly #blobs: LiveBlobs;
   readonly #copies: StoredCopies;
   readonly #operators: DiskOperators;
+  readonly #lateOrders: LateOrders;
   readonly #rest: ChunkRest;
   #lossesUnderWay = 0;
   #isOver = false;
@@ -117,6 +122,11 @@ export class ChunkPart implements Part {
         for (const disk of disks) this.#copies.retire(disk);
       },
     });
+    this.#lateOrders = new LateOrders(ground, {
+      ...{ chance: chance.fork('late orders'), board: this.#board },
+      ...{ network: this.#network, operators: this.#operators },
+      liveChunks: () => this.#blobs.chunks(),
+    });
     this.#blobs = new LiveBlobs({
       copiesOf: (id) => this.#copies.disksOf(id).size,
       lostOf: (id) => this.#copies.lostOf(id),
@@ -124,6 +134,15 @@ export class ChunkPart implements Part {
     this.#rest = new ChunkRest({
       ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
       ...{ blobs: this.#blobs, copies: this.#copies },
+    });
+    this.#board.observe((before, after) => {
+      try {
+        this.check();
+        this.#rest.checkForgotten(before, after);
+      } catch (error) {
+        // Whoever changes the map must not take it for a failure of its own.
+        ground.scheduler.fail(error);
+      }
     });
   }
 
@@ -163,6 +182,7 @@ export class ChunkPart implements Part {
   async run(): Promise<void> {
     this.#planFaults();
     this.#operators.begin();
+    this.#lateOrders.begin();
     const clients = Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id));
     void this.#sweepNowAndThen();
     await Promise.all(clients);
@@ -176,6 +196,18 @@ export class ChunkPart implements Part {
 
   heal(): void {
     for (const heal of [...this.#heals]) heal();
+    this.#lateOrders.end();
+  }
+
+  /** What a chunk lacks is known without a look at everything, and is mended at once (R36, R39). */
+  async soon(): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    const endMs = scheduler.nowMs + WHOLE_AFTER_MS;
+    for (let lacking = this.#rest.lacking(); lacking.length > 0; lacking = this.#rest.lacking()) {
+      if (scheduler.nowMs > endMs)
+        throw new SimulationFailure(`I16: chunks: nobody mends: ${lacking.slice(0, 5).join('; ')}`);
+      await scheduler.sleep(LOOK_EVERY_MS, 'chunks become whole');
+    }
   }
 
   /** All that lives is readable, and was so all the time, or failed. */
@@ -191,7 +223,11 @@ export class ChunkPart implements Part {
     for (let shard = 0; shard < this.#world.shardCount; shard++)
       for (const key of KEYS) await this.#readAtRest(shard, key);
     if (this.#blobs.erasedCount > 0) counts.add(BRANCHES.erased);
-    for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      checkKeys(
+        `bodies of shard ${shard}`,
+        this.#history.filter((record) => record.shard === shard),
+      );
   }
 
   /** I16: chunks of live blobs come to lie on exactly their owners, and nothing is owed. */
@@ -203,17 +239,6 @@ export class ChunkPart implements Part {
       if (scheduler.nowMs > endMs)
         throw new SimulationFailure(`I16: chunks: ${unrest.slice(0, 5).join('; ')}`);
       await scheduler.sleep(LOOK_EVERY_MS, 'chunks come to rest');
-    }
-  }
-
-  #checkHistory(shard: number): void {
-    for (const [key, records] of byKey(this.#history.filter((record) => record.shard === shard))) {
-      const result = linearize(records);
-      if (result.kind === 'ok') continue;
-      const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
-      throw new SimulationFailure(
-        `I7: bodies of shard ${shard}, key ${key}: none of these can come next:\n${lines.join('\n')}`,
-      );
     }
   }
 

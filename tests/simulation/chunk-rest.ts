@@ -1,13 +1,15 @@
 // Whether chunks lie where they should: on their owners, all of them, and at rest nowhere else (I16).
-import { ownersOf } from '../../src/cluster/placement.ts';
+import { ownersOf, partitionOf } from '../../src/cluster/placement.ts';
 import { isPending } from '../../src/cluster/placement-changes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import type { ChunkId } from '../../src/ports/chunks.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import { SimulatedHost } from './clock.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { DiskOperators } from './disk-operators.ts';
 import type { LiveBlobs } from './live-blobs.ts';
 import type { PlacementBoard } from './placement-board.ts';
-import type { Scheduler } from './scheduler.ts';
+import { type Scheduler, SimulationFailure } from './scheduler.ts';
 import { StorageSite } from './storage-site.ts';
 import { chunkOf, nameOf, type StoredCopies } from './stored-copies.ts';
 
@@ -82,15 +84,7 @@ export class ChunkRest {
     ];
     if (unrest.length > 0) return unrest;
     const diskOf = this.#diskOf();
-    for (const id of blobs.chunks()) {
-      const stored = copies.disksOf(id);
-      const lacking = ownersOf(map, id).filter((owner) => {
-        const disk = diskOf.get(owner);
-        if (disk === undefined || stored.has(disk)) return disk === undefined;
-        return hasAudited || !copies.wasCut(disk, id);
-      });
-      if (lacking.length > 0) unrest.push(`no ${nameOf(id)} on ${lacking.join(' ')}`);
-    }
+    unrest.push(...this.#lackingBy(map));
     for (const [id, disk] of diskOf)
       for (const name of copies.on(disk))
         if (live.has(name)) {
@@ -98,6 +92,40 @@ export class ChunkRest {
             unrest.push(`${name} on ${id}, which does not own it`);
         } else if (!mayStay(disk, name)) unrest.push(`stray ${name} on ${id}`);
     return unrest;
+  }
+
+  /** Live chunks that are not on all of their owners. */
+  lacking(): string[] {
+    const { map } = this.#parts.board;
+    return map === undefined ? ['no map'] : this.#lackingBy(map);
+  }
+
+  /**
+   * R39: who owned a chunk before may be forgotten when it is on all of its owners, or owed; but for what a fault has
+   * taken since. Throws {@link SimulationFailure}.
+   */
+  checkForgotten(before: PlacementMap, after: PlacementMap): void {
+    const { blobs, copies } = this.#parts;
+    const diskOf = this.#diskOf();
+    const count = (map: PlacementMap, id: ChunkId) => map.previous[partitionOf(id)]?.length ?? 0;
+    for (const id of blobs.chunks()) {
+      if (count(before, id) === 0 || count(after, id) > 0) continue;
+      if (blobs.isOwed(id.blobId) || copies.lostOf(id) > 0) continue;
+      const lacking = lackingOwners(after, { id, stored: copies.disksOf(id), diskOf });
+      if (lacking.length > 0)
+        throw new SimulationFailure(
+          `R39: former owners of ${nameOf(id)} are forgotten, and ${lacking.join(' ')} lacks it, owed to nobody`,
+        );
+    }
+  }
+
+  #lackingBy(map: PlacementMap): string[] {
+    const { blobs, copies } = this.#parts;
+    const diskOf = this.#diskOf();
+    return blobs.chunks().flatMap((id) => {
+      const lacking = lackingOwners(map, { id, stored: copies.disksOf(id), diskOf });
+      return lacking.length > 0 ? [`no ${nameOf(id)} on ${lacking.join(' ')}`] : [];
+    });
   }
 
   #diskOf(): Map<string | undefined, SimulatedDisk> {
@@ -119,4 +147,20 @@ export class ChunkRest {
     if (receivedAtMs <= nowMs - LIMITS.sweepAfterMs - CLOCKS_DIFFER_MS) return false;
     return receivedAtMs < this.#beganAtMs - CLOCKS_DIFFER_MS || receivedAtMs > nowMs + CLOCKS_DIFFER_MS;
   }
+}
+
+function lackingOwners(
+  map: PlacementMap,
+  at: {
+    id: ChunkId;
+    /** Which disks have it. */
+    stored: ReadonlySet<SimulatedDisk>;
+    diskOf: ReadonlyMap<string | undefined, SimulatedDisk>;
+  },
+): DiskId[] {
+  const { id, stored, diskOf } = at;
+  return ownersOf(map, id).filter((owner) => {
+    const disk = diskOf.get(owner);
+    return disk === undefined || !stored.has(disk);
+  });
 }

@@ -35,6 +35,7 @@ export class DiskOperators {
   readonly #newcomer: StorageSite;
   readonly #removed = new Set<StorageSite>();
   #draining: StorageSite | undefined;
+  #hasJoined = false;
 
   constructor(
     ground: Ground,
@@ -58,8 +59,8 @@ export class DiskOperators {
 
   /** Those that are there, and will be. */
   get staying(): StorageSite[] {
-    const { process } = this.#newcomer;
-    const all = process === undefined ? this.#sites : [...this.#sites, this.#newcomer];
+    // Also while it is down.
+    const all = this.#hasJoined ? [...this.#sites, this.#newcomer] : this.#sites;
     return all.filter((site) => !this.#removed.has(site));
   }
 
@@ -72,6 +73,7 @@ export class DiskOperators {
 
   #join(): void {
     this.#ground.counts.add(BRANCHES.joined);
+    this.#hasJoined = true;
     this.#newcomer.startSoon(0);
   }
 

@@ -4,8 +4,8 @@
 import { AppError } from '../../src/model/errors.ts';
 import type { CommandOf, MetadataPort } from '../../src/ports/metadata.ts';
 import type { Chance } from './chance.ts';
+import { checkKeys } from './check-history.ts';
 import type { SimulatedProcess } from './clock.ts';
-import { byKey, linearize } from './linearizability.ts';
 import {
   type Begun,
   LINK_OWNER,
@@ -16,7 +16,7 @@ import {
 } from './link-clients.ts';
 import { CUT_BRANCHES, LinkCuts } from './link-cuts.ts';
 import { LinkRows } from './link-rows.ts';
-import { describeRecord, type HistoryRecord, type KeyOperation, type Outcome } from './operations.ts';
+import type { HistoryRecord, KeyOperation, Outcome } from './operations.ts';
 import { type Attempted, GatewayPool, type Part, type PartWorld } from './part.ts';
 import type { OpenChunks, ProductGateway } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
@@ -112,18 +112,11 @@ export class LinkPart implements Part {
           await scheduler.sleep(LOOK_EVERY_MS, 'reads again');
     if (scheduler.nowMs > endMs)
       throw new SimulationFailure('I12: nothing is wrong, and a copy cannot be read');
-    for (let shard = 0; shard < this.#world.shardCount; shard++) this.#checkHistory(shard);
-  }
-
-  #checkHistory(shard: number): void {
-    for (const [key, records] of byKey(this.#history.filter((record) => record.shard === shard))) {
-      const result = linearize(records);
-      if (result.kind === 'ok') continue;
-      const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
-      throw new SimulationFailure(
-        `I7: copies in shard ${shard}, key ${key}: none of these can come next:\n${lines.join('\n')}`,
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      checkKeys(
+        `copies in shard ${shard}`,
+        this.#history.filter((record) => record.shard === shard),
       );
-    }
   }
 
   async #runClient(id: number): Promise<void> {

@@ -22,7 +22,7 @@ export class LiveBlobs {
   readonly #seenSeq = new Map<number, number>();
   readonly #live = new Map<BlobId, BlobRecord>();
   readonly #gone = new Set<BlobId>();
-  readonly #debts = new Set<string>();
+  readonly #debts = new Set<BlobId>();
   /** How often something was owed. */
   debtsEver = 0;
   /** Condemned blobs whose rows went. */
@@ -40,7 +40,7 @@ export class LiveBlobs {
       const entry = history.entry(seq);
       for (const { column, key, value } of entry?.rows ?? []) {
         if (column !== 'rows') continue;
-        if (key[2] === TABLES.debts.id) this.#noteDebt(toHex(key), value !== null);
+        if (key[2] === TABLES.debts.id) this.#noteDebt(toHex(keyOfRow(key)) as BlobId, value !== null);
         if (key[2] === TABLES.blobs.id)
           this.#note(toHex(keyOfRow(key)) as BlobId, value && blobCodec.decode(value), entry?.timeMs ?? 0);
       }
@@ -53,10 +53,15 @@ export class LiveBlobs {
     return this.#debts.size;
   }
 
-  #noteDebt(row: string, isOwed: boolean): void {
+  /** Of some of its chunks not all copies are where they should be, and its home knows. */
+  isOwed(blobId: BlobId): boolean {
+    return this.#debts.has(blobId);
+  }
+
+  #noteDebt(blobId: BlobId, isOwed: boolean): void {
     if (isOwed) this.debtsEver++;
-    if (isOwed) this.#debts.add(row);
-    else this.#debts.delete(row);
+    if (isOwed) this.#debts.add(blobId);
+    else this.#debts.delete(blobId);
   }
 
   /** Chunks of all that lives. */

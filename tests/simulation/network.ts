@@ -181,6 +181,11 @@ export class Network {
     return this.#lastOldAtMs;
   }
 
+  /** A message that somebody else holds back, for so long from now. */
+  noteHeldBack(heldMs: number): void {
+    this.#lastOldAtMs = Math.max(this.#lastOldAtMs, this.#scheduler.nowMs + heldMs);
+  }
+
   #delayMs(link: string): number {
     const { delayMinMs, delayMaxMs, reorderedShare, oldShare } = this.weather.now;
     const chance = this.#chance;
@@ -188,7 +193,7 @@ export class Network {
     if (chance.happens(oldShare)) {
       this.#counts.add('message old');
       const heldMs = chance.between(OLD_MIN_MS, OLD_MAX_MS);
-      this.#lastOldAtMs = Math.max(this.#lastOldAtMs, this.#scheduler.nowMs + heldMs);
+      this.noteHeldBack(heldMs);
       return heldMs;
     }
     if (chance.happens(reorderedShare)) {

@@ -36,7 +36,9 @@ export interface Part {
   check?(): void;
   /** Its own faults are over. */
   heal?(): void;
-  /** Everything is well again: what must hold then. */
+  /** Everything is well again, and no time has passed since but what it takes: what must hold soon. */
+  soon?(): Promise<void>;
+  /** Everything is well, and a day has passed: what must hold then. */
   rest(): Promise<void>;
 }
 

@@ -108,6 +108,7 @@ export class Parts {
       // A put that is on its way leaves its chunk whenever it comes: before that time, and not behind it.
       const heldMs = network.lastOldAtMs + HEARD_WITHIN_MS - scheduler.nowMs;
       if (heldMs > 0) await scheduler.sleep(heldMs, 'what was held back arrives');
+      await Promise.all(this.#parts.map((part) => part.soon?.()));
       SimulatedHost.letTimePass(scheduler, PASSES_MS);
     }
     await Promise.all(this.#parts.map((part) => part.rest()));

@@ -43,10 +43,15 @@ export class PlacementBoard {
   #holder: SimulatedProcess | undefined;
   #token = 0;
   #stored: StoredPlacement | undefined;
+  #onChange: (before: PlacementMap, after: PlacementMap) => void = () => undefined;
 
   constructor(ground: Ground, chance: Chance) {
     this.#ground = ground;
     this.#chance = chance;
+  }
+
+  observe(onChange: (before: PlacementMap, after: PlacementMap) => void): void {
+    this.#onChange = onChange;
   }
 
   /** The newest one. */
@@ -113,7 +118,7 @@ export class PlacementBoard {
     const isAway = this.#ground.registry.troubles.now.isAway;
     return [...this.#members.values()].flatMap(({ member, heardAtMs }): Member[] => {
       if (!isAway && nowMs - heardAtMs > LEASE_MS) return [];
-      const disks = member.disks.map(({ id, capacityBytes }) => ({ diskId: id, capacityBytes }));
+      const disks = member.disks.map(({ id, ...disk }) => ({ diskId: id, ...disk }));
       return [{ ...member, role: 'storage', version: '', disks }];
     });
   }
@@ -183,9 +188,13 @@ export class PlacementBoard {
   }
 
   #write(document: PlacementDocument): number {
+    const before = this.map;
     const revision = (this.#stored?.revision ?? 0) + 1;
     this.#stored = { document, revision };
-    if (revision > 1) this.#ground.counts.add('chunks: map changed');
+    if (before !== undefined) {
+      this.#ground.counts.add('chunks: map changed');
+      this.#onChange(before, this.mapOf(document));
+    }
     for (const process of this.#watchers.keys()) this.#tell(process, this.#stored);
     this.#ground.scheduler.trace(
       `placement ${document.version}: ${this.map?.disks.map(({ id, leave }) => `${id.slice(0, 6)}${leave ? ` ${leave}` : ''}`).join(', ')}`,

@@ -1,6 +1,7 @@
 // What a metadata node of the product does beside its shards (cmd/cluster/metadata.ts): answers of revocations wait for
 // gateways, and the shards that it leads finish what is owed to others, and let data go.
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import { auditedAt } from '../../src/cluster/audited-at.ts';
 import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
@@ -103,18 +104,6 @@ function placeDisks(
     pause: async () => undefined,
   };
   void runDiskPlacer(deps, new AbortController().signal);
-}
-
-/** The least map version at which all shards have finished an audit. */
-async function auditedAt(metadata: MetadataPort): Promise<number | undefined> {
-  const versions: number[] = [];
-  for (let shard = 0; shard < metadata.shardCount; shard++) {
-    const reply = await metadata.query({ shard }, 'get-audit', {});
-    const ended = reply.kind === 'done' ? reply.value.audit?.ended : undefined;
-    if (ended === undefined) return undefined;
-    versions.push(ended.mapVersion);
-  }
-  return Math.min(...versions);
 }
 
 function workersOf(

@@ -5,10 +5,10 @@ import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { equalBytes } from '../../src/lib/bytes.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
-import type { KvPort } from '../../src/ports/kv.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
 import { decodeDiskIdentity } from '../../src/storage/disk-identity.ts';
 import { CHUNK_COLUMNS, DISK_KEY, dataKey, decodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
+import type { OpenedStore } from '../../src/storage/node-disks.ts';
 import { createStorageNode, type StorageNode } from '../../src/storage/storage-node.ts';
 import type { ChunkNetwork } from './chunk-network.ts';
 import type { SimulatedProcess } from './clock.ts';
@@ -89,7 +89,7 @@ export class StorageSite extends Site {
     disk.corrupt(column, (key) => equalBytes(key, wanted));
   }
 
-  #open(disk: SimulatedDisk, process: SimulatedProcess): { kv: KvPort; reserve: DiskReservePort } {
+  #open(disk: SimulatedDisk, process: SimulatedProcess): OpenedStore {
     const kv = disk.open(process);
     kv.failed.then(() => {
       this.failedCount++;
@@ -100,7 +100,7 @@ export class StorageSite extends Site {
         },
       });
     });
-    return { kv, reserve: RESERVE };
+    return { kv, reserve: RESERVE, witness: disk.openWitness(process) };
   }
 
   protected override ended(): void {

@@ -25,8 +25,6 @@ export class StoredCopies {
   /** Chunks that have lost a copy by a fault, and are not whole since. */
   readonly #short = new Set<string>();
   readonly #everDamaged = new Map<SimulatedDisk, Set<string>>();
-  /** Per disk: what went with the end of its log. */
-  readonly #cut = new Map<SimulatedDisk, Set<string>>();
   readonly #onDropped: (id: ChunkId) => void;
 
   /** `onDropped`: an intact copy has gone from a disk that works. */
@@ -36,7 +34,6 @@ export class StoredCopies {
 
   watch(disk: SimulatedDisk): void {
     this.#damaged.set(disk, new Set());
-    this.#cut.set(disk, new Set());
     this.#everDamaged.set(disk, new Set());
     disk.observe({
       onCommit: (rows) => {
@@ -80,11 +77,6 @@ export class StoredCopies {
     return this.#short.has(nameOf(id)) ? 1 : 0;
   }
 
-  /** Nobody has told of it: the disk is the same, and answers. Its home looks at everything now and then (R39). */
-  wasCut(disk: SimulatedDisk, id: ChunkId): boolean {
-    return this.#cut.get(disk)?.has(nameOf(id)) === true;
-  }
-
   /** It has all that it should again. */
   noteWhole(id: ChunkId): void {
     this.#short.delete(nameOf(id));
@@ -108,7 +100,6 @@ export class StoredCopies {
       if (disks.has(disk) && !found.has(name)) {
         disks.delete(disk);
         this.#short.add(name);
-        this.#cut.get(disk)?.add(name);
       }
     for (const name of found)
       if (!damaged.has(name)) {

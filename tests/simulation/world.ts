@@ -37,7 +37,7 @@ const FAULTS_TO_MS = 28_000;
 const CLIENTS_DONE_MAX_MS = 15 * 60_000;
 /** I16: L + 2 s, by clocks that drift, and the longest restart of a process. */
 const OPEN_AGAIN_MAX_MS = 5000 * 1.06 + 2000;
-const AT_REST_MAX_MS = 120_000;
+const AT_REST_MAX_MS = 360_000;
 
 export interface SeedOptions {
   seed: number;
