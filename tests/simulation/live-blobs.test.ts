@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { debtRow } from '../../src/metadata/debts.ts';
 import { blobRow } from '../../src/metadata/keyspace.ts';
 import { type BlobId, makeBlobId } from '../../src/model/names.ts';
 import { blobCodec } from '../../src/model/records/rows.ts';
@@ -28,7 +29,10 @@ function write(blobId: BlobId, row: 'lives' | 'condemned' | 'gone'): void {
   const { table, key } = blobRow(blobId);
   const layout = { sizeBytes: 150, storage: 'chunks' as const, chunkSizeBytes: 100, kind: 'data' as const };
   const blob = { ...layout, ...(row === 'condemned' && { condemnedAtMs: NOW_MS }) };
-  const value = row === 'gone' ? null : blobCodec.encode(blob);
+  append({ table, key }, row === 'gone' ? null : blobCodec.encode(blob));
+}
+
+function append({ table, key }: ReturnType<typeof blobRow>, value: Uint8Array | null): void {
   const seq = history.lastSeq + 1;
   const rows = [{ column: table.column, key: rowKey(SHARD, table, key), value }];
   const entry = { seq, epoch: 1, timeMs: NOW_MS, requestId: undefined, digest: String(seq), rows };
@@ -63,4 +67,17 @@ test('too few copies, when it is born and at rest; each loss may have taken one'
   write(bornAt(NOW_MS - 1), 'lives');
   copies = 0;
   expect(() => blobs.check()).toThrow('I11: 0 copies');
+});
+
+test('what is owed of which blob', () => {
+  const [one, other] = [bornAt(NOW_MS), bornAt(NOW_MS - 1)];
+  append(debtRow(one), Uint8Array.of(1));
+  expect([blobs.isOwed(one), blobs.isOwed(other), blobs.debtCount, blobs.debtsEver]).toEqual([
+    true,
+    false,
+    1,
+    1,
+  ]);
+  append(debtRow(one), null);
+  expect([blobs.isOwed(one), blobs.debtCount, blobs.debtsEver]).toEqual([false, 0, 1]);
 });
