@@ -9,6 +9,8 @@ import type { Worker } from '../../ports/worker.ts';
 import { stepClosing } from '../drive-closing.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
+/** Rest after a round of steps, as a multiple of the time that it took: clients come first. */
+const REST_SHARE = 1;
 const PAGE = 100;
 const IDLE_MS = 1000;
 /** Between two looks at all jobs of a shard, also at those that have ended. */
@@ -56,7 +58,7 @@ export function createBucketEmptier(deps: {
     return true;
   }
 
-  return createShardWorker({
+  const steps = createShardWorker({
     name: 'empty-buckets',
     shards,
     idleMs: IDLE_MS,
@@ -80,4 +82,14 @@ export function createBucketEmptier(deps: {
       return hasMore;
     },
   });
+
+  return {
+    name: steps.name,
+    async work(signal) {
+      const beganAtMs = clock.monotonicMs();
+      const outcome = await steps.work(signal);
+      const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
+      return outcome.state === 'busy' && restMs > 0 ? { state: 'idle', idleMs: restMs } : outcome;
+    },
+  };
 }

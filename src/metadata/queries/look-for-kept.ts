@@ -3,7 +3,7 @@ import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
 import type { deleteBlocker } from '../../model/delete-blocker.ts';
 import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
-import { decodeVersion } from '../../model/records/version-record.ts';
+import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { KeptVersion } from '../../ports/extension-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
@@ -14,7 +14,7 @@ type Query = QueryOf<'look-for-kept'>;
 type Result = ResultOf<'look-for-kept'>;
 
 /** Read on another thread at once, and looked at between two turns of the process. */
-const PAGE_ROWS = 500;
+const PAGE_ROWS = 1000;
 
 /** `blockerOf` is deleteBlocker; a test may have another one, to see what becomes of its word. */
 export function lookForKept(blockerOf: typeof deleteBlocker): QuerySpec<Query, Result> {
@@ -62,8 +62,7 @@ function keptBy(
   { key, value }: Row,
   { bucket, nowMs }: { bucket: BucketRecord; nowMs: number },
 ): KeptVersion | undefined {
-  const version = decodeVersion(value);
-  const blocker = blockerOf(version, bucket, nowMs);
+  const blocker = blockerOf(decodeVersionSummary(value), bucket, nowMs);
   if (blocker === undefined) return undefined;
-  return { key: objectKeyOf(key), versionId: version.versionId, blocker };
+  return { key: objectKeyOf(key), versionId: decodeVersion(value).versionId, blocker };
 }
