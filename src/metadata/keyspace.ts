@@ -21,6 +21,7 @@ import {
   escapedKey,
   invertedOrder,
   ORDER_MAX,
+  plainKey,
   readU16,
   readU48,
   textKey,
@@ -178,20 +179,11 @@ export function objectsKey(region: Region, bucketId: BucketId, rest: Uint8Array)
 }
 
 export function currentRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: latestKey(REGION.current, bucketId, key) };
+  return { table: TABLES.objects, key: plainKey(REGION.current, bucketId, key) };
 }
 
 export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: latestKey(REGION.marker, bucketId, key) };
-}
-
-/** Written in one go: it is made for every key that is looked at. */
-export function latestKey(region: Region, bucketId: BucketId, key: string): Uint8Array {
-  const bytes = Buffer.allocUnsafe(OBJECT_KEY_AT + Buffer.byteLength(key));
-  bytes[0] = region;
-  bytes.write(bucketId, 1, 'hex');
-  bytes.write(key, OBJECT_KEY_AT);
-  return bytes;
+  return { table: TABLES.objects, key: plainKey(REGION.marker, bucketId, key) };
 }
 
 export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {
