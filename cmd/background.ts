@@ -2,9 +2,11 @@
 import { createWorkerRunner, type WorkerRunner } from '../src/adapters/worker-runner.ts';
 import { createBlobCondemner } from '../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../src/metadata/background/forget-completed-uploads.ts';
+import { createJobForgetter } from '../src/metadata/background/forget-jobs.ts';
 import { createTokenForgetter } from '../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../src/metadata/background/release-parts.ts';
@@ -34,6 +36,8 @@ export function createBackground(
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),
     createBucketEmptier({ metadata, shards, clock }),
+    createJobDriver({ metadata, shards }),
+    createJobForgetter({ metadata, shards, timeJumps }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...storeWorkers,

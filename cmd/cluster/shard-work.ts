@@ -5,9 +5,11 @@ import { createClaimAssertion } from '../../src/metadata/background/assert-claim
 import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
@@ -57,6 +59,8 @@ export function startShardWork(
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createTokenForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createBucketEmptier({ metadata, shards, clock }),
+    createJobDriver({ metadata, shards }),
+    createJobForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createDebtRepair(home),
     createBlobAudit({ ...home, auditEveryMs }),
     createDamageHearing(home),

@@ -106,7 +106,7 @@ async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void
   if (body?.kind === 'pieces') {
     for await (const piece of body.pieces) {
       exchange.sentBytes += Buffer.byteLength(piece);
-      response.write(piece);
+      if (!response.write(piece)) await drained(exchange, options.clock);
     }
     if (options.mayEnd) response.end();
     return;
@@ -115,6 +115,21 @@ async function writeBody(exchange: Exchange, options: BodyOptions): Promise<void
   if (options.mayEnd) response.end(body?.bytes);
   else if (body === undefined) response.flushHeaders();
   else response.write(body.bytes);
+}
+
+/** Resolves when the client has taken enough for more to be written, or is gone. */
+function drained(exchange: Exchange, clock: ClockPort): Promise<void> {
+  const { response } = exchange;
+  if (response.destroyed) return Promise.resolve();
+  exchange.sendingSinceMs = clock.monotonicMs();
+  return new Promise((resolve) => {
+    const goOn = () => {
+      response.off('drain', goOn).off('close', goOn);
+      exchange.sendingSinceMs = undefined;
+      resolve();
+    };
+    response.on('drain', goOn).on('close', goOn);
+  });
 }
 
 /** Resolves when what makes the body has ended. */

@@ -93,6 +93,8 @@ export const LOCK = {
   token: (bucketId: string, token: string) => `token/${bucketId}/${token}`,
   /** A job that the shard keeps: its steps come one after the other. */
   job: (jobId: string) => `job/${jobId}`,
+  /** Jobs begin one after the other: how many are under way is known only then. */
+  jobs: 'jobs',
   account: (accountId: string) => `account/${accountId}`,
   /** Creation and deletion of accounts, which look at several indices. */
   accounts: 'accounts',

@@ -39,6 +39,15 @@ export function invertedOrder(order: number): Uint8Array {
   return u48(ORDER_MAX - order);
 }
 
+/** region | bucket | key, in one go: it is made for every key that is looked at. */
+export function plainKey(region: number, bucketId: string, key: string): Uint8Array {
+  const bytes = Buffer.allocUnsafe(9 + Buffer.byteLength(key));
+  bytes[0] = region;
+  bytes.write(bucketId, 1, 'hex');
+  bytes.write(key, 9);
+  return bytes;
+}
+
 /** A key's or prefix's bytes with 0x00 escaped, without the end mark. */
 export function escapeBytes(bytes: Uint8Array): Uint8Array {
   let zeroCount = 0;

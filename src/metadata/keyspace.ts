@@ -21,6 +21,7 @@ import {
   escapedKey,
   invertedOrder,
   ORDER_MAX,
+  plainKey,
   readU16,
   readU48,
   textKey,
@@ -80,12 +81,13 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
-  /** job (time first) -> JobRecord */
+  /** job (time first) -> JobRecord; `openJobs`: it is under way */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */
   tokens: rows(36),
   /** kept at | bucket | token */
   tokenTimes: rows(37),
+  openJobs: rows(38),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
 
@@ -177,11 +179,11 @@ export function objectsKey(region: Region, bucketId: BucketId, rest: Uint8Array)
 }
 
 export function currentRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: objectsKey(REGION.current, bucketId, utf8(key)) };
+  return { table: TABLES.objects, key: plainKey(REGION.current, bucketId, key) };
 }
 
 export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: objectsKey(REGION.marker, bucketId, utf8(key)) };
+  return { table: TABLES.objects, key: plainKey(REGION.marker, bucketId, key) };
 }
 
 export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {

@@ -34,6 +34,10 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'delete-versions': GOES_ON,
   // To take tags away is a delete.
   'set-tags': ({ tags }) => (tags.length === 0 ? 0 : ROWS_BYTES),
+  // The same rows under other keys; a job or token takes some of its own.
+  'move-key': ({ token }) => (token === undefined ? 0 : ROW_BYTES),
+  'begin-move': () => ROWS_BYTES,
+  'step-move': GOES_ON,
   'create-upload': () => ROWS_BYTES,
   'commit-part': ({ data }) => dataBytes(data),
   'complete-upload': ({ parts }) => ROWS_BYTES + parts.length * ROW_BYTES,
@@ -62,7 +66,7 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'close-bucket': GOES_ON,
   'step-closing': GOES_ON,
   'empty-bucket': GOES_ON,
-  'forget-bucket-jobs': GOES_ON,
+  'forget-jobs': GOES_ON,
   'rewrap-keys': GOES_ON,
   tick: GOES_ON,
 };

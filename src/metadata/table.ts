@@ -1,5 +1,5 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
-import { deleteBlocker } from '../model/delete-blocker.ts';
+import { deleteBlocker, mayBlockDeletes } from '../model/delete-blocker.ts';
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
@@ -9,6 +9,7 @@ import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
 import { assertLinks } from './commands/assert-links.ts';
+import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { closeBucket } from './commands/close-bucket.ts';
@@ -28,10 +29,11 @@ import { endRename } from './commands/end-rename.ts';
 import { eraseBlobs } from './commands/erase-blobs.ts';
 import { expireUploads } from './commands/expire-uploads.ts';
 import { finishOutbox } from './commands/finish-outbox.ts';
-import { forgetBucketJobs } from './commands/forget-bucket-jobs.ts';
 import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
+import { forgetJobs } from './commands/forget-jobs.ts';
 import { forgetName } from './commands/forget-name.ts';
 import { forgetTokens } from './commands/forget-tokens.ts';
+import { moveKey } from './commands/move-key.ts';
 import { noteAudit } from './commands/note-audit.ts';
 import { noteDebts } from './commands/note-debts.ts';
 import { recommitVersion } from './commands/recommit-version.ts';
@@ -47,11 +49,13 @@ import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
 import { stepClosing } from './commands/step-closing.ts';
+import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
+import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getHistory, listClaims } from './queries/get-history.ts';
@@ -61,6 +65,7 @@ import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts
 import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
+import { listEndedJobs, listOpenJobs } from './queries/list-open-jobs.ts';
 import {
   listCompletedUploads,
   listCondemned,
@@ -98,6 +103,9 @@ const commands: Commands = {
   'recommit-version': recommitVersion,
   'delete-versions': deleteVersions,
   'set-tags': setTags,
+  'move-key': moveKey,
+  'begin-move': beginMove,
+  'step-move': stepMove,
   'create-upload': createUpload,
   'commit-part': commitPart,
   'complete-upload': completeUpload,
@@ -124,7 +132,7 @@ const commands: Commands = {
   'close-bucket': closeBucket,
   'step-closing': stepClosing,
   'empty-bucket': emptyBucket,
-  'forget-bucket-jobs': forgetBucketJobs,
+  'forget-jobs': forgetJobs,
   'rewrap-keys': rewrapKeys,
   tick,
 };
@@ -142,6 +150,7 @@ const queries: Queries = {
   'get-version': getVersion,
   'list-objects': listObjects,
   'list-versions': listVersions,
+  'find-moves': findMoves,
   'get-upload': getUpload,
   'list-uploads': listUploads,
   'list-parts': listParts,
@@ -167,7 +176,9 @@ const queries: Queries = {
   'list-jobs': listJobs,
   'count-jobs': countJobs,
   'get-job': getJob,
-  'look-for-kept': lookForKept(deleteBlocker),
+  'look-for-kept': lookForKept({ mayBlockDeletes, deleteBlocker }),
+  'list-open-jobs': listOpenJobs,
+  'list-ended-jobs': listEndedJobs,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
 

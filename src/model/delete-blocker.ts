@@ -6,6 +6,11 @@ import type { VersionSummary } from './version.ts';
 
 export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
 
+/** Whether anything in the bucket may be protected: where nothing is, versions need not be decoded to be asked. */
+export function mayBlockDeletes(_bucket: BucketRecord): boolean {
+  return false;
+}
+
 /**
  * undefined when `version` may go. `nowMs` is shard time (R19). What protects a version stands in its record's head, which
  * is all that is read of it where a bucket with millions of them is looked at.

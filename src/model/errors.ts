@@ -134,6 +134,11 @@ export const ERRORS = {
     message: 'A header or query parameter that you provided implies functionality that is not implemented.',
   },
   NotModified: { status: 304, message: 'Not Modified' },
+  ObjectAlreadyExists: {
+    status: 409,
+    message:
+      'There is an object under the destination already, and the request does not ask to overwrite it.',
+  },
   ObjectLockConfigurationNotFoundError: {
     status: 404,
     message: 'Object Lock configuration does not exist for this bucket.',

@@ -54,6 +54,9 @@ export const LIMITS = {
   requestAgeMaxMs: 23 * HOUR,
   slowAnswerAfterMs: 5 * SECOND,
 
+  /** Of one request's record: keys that it did something to. */
+  recordItemsMax: 10_000,
+
   // Overload: from where on requests are answered 503 SlowDown (docs/limits.md).
   connectionsMax: 10_000,
   /** Connections beyond them, whose first request is still answered before they are closed. */
@@ -103,8 +106,11 @@ export const LIMITS = {
   moveVersionsMax: 10_000,
   /** Bytes of versions that one entry moves; one key at least. */
   moveBytesMax: 8 * MiB,
+  /** The same of one key's versions below the latest, which go together or not at all. */
+  moveKeyBytesMax: 32 * MiB,
   /** Errors that are kept of a prefix's rename, for whoever asks again. */
   moveErrorsKeptMax: 1000,
+  moveErrorsKeptBytesMax: 256 * KiB,
 
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
   jobKeptMs: 24 * HOUR,
@@ -112,11 +118,6 @@ export const LIMITS = {
   jobLeftMs: 15 * SECOND,
   /** Under way at once in one shard. */
   jobsMax: 64,
-  /** Versions that one look at a bucket which is to be deleted by force goes through. */
-  lookRowsMax: 10_000,
-  /** Rows that one entry takes out of a deleted bucket, and links that it ends with them; one row at least. */
-  emptyRowsMax: 250,
-  emptyLinksMax: 1000,
 
   // Shards and the engine.
   shardCountDefault: 64,
@@ -333,6 +334,10 @@ assert(
   2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
     2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
   'a lease outlives a call that failed and the next one',
+);
+assert(
+  LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax < LIMITS.entryBytesMax,
+  'a key moves in one entry, and what one step moves does',
 );
 assert(
   LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,

@@ -1,9 +1,12 @@
 // The commands and queries of what goes beyond S3: renames, compositions, appends, forced deletions, and the tokens by
 // which they may be repeated. Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
+import type { MoveRefusal } from '../model/move-refusals.ts';
 import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
-import type { EmptyBucketJob, JobRecord, JobState } from '../model/records/job-record.ts';
+import type { WriteConditions } from '../model/preconditions.ts';
+import type { EmptyBucketJob, JobRecord, JobState, MovePrefixJob } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
+import type { Versioning } from '../model/versioning.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -34,6 +37,27 @@ export type ClosingOutcome =
   /** There is no such job, and the bucket is not deleted. */
   | { kind: 'gone' };
 
+/** All versions and delete markers of a key are to bear another one. */
+export interface KeyMove {
+  from: ObjectKey;
+  /** By which a prefix was replaced: it may be longer than a key can be. */
+  to: string;
+  /** On the current object of each, where there is one. */
+  sourceConditions?: WriteConditions;
+  targetConditions?: WriteConditions;
+}
+
+/** The ids of what was moved, newest first; or why nothing was. */
+export type MoveResult = VersionId[] | MoveRefusal;
+
+/** How far a walk over the keys of a prefix has come. */
+export interface MoveCursor {
+  /** Of metadata/plan-prefix-move.ts. */
+  leg: number;
+  /** Behind which key it goes on; absent: at the leg's start. */
+  after?: ObjectKey;
+}
+
 export interface ExtensionCommands {
   /** Force delete: from here on nothing is written into the bucket, until its job (a new one) has decided. */
   'close-bucket': {
@@ -59,8 +83,45 @@ export interface ExtensionCommands {
     command: { bucketId: BucketId; jobId: JobId; stepCount: number };
     outcome: { kind: 'stepped'; job: EmptyBucketJob } | { kind: 'elsewhere' };
   };
-  /** Of those that have ended long ago (LIMITS.jobKeptMs) and are of buckets; others stay. */
-  'forget-bucket-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
+  /** MOVE of one key (service.txt 4.2). */
+  'move-key': {
+    command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
+    outcome: { kind: 'moved-key'; result: MoveResult; versioning: Versioning } | { kind: 'token-reused' };
+  };
+  /** A job for MOVE of a prefix. Repeated under its token: the job that it began. */
+  'begin-move': {
+    command: { bucketId: BucketId; from: string; to: string; overwrites: boolean; token?: IdempotencyToken };
+    outcome:
+      | { kind: 'begun'; job: MovePrefixJob }
+      | { kind: 'began-before'; jobId: JobId }
+      | { kind: 'too-many-jobs' }
+      | { kind: 'token-reused' };
+  };
+  /** Moves keys of such a job's prefix, and writes how far it has come; no key may be touched twice. */
+  'step-move': {
+    command: {
+      bucketId: BucketId;
+      jobId: JobId;
+      /** Behind so many steps: no step is made twice. */
+      stepCount: number;
+      /** Those of the job. */
+      from: string;
+      to: string;
+      /** In the order of the walk. */
+      keys: ObjectKey[];
+      /** Where it stands then. Absent: at its end. */
+      cursor?: MoveCursor;
+    };
+    outcome: /** A result for each key. */
+      | { kind: 'stepped'; results: MoveResult[]; versioning: Versioning }
+      /** Another driver has driven it on, or to its end; or it ended with its bucket. */
+      | { kind: 'elsewhere'; job: MovePrefixJob }
+      /** The bucket takes no writes for now. */
+      | { kind: 'held' }
+      | { kind: 'no-such-job' };
+  };
+  /** Jobs that ended long enough ago; others stay. */
+  'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
   /** Tokens that have been kept for long enough; others stay. */
   'forget-tokens': {
     command: { tokens: Pick<KeptToken, 'bucketId' | 'token'>[] };
@@ -70,13 +131,23 @@ export interface ExtensionCommands {
 
 export interface ExtensionQueries {
   /**
-   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` were met, up to one that has to stay
-   * (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
+   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` objects were met, delete markers apart, up
+   * to one that has to stay (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
    */
   'look-for-kept': {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: KeptVersion; next?: string };
   };
+  /** The next keys of a prefix's walk, as many as one step may move; all of one moment. */
+  'find-moves': {
+    query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor };
+    /** `cursor`: behind them; absent at the end of the walk. */
+    result: { keys: ObjectKey[]; cursor?: MoveCursor };
+  };
+  /** Those that are under way, in the order in which they began. */
+  'list-open-jobs': { query: { limit: number }; result: { jobs: JobRecord[]; nowMs: number } };
+  /** Those that ended long enough ago to be forgotten. */
+  'list-ended-jobs': { query: { limit: number }; result: { jobIds: JobId[] } };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** `keptAtMs` of the last one is where the next look begins. */

@@ -34,6 +34,7 @@ export type CheckedTable =
   | 'debts'
   | 'debtQueue'
   | 'jobs'
+  | 'openJobs'
   | 'tokens'
   | 'tokenTimes'
   | 'names'

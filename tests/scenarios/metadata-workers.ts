@@ -1,8 +1,10 @@
 // The background workers of metadata for scenarios, over storage that only says what it is told to drop.
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
@@ -48,5 +50,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),
+    createJobDriver({ metadata, shards }),
+    createJobForgetter({ metadata, shards, timeJumps }),
   ];
 }

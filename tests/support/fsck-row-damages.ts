@@ -2,7 +2,7 @@
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
-import { jobRow } from '../../src/metadata/jobs.ts';
+import { jobRow, openJobRow } from '../../src/metadata/jobs.ts';
 import { u48 } from '../../src/metadata/key-parts.ts';
 import {
   accountBucketRow,
@@ -13,14 +13,16 @@ import {
   markerRow,
   nameRow,
   outboxRow,
+  PRESENT,
   TABLES,
   uploadRow,
   uploadTimeRow,
   versionIdRow,
   versionRow,
 } from '../../src/metadata/keyspace.ts';
-import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
-import { jobCodec } from '../../src/model/records/job-record.ts';
+import { tokenRow, tokenTimeRow } from '../../src/metadata/tokens.ts';
+import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import { type JobRecord, jobCodec } from '../../src/model/records/job-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
@@ -28,6 +30,7 @@ import {
   type NameRecord,
   nameCodec,
   outboxCodec,
+  tokenCodec,
 } from '../../src/model/records/rows.ts';
 import { encodeVersion } from '../../src/model/records/version-record.ts';
 import type { VersionRecord } from '../../src/model/version.ts';
@@ -78,6 +81,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
         ...counts,
       } as const;
       await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
+      await world.plant(openJobRow(jobId), Uint8Array.of(1), 2);
       return [['queue-stray', { shard: 2, bucket: bucketId, table: 'jobs', note: jobId }]];
     },
   ],
@@ -332,4 +336,47 @@ export const ROW_DAMAGES: readonly Damage[] = [
       return [['index-missing', { shard: 1, table: 'requests', note: 'of 1 outcomes' }]];
     },
   ],
+  [
+    'a job under way that nobody finds',
+    { 'index-missing': 1 },
+    async (world) => {
+      const { bucketId } = world.bucket(1).claim;
+      const jobId = 'a'.repeat(28) as JobId;
+      await world.plant(jobRow(jobId), jobCodec.encode(jobOf(bucketId, jobId)), 1);
+      return [['index-missing', { shard: 1, bucket: bucketId, table: 'jobs', note: jobId }]];
+    },
+  ],
+  [
+    'a job found under way that has ended, and one that is not there',
+    { 'index-stray': 2 },
+    async (world) => {
+      const { bucketId } = world.bucket(1).claim;
+      const [ended, unknown] = ['a'.repeat(28) as JobId, 'b'.repeat(28) as JobId];
+      const job = { ...jobOf(bucketId, ended), endedAtMs: 1 };
+      await world.plant(jobRow(ended), jobCodec.encode(job), 1);
+      for (const jobId of [ended, unknown]) await world.plant(openJobRow(jobId), PRESENT, 1);
+      return [['index-stray', { shard: 1, table: 'openJobs', note: unknown }]];
+    },
+  ],
+  [
+    'a token without its time, and the time of another',
+    { 'index-missing': 1, 'index-stray': 1 },
+    async (world) => {
+      const { bucketId } = world.bucket(1).claim;
+      const record = tokenCodec.encode({ digest: 'd', keptAtMs: 1, outcome: null });
+      await world.plant(tokenRow(bucketId, 't'), record, 1);
+      await world.plant(tokenTimeRow(2, bucketId, 't'), PRESENT, 1);
+      return [
+        ['index-missing', { shard: 1, bucket: bucketId, table: 'tokens', note: 't' }],
+        ['index-stray', { shard: 1, bucket: bucketId, table: 'tokenTimes', note: 't' }],
+      ];
+    },
+  ],
 ];
+
+function jobOf(bucketId: BucketId, jobId: JobId): JobRecord {
+  return {
+    ...{ kind: 'move-prefix', jobId, bucketId, from: 'a', to: 'b', overwrites: false },
+    ...{ beganAtMs: 0, steppedAtMs: 0, stepCount: 0, leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+  };
+}

@@ -3,9 +3,11 @@ import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createCompletedUploadForgetter } from '../../src/metadata/background/forget-completed-uploads.ts';
+import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
@@ -31,7 +33,9 @@ type WorkerName =
   | 'expire'
   | 'forget'
   | 'tokens'
-  | 'empty';
+  | 'empty'
+  | 'drive'
+  | 'jobs';
 
 export interface Background {
   world: MetadataShards;
@@ -77,6 +81,8 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),
       empty: createBucketEmptier({ metadata, shards, clock }),
+      drive: createJobDriver({ metadata, shards }),
+      jobs: createJobForgetter({ metadata, shards, timeJumps }),
     };
   }
 

@@ -1,5 +1,6 @@
 // The one record of a request. The log line and the metrics are made of it here; the access log of buckets and the
 // events of the later issues read the same fields. It is filled in as the request goes through the pipeline.
+import { LIMITS } from '../../model/limits.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 
 /** One of several things that a request did: a key of DeleteObjects (service.txt 4.2, delete rule 2). */
@@ -52,6 +53,7 @@ export interface AccessRecord {
   /** The client left before its answer was complete. */
   isAborted: boolean;
   readonly items: readonly ItemRecord[];
+  /** Those beyond LIMITS.recordItemsMax are not kept. */
   item(item: ItemRecord): void;
 }
 
@@ -80,7 +82,9 @@ export function startRecord(head: Head): AccessRecord {
     turnaroundMs: 0,
     isAborted: false,
     items,
-    item: (item) => items.push(item),
+    item(item) {
+      if (items.length < LIMITS.recordItemsMax) items.push(item);
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 // One row per S3 operation: everything the service knows of it (style 1.4). Routes, 501 answers, authorisation, log
 // name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
 import type { Readable } from 'node:stream';
-import type { ErrorCode } from '../../model/errors.ts';
+import type { AppError, ErrorCode } from '../../model/errors.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
@@ -51,7 +51,13 @@ export interface OperationResult {
     /** Content-Length is required; the stream is destroyed when the client goes, and its error cuts the connection. */
     | { kind: 'stream'; stream: Readable; sizeBytes: number }
     /**
-     * An answer that begins before its outcome is known (Complete, prefix MOVE): 200, then white space until `text`
+     * A document that comes piece by piece (MOVE of a prefix), as the client takes it, with white space while the next one
+     * is waited for. `whenBroken`: what ends the document where the error has ended its making. An iterator that is left
+     * by its client is returned from.
+     */
+    | { kind: 'xml-stream'; pieces: AsyncGenerator<string, void>; whenBroken(error: AppError): string }
+    /**
+     * An answer that begins before its outcome is known (Complete): 200, then white space until `text`
      * resolves to the whole XML document, which may be an Error document.
      */
     | { kind: 'slow-xml'; text: Promise<string> };

@@ -27,6 +27,7 @@ import { getObject } from './operations/object/get-object.ts';
 import { getObjectAcl } from './operations/object/get-object-acl.ts';
 import { getObjectTagging } from './operations/object/get-object-tagging.ts';
 import { headObject } from './operations/object/head-object.ts';
+import { moveObject } from './operations/object/move-object.ts';
 import { putObject } from './operations/object/put-object.ts';
 import { putObjectTagging } from './operations/object/put-object-tagging.ts';
 import { getObjectLegalHold, getObjectRetention } from './operations/object/unset-locks.ts';
@@ -60,6 +61,7 @@ export const OPERATIONS = [
   deleteObject,
   deleteObjects,
   copyObject,
+  moveObject,
   createMultipartUpload,
   uploadPart,
   uploadPartCopy,

@@ -36,12 +36,16 @@ export async function sendResult(reply: Reply, result: OperationResult): Promise
   const { exchange, record, clock } = reply;
   record.status = result.status;
   const headers = baseHeaders(reply);
-  if (result.body?.kind === 'xml' || result.body?.kind === 'slow-xml') headers.push('Content-Type', XML_TYPE);
+  if (isXml(result.body)) headers.push('Content-Type', XML_TYPE);
   for (const name in result.headers) {
     const value = result.headers[name];
     if (value !== undefined) headers.push(name, String(value));
   }
   await sendAnswer(exchange, { status: result.status, headers, body: answerBody(reply, result) }, clock);
+}
+
+function isXml(body: OperationResult['body']): boolean {
+  return body?.kind === 'xml' || body?.kind === 'slow-xml' || body?.kind === 'xml-stream';
 }
 
 /** Errors of HEAD, and 304, have no body. */
@@ -77,7 +81,8 @@ function answerBody(reply: Reply, result: OperationResult): AnswerBody | undefin
   const { body } = result;
   if (body === undefined || body.kind === 'stream' || body.kind === 'bytes') return body;
   if (body.kind === 'xml') return { kind: 'bytes', bytes: body.text };
-  return { kind: 'pieces', pieces: slowPieces(reply, body.text) };
+  const pieces = body.kind === 'slow-xml' ? slowPieces(reply, body.text) : streamedPieces(reply, body);
+  return { kind: 'pieces', pieces };
 }
 
 /** The declaration, a blank now and then, and the document or the error that came of it: the status is long sent. */
@@ -107,6 +112,52 @@ async function* slowPieces(reply: Reply, text: Promise<string>): AsyncGenerator<
     if (exchange.isAborted) return work;
   }
   yield outcome.startsWith(XML_DECLARATION) ? outcome.slice(XML_DECLARATION.length) : outcome;
+}
+
+/** The declaration and the pieces, with a blank where the next one takes long. */
+async function* streamedPieces(
+  reply: Reply,
+  body: Extract<OperationResult['body'], { kind: 'xml-stream' }>,
+): AsyncGenerator<string, void> {
+  const { exchange, record, clock } = reply;
+  const { pieces } = body;
+  try {
+    yield XML_DECLARATION;
+    for (;;) {
+      const next = pieces.next();
+      while (!(await isThereIn(WHITE_SPACE_EVERY_MS, next, { clock, signal: exchange.signal }))) {
+        if (exchange.isAborted) return;
+        yield ' ';
+      }
+      const { done, value } = await next;
+      if (done || exchange.isAborted) return;
+      yield value;
+    }
+  } catch (error) {
+    const appError = settleError(reply, error);
+    record.errorCode = appError.code;
+    yield body.whenBroken(appError);
+  } finally {
+    // What makes them ends at its next rest; what it has begun goes on without it.
+    await pieces.return();
+  }
+}
+
+/** Whether `work` settles within `ms`; at once when the signal aborts. */
+async function isThereIn(
+  ms: number,
+  work: Promise<unknown>,
+  { clock, signal }: { clock: ClockPort; signal: AbortSignal },
+): Promise<boolean> {
+  const isSettled = new AbortController();
+  const settled = work.then(
+    () => true,
+    () => true,
+  );
+  const waits = clock.sleep(ms, AbortSignal.any([isSettled.signal, signal])).then(() => false);
+  const isThere = await Promise.race([settled, waits]);
+  isSettled.abort();
+  return isThere;
 }
 
 function placeOf({ exchange, record }: Reply): { resource: string; requestId: string; hostId: string } {

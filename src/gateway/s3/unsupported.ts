@@ -110,7 +110,6 @@ const NEVER: readonly UnsupportedOperation[] = [
 const LATER: readonly UnsupportedOperation[] = [
   { name: 'QueryApi', match: { method: 'POST', on: 'service' } },
   { name: 'PostObject', match: { method: 'POST', on: 'bucket' } },
-  { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
   ...subResource('object', 'compose', { PUT: 'ComposeObject' }),
   ...subResource('object', 'append', { PUT: 'AppendObject' }),
   ...subResource('bucket', 'acl', { PUT: 'PutBucketAcl' }),

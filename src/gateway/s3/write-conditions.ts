@@ -36,10 +36,20 @@ export function parseDeleteConditions(headers: Headers): WriteConditions | undef
   return parseHeaders(headers, OF_DELETES);
 }
 
-function parseHeaders(headers: Headers, conditions: readonly Condition[]): WriteConditions | undefined {
-  const given = conditions.map((condition) => [condition, headers[HEADERS[condition]]] as const);
+/** On the destination of a MOVE (extensions.md 2.1): the same under names of their own. */
+export function parseTargetConditions(headers: Headers): WriteConditions | undefined {
+  return parseHeaders(headers, OF_WRITES, 'x-svc-destination-');
+}
+
+function parseHeaders(
+  headers: Headers,
+  conditions: readonly Condition[],
+  prefix = '',
+): WriteConditions | undefined {
+  const nameOf = (condition: Condition) => prefix + HEADERS[condition];
+  const given = conditions.map((condition) => [condition, headers[nameOf(condition)]] as const);
   return readConditions(Object.fromEntries(given), (condition, value) => {
-    const name = HEADERS[condition];
+    const name = nameOf(condition);
     return invalidArgument({ name, value, message: `The value of ${name} is not valid.` });
   });
 }

@@ -11,10 +11,9 @@ import { createShardWorker, doneValue } from './shard-worker.ts';
 
 /** Rest after a round of steps, as a multiple of the time that it took: clients come first. */
 const REST_SHARE = 1;
-const PAGE = 100;
 const IDLE_MS = 1000;
-/** Between two looks at all jobs of a shard, also at those that have ended. */
-const WHOLE_LOOK_MS = 10 * 60_000;
+/** Of one shard in one round, oldest first. */
+const JOBS_MAX = 1000;
 
 export function createBucketEmptier(deps: {
   metadata: MetadataPort;
@@ -22,20 +21,8 @@ export function createBucketEmptier(deps: {
   clock: Pick<ClockPort, 'monotonicMs'>;
 }): Worker {
   const { metadata, shards, clock } = deps;
-  /** By shard: all jobs up to this one have ended. */
-  const positions = new Map<number, JobId>();
-  const wholeLooksAtMs = new Map<number, number>();
   /** Closings that were left by others, and are driven here until they are over. */
   const taken = new Set<JobId>();
-
-  async function* jobsBehind(shard: number, first: JobId | undefined) {
-    for (let after = first, isWhole = false; !isWhole; ) {
-      const query = { ...(after && { after }), limit: PAGE };
-      const { jobs, nowMs, next } = doneValue(await metadata.query({ shard }, 'list-jobs', query));
-      for (const job of jobs) yield { job, nowMs };
-      [after, isWhole] = [next, next === undefined];
-    }
-  }
 
   /** True: there is more to do now. */
   async function advance(shard: number, job: EmptyBucketJob, nowMs: number): Promise<boolean> {
@@ -63,22 +50,13 @@ export function createBucketEmptier(deps: {
     shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
-      const atMs = clock.monotonicMs();
-      const isWhole = atMs >= (wholeLooksAtMs.get(shard) ?? 0) + WHOLE_LOOK_MS || !positions.has(shard);
-      const old: JobId[] = [];
+      const query = { limit: JOBS_MAX };
+      const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
       let hasMore = false;
-      let areOver = true;
-      for await (const { job, nowMs } of jobsBehind(shard, isWhole ? undefined : positions.get(shard))) {
-        signal.throwIfAborted();
-        const { jobId, endedAtMs } = job;
-        areOver &&= endedAtMs !== undefined;
-        if (areOver) positions.set(shard, jobId);
-        if (job.kind !== 'empty-bucket') continue;
-        if (endedAtMs === undefined) hasMore = (await advance(shard, job, nowMs)) || hasMore;
-        else if (nowMs - endedAtMs >= LIMITS.jobKeptMs) old.push(jobId);
+      for (const job of jobs) {
+        if (signal.aborted) break;
+        if (job.kind === 'empty-bucket') hasMore = (await advance(shard, job, nowMs)) || hasMore;
       }
-      if (isWhole) wholeLooksAtMs.set(shard, atMs);
-      if (old.length > 0) doneValue(await metadata.execute({ shard }, 'forget-bucket-jobs', { jobIds: old }));
       return hasMore;
     },
   });

@@ -1,16 +1,26 @@
-// Jobs: each lies under its own id, and its bucket is known.
+// Jobs: each lies under its own id, its bucket is known, and those under way are marked so.
 import { toHex } from '../../lib/bytes.ts';
+import type { JobId } from '../../model/names.ts';
 import { jobCodec } from '../../model/records/job-record.ts';
+import { jobRow, openJobRow } from '../jobs.ts';
 import type { RowCheck } from './scan.ts';
 
 export const checkJob: RowCheck = async (row, scan) => {
   const job = jobCodec.decode(row.value);
-  const { jobId, bucketId } = job;
+  const { jobId, bucketId, endedAtMs } = job;
   const place = { bucket: bucketId, table: 'jobs' as const };
   if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
   const bucket = await scan.bucket(bucketId);
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
-  // Nobody would drive it on.
-  const isLost = job.kind === 'empty-bucket' && job.endedAtMs === undefined && bucket?.jobId !== jobId;
+  const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-stray', { ...place, note: jobId });
+  if (endedAtMs === undefined)
+    await scan.expectRow(openJobRow(jobId), 'index-missing', { ...place, note: jobId });
+};
+
+export const checkOpenJob: RowCheck = async (row, scan) => {
+  const jobId = toHex(row.key) as JobId;
+  const job = await scan.row(jobRow(jobId));
+  const isOpen = job !== undefined && jobCodec.decode(job).endedAtMs === undefined;
+  if (!isOpen) scan.found('index-stray', { table: 'openJobs', note: jobId });
 };

@@ -16,7 +16,7 @@ import {
   checkPendingClaim,
 } from './check-blobs.ts';
 import { checkDebt, checkDebtQueue } from './check-debts.ts';
-import { checkJob } from './check-jobs.ts';
+import { checkJob, checkOpenJob } from './check-jobs.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -68,6 +68,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   pendingClaims: checkPendingClaim,
   outbox: checkOutbox,
   jobs: checkJob,
+  openJobs: checkOpenJob,
   tokens: checkToken,
   tokenTimes: checkTokenTime,
   debts: checkDebt,

@@ -7,7 +7,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { findJob, putJob } from '../jobs.ts';
+import { findJob, jobPuts } from '../jobs.ts';
 import { bucketRow, put } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
@@ -42,7 +42,7 @@ export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'c
     const bucket: BucketRecord = { ...before, state: 'closing', cfgVersion, jobId: job.jobId };
     return {
       outcome: { kind: 'closing', job },
-      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), putJob(job)],
+      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), ...jobPuts(job)],
     };
   },
 });

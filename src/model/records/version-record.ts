@@ -4,14 +4,22 @@ import { assert } from '../../lib/assert.ts';
 import { asBuffer } from '../../lib/bytes.ts';
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
-import type { AccountId } from '../names.ts';
+import type { AccountId, VersionId } from '../names.ts';
 import type { VersionRecord, VersionSummary } from '../version.ts';
 
 const FORMAT = 1;
 // Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
 const HEAD_BYTES = 45;
+const ORDER_AT = 11;
 const FLAG_DELETE_MARKER = 1;
 const FLAG_COMPOSITE = 2;
+
+// MessagePack, as the tail begins: a map, and the name of its first field.
+const MAP_16 = 0xde;
+const ID_NAME = Buffer.from('\xa9versionId', 'latin1');
+const STRING_MIN = 0xa0;
+const STRING_MAX = 0xbf;
+const STRING_8 = 0xd9;
 
 type Tail = Pick<VersionRecord, 'versionId' | 'kek' | 'sealedHeaders' | 'tags' | 'originals' | 'manifest'> & {
   checksumValue?: string;
@@ -33,7 +41,7 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   assert(record.isDeleteMarker || md5.length === 32, 'an ETag holds 16 bytes of hex');
   bytes.writeUInt16BE(Number(parts), 3);
   bytes.writeUIntBE(Number(record.owner), 5, 6);
-  bytes.writeUIntBE(record.order, 11, 6);
+  bytes.writeUIntBE(record.order, ORDER_AT, 6);
   bytes.writeUIntBE(record.sizeBytes, 17, 6);
   bytes.writeUIntBE(record.modifiedAtMs, 23, 6);
   bytes.write(md5.padEnd(32, '0'), 29, 16, 'hex');
@@ -52,7 +60,7 @@ export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   const summary: VersionSummary = {
     isDeleteMarker,
     owner: String(buffer.readUIntBE(5, 6)).padStart(12, '0') as AccountId,
-    order: buffer.readUIntBE(11, 6),
+    order: versionOrder(buffer),
     sizeBytes: buffer.readUIntBE(17, 6),
     modifiedAtMs: buffer.readUIntBE(23, 6),
     etag: isDeleteMarker ? '' : etagParts === 0 ? md5 : `${md5}-${etagParts}`,
@@ -62,6 +70,34 @@ export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
     summary.checksum = { algorithm, type: (flags & FLAG_COMPOSITE) !== 0 ? 'COMPOSITE' : 'FULL_OBJECT' };
   }
   return summary;
+}
+
+/** The order alone. */
+export function versionOrder(bytes: Uint8Array): number {
+  return asBuffer(bytes).readUIntBE(ORDER_AT, 6);
+}
+
+/** The same version at another place of its key's, or of another key's: nothing else is decoded. */
+export function withOrder(bytes: Uint8Array, order: number): Uint8Array {
+  const moved = Buffer.from(bytes);
+  moved.writeUIntBE(order, ORDER_AT, 6);
+  return moved;
+}
+
+/** The version's id alone: it is the first of the tail. */
+export function storedVersionId(bytes: Uint8Array): VersionId {
+  const buffer = asBuffer(bytes);
+  const mapBytes = buffer[HEAD_BYTES] === MAP_16 ? 3 : 1;
+  const at = HEAD_BYTES + mapBytes + ID_NAME.length;
+  const sizeByte = buffer[at] ?? 0;
+  const isFirst = ID_NAME.equals(buffer.subarray(HEAD_BYTES + mapBytes, at));
+  if (!isFirst) return decodeVersion(bytes).versionId;
+  if (sizeByte >= STRING_MIN && sizeByte <= STRING_MAX) return textAt(at + 1, sizeByte - STRING_MIN);
+  return sizeByte === STRING_8 ? textAt(at + 2, buffer[at + 1] ?? 0) : decodeVersion(bytes).versionId;
+
+  function textAt(from: number, sizeBytes: number): VersionId {
+    return buffer.toString('latin1', from, from + sizeBytes) as VersionId;
+  }
 }
 
 export function decodeVersion(bytes: Uint8Array): VersionRecord {

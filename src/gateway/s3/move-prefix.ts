@@ -1,0 +1,113 @@
+// MOVE of a prefix as one request sees it: it begins the job, or finds the one that its token began, drives it while its
+// client listens, and tells what becomes of each key. A client that leaves does not end it (metadata/background/drive-jobs.ts).
+import { must } from '../../lib/assert.ts';
+import { driveMove, type MoveCalls } from '../../metadata/drive-move.ts';
+import { AppError } from '../../model/errors.ts';
+import type { JobId } from '../../model/names.ts';
+import type { MovePrefixJob } from '../../model/records/job-record.ts';
+import type { IdempotencyToken } from '../../ports/extension-calls.ts';
+import type { OperationContext } from './context.ts';
+import {
+  brokenMoveEnd,
+  moveDocumentEnd,
+  moveDocumentHead,
+  moveEntries,
+  moveErrorEntry,
+  moveItem,
+} from './move-result.ts';
+import type { OperationResult } from './operation.ts';
+
+/** How often a driver looks what another one has done. */
+const LOOK_EVERY_MS = 500;
+
+export interface PrefixMove {
+  from: string;
+  to: string;
+  overwrites: boolean;
+  isQuiet: boolean;
+  token: IdempotencyToken | undefined;
+}
+
+/** IdempotencyParameterMismatch; SlowDown while the shard has as many jobs as it may. */
+export async function movePrefix(context: OperationContext, move: PrefixMove): Promise<OperationResult> {
+  const { from, to, overwrites, token } = move;
+  const { homeShard, claim } = context.bucket();
+  const { bucketId } = claim;
+  const command = { bucketId, from, to, overwrites, ...(token && { token }) };
+  const { value } = await context.metadata.execute(
+    { shard: homeShard, bucket: claim },
+    'begin-move',
+    command,
+  );
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
+  // It was authorised by the bucket as it is now, and goes by its id: a new name or new rights do not reach it (R45).
+  const answer =
+    value.kind === 'begun'
+      ? new PrefixAnswer(context, { move, homeShard, jobId: value.job.jobId })
+      : new PrefixAnswer(context, { move, homeShard, jobId: value.jobId });
+  const pieces = value.kind === 'begun' ? answer.drive(value.job) : answer.repeat();
+  return { status: 200, body: { kind: 'xml-stream', pieces, whenBroken: (error) => answer.breakOff(error) } };
+}
+
+class PrefixAnswer {
+  readonly #context: OperationContext;
+  readonly #move: PrefixMove;
+  readonly #calls: MoveCalls;
+  #movedCount = 0;
+
+  constructor(
+    context: OperationContext,
+    { move, homeShard, jobId }: { move: PrefixMove; homeShard: number; jobId: JobId },
+  ) {
+    this.#context = context;
+    this.#move = move;
+    const { metadata, clock } = context;
+    const home = { shard: homeShard };
+    this.#calls = {
+      findMoves: async (query) => (await metadata.query(home, 'find-moves', query)).value,
+      step: async (command) => (await metadata.execute(home, 'step-move', command)).value,
+      async findJob() {
+        const { job } = (await metadata.query(home, 'get-job', { jobId })).value;
+        return job?.kind === 'move-prefix' ? job : undefined;
+      },
+      async pause() {
+        await clock.sleep(LOOK_EVERY_MS, context.signal());
+        return !context.signal().aborted;
+      },
+    };
+  }
+
+  /** Every key that this request moves, or fails to. */
+  async *drive(job: MovePrefixJob): AsyncGenerator<string, void> {
+    yield moveDocumentHead(this.#move);
+    const { isQuiet } = this.#move;
+    for await (const { moved, versioning } of driveMove(this.#calls, job)) {
+      let entries = '';
+      for (const key of moved) {
+        // Deleted by somebody else before its turn came.
+        if (!Array.isArray(key.result) && key.result.kind === 'no-such-key') continue;
+        if (Array.isArray(key.result)) this.#movedCount += key.result.length;
+        this.#context.record.item(moveItem(key));
+        entries += moveEntries(key, { isQuiet, versioning });
+      }
+      yield entries;
+    }
+    const ended = await this.#calls.findJob();
+    yield moveDocumentEnd(ended?.movedCount ?? this.#movedCount);
+  }
+
+  /** What the job kept of itself, once it is at its end: its errors and its count. */
+  async *repeat(): AsyncGenerator<string, void> {
+    yield moveDocumentHead(this.#move);
+    const job = must(await this.#calls.findJob(), 'a job is kept for longer than its token');
+    for await (const _ of driveMove(this.#calls, job)) yield '';
+    const ended = (await this.#calls.findJob()) ?? job;
+    for (const error of ended.errors) yield moveErrorEntry(error);
+    yield moveDocumentEnd(ended.movedCount);
+  }
+
+  breakOff(error: AppError): string {
+    return brokenMoveEnd(error, this.#movedCount);
+  }
+}

@@ -1,0 +1,113 @@
+// MOVE of an object, or of all whose keys begin with a prefix (service.txt 2.6, 4.2; extensions.md 2.1): every version and
+// delete marker of a key bears another one from one commit on, and no data is touched.
+import { AppError } from '../../../../model/errors.ts';
+import { explainMoveRefusal } from '../../../../model/move-refusals.ts';
+import type { ObjectKey } from '../../../../model/names.ts';
+import { invalidArgument } from '../../arguments.ts';
+import type { OperationContext } from '../../context.ts';
+import { parseDestination } from '../../destination.ts';
+import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { movePrefix } from '../../move-prefix.ts';
+import { moveDocument, moveEntries, moveItem } from '../../move-result.ts';
+import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
+import {
+  parseTargetConditions,
+  parseWriteConditions,
+  WRITE_CONDITION_HEADERS,
+} from '../../write-conditions.ts';
+
+type MoveInput = ReturnType<typeof parse>;
+
+export const moveObject = defineOperation({
+  name: 'MoveObject',
+  match: { method: 'MOVE', on: 'object' },
+  logName: 'REST.MOVE.OBJECT',
+  event: 's3:ObjectCreated:Copy',
+  body: 'none',
+  conditions: WRITE_CONDITION_HEADERS,
+  errors: [
+    'IdempotencyParameterMismatch',
+    'InvalidArgument',
+    'InvalidRequest',
+    'KeyTooLongError',
+    'NoSuchKey',
+    'ObjectAlreadyExists',
+    'PreconditionFailed',
+  ],
+  differences:
+    'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
+  parse,
+  access: ({ bucket, from, to, isPrefix }) => {
+    const arn = (key: string) => objectArn({ bucket, key: `${key}${isPrefix ? '*' : ''}` as ObjectKey });
+    return [
+      ['s3:PutObject', arn(from)],
+      ['s3:PutObject', arn(to)],
+      ['s3:DeleteObject', arn(from), 'not-denied'],
+    ];
+  },
+  run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
+});
+
+function parse(request: OperationRequest) {
+  const { bucket, key: from, headers } = request;
+  const to = parseDestination(headers, bucket);
+  const isPrefix = parseBoolean(headers, 'x-svc-prefix');
+  const overwrites = parseBoolean(headers, 'overwrite');
+  const isQuiet = parseBoolean(headers, 'x-svc-quiet');
+  const token = parseTokenHeader(headers);
+  // The source is what the URL names, so the usual conditions are about it (RFC 9110 13.1).
+  const sourceConditions = parseWriteConditions(headers);
+  const targetConditions = parseTargetConditions(headers);
+  const conditions = {
+    ...(sourceConditions && { sourceConditions }),
+    ...(targetConditions && { targetConditions }),
+  };
+  if (isPrefix && Object.keys(conditions).length > 0) {
+    throw new AppError('InvalidRequest', { message: 'A prefix is renamed without conditions.' });
+  }
+  if (from === to) {
+    throw new AppError('InvalidRequest', { message: 'The source and the Destination are the same.' });
+  }
+  const asked = ['MoveObject', from, to, isPrefix, overwrites, conditions];
+  return {
+    ...{ bucket, from, to, isPrefix, overwrites, isQuiet, conditions },
+    token: idempotencyToken(token, asked),
+  };
+}
+
+/** Absent: false. InvalidArgument for anything but "true" and "false", in any case. */
+function parseBoolean(headers: OperationRequest['headers'], name: string): boolean {
+  const value = headers[name]?.toLowerCase() ?? 'false';
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidArgument({ name, value: headers[name] ?? '', message: `${name} is either true or false.` });
+}
+
+async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {
+  const { from, to, overwrites, isQuiet, conditions, token } = input;
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'move-key', {
+    bucketId: claim.bucketId,
+    move: { from, to, ...conditions },
+    overwrites,
+    ...(token && { token }),
+  });
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  const { result, versioning } = value;
+  const moved = { from, to, result };
+  const isMoved = Array.isArray(result);
+  if (!isMoved && result.kind !== 'exists') throw refusalOf(result);
+  context.record.item(moveItem(moved));
+  if (!isMoved) context.record.errorCode = explainMoveRefusal(result).code;
+  const text = moveDocument(moveEntries(moved, { isQuiet, versioning }), isMoved ? result.length : 0);
+  return { status: isMoved ? 200 : 409, body: { kind: 'xml', text } };
+}
+
+function refusalOf(refusal: Parameters<typeof explainMoveRefusal>[0]): AppError {
+  const { code, message } = explainMoveRefusal(refusal);
+  if (refusal.kind === 'source-condition')
+    return new AppError(code, { fields: { Condition: refusal.condition } });
+  if (refusal.kind === 'target-condition') {
+    return new AppError(code, { fields: { Condition: `X-Svc-Destination-${refusal.condition}` } });
+  }
+  return new AppError(code, { message });
+}

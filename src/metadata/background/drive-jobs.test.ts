@@ -1,0 +1,203 @@
+// Prefix MOVEs whose driver is gone, or not alone; and what becomes of them with their bucket, and after their end.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { beginMove, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
+import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { JobId, ObjectKey } from '../../model/names.ts';
+import type { MovePrefixJob } from '../../model/records/job-record.ts';
+import { bucketCodec } from '../../model/records/rows.ts';
+import { rowKey } from '../../shard/row-keys.ts';
+import { driveMove } from '../drive-move.ts';
+import { bucketRow } from '../keyspace.ts';
+
+let background: Background;
+let world: MetadataShards;
+beforeEach(async () => {
+  background = await openBackground();
+  ({ world } = background);
+});
+
+const keysOf = async () => {
+  const page = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 5000 });
+  return page.objects.map(({ key }) => key as string);
+};
+
+async function putMany(count: number, prefix = 'a/'): Promise<string[]> {
+  const names = Array.from({ length: count }, (_, at) => String(at).padStart(4, '0'));
+  for (const name of names) await world.put(prefix + name);
+  return names;
+}
+
+/** As a gateway that dies behind its first step. */
+async function driveOneStep(job: MovePrefixJob): Promise<void> {
+  for await (const _ of driveMove(moveCalls(world, job), job)) return;
+}
+
+async function jobOf({ jobId }: { jobId: JobId }): Promise<MovePrefixJob | undefined> {
+  return moveCalls(world, { jobId }).findJob();
+}
+
+test('a job that was left is driven to its end, and no sooner', async () => {
+  const names = await putMany(LIMITS.moveKeysMax + 100);
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  await driveOneStep(job);
+  await background.run('drive');
+  expect((await jobOf(job))?.stepCount).toBe(1);
+  world.clock.advance(LIMITS.jobLeftMs);
+  await background.run('drive');
+  expect(await jobOf(job)).toMatchObject({ stepCount: 2, movedCount: names.length, errorCount: 0 });
+  expect((await jobOf(job))?.endedAtMs).toBeDefined();
+  expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
+  expect(await world.query('list-open-jobs', { limit: 10 })).toMatchObject({ jobs: [] });
+});
+
+test('after a crash at any moment the walk goes on where its last entry says', async () => {
+  const names = await putMany(20);
+  const before = await beginMove(world, { from: 'a/', to: 'a/b/' });
+  await driveOneStep(before);
+  await world.shards.close();
+  const reopened = await openMetadata({ kv: world.kv, clock: world.clock });
+  const job = (await moveCalls(reopened, before).findJob()) ?? before;
+  await driveJob(reopened, job);
+  world = reopened;
+  expect(await keysOf()).toEqual(names.map((name) => `a/b/${name}`));
+});
+
+test('two drivers: each step is made once, and the other one is told so', async () => {
+  await putMany(10);
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  const { bucketId, jobId, from, to } = job;
+  const { keys } = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 } });
+  const some = keys.slice(0, 4);
+  const after = some.at(-1) as ObjectKey;
+  const step = { bucketId, jobId, stepCount: 0, from, to, keys: some, cursor: { leg: 0, after } };
+  expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
+  expect(await world.execute('step-move', step)).toMatchObject({ kind: 'elsewhere', job: { stepCount: 1 } });
+  // Its own view of the job is old: it leaves.
+  expect((await driveJob(world, job)).steps).toEqual([]);
+  expect((await jobOf(job))?.movedCount).toBe(4);
+});
+
+test('one that waits goes on when the other one has left', async () => {
+  await putMany(10);
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  const ended = { ...job, stepCount: 7 };
+  const calls = { ...moveCalls(world, job), pause: async () => true };
+  const moved = [];
+  for await (const step of driveMove(calls, ended)) moved.push(...step.moved);
+  expect(moved).toHaveLength(10);
+});
+
+describe('its bucket', () => {
+  async function setState(state: 'open' | 'closing' | 'deleted'): Promise<void> {
+    const { table, key } = bucketRow(BUCKET);
+    const { bucket } = await world.query('get-bucket', { bucketId: BUCKET });
+    if (bucket === null) throw new Error('no bucket');
+    const value = bucketCodec.encode({ ...bucket, state });
+    await world.kv.commit([{ column: table.column, key: rowKey(0, table, key), value }]);
+  }
+
+  test('is renamed: it goes on', async () => {
+    await putMany(3);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    const { bucket } = await world.query('get-bucket', { bucketId: BUCKET });
+    const rename = { bucketId: BUCKET, from: bucket?.name, to: 'other', nameEpoch: bucket?.nameEpoch };
+    expect(await world.execute('rename-bucket', rename as never)).toMatchObject({ kind: 'renamed' });
+    expect((await driveJob(world, job)).ended?.movedCount).toBe(3);
+  });
+
+  test('is about to be deleted: it waits', async () => {
+    await putMany(3);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    await setState('closing');
+    expect((await driveJob(world, job)).steps).toEqual([]);
+    await setState('open');
+    expect((await driveJob(world, job)).ended?.movedCount).toBe(3);
+  });
+
+  test('is deleted: it ends', async () => {
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    await world.execute('delete-bucket', { bucketId: BUCKET });
+    const { steps, ended } = await driveJob(world, job);
+    expect(steps).toEqual([]);
+    expect(ended).toMatchObject({ movedCount: 0, endedAtMs: world.clock.wallMs() });
+  });
+});
+
+test('a day after its end a job is forgotten, one under way never', async () => {
+  const [ended, open] = [
+    await beginMove(world, { from: 'a/', to: 'b/' }),
+    await beginMove(world, { from: 'c/', to: 'd/' }),
+  ];
+  await driveJob(world, ended);
+  world.clock.advance(LIMITS.jobKeptMs - MINUTE);
+  await background.run('jobs');
+  expect(await jobOf(ended)).toBeDefined();
+  world.clock.advance(DAY);
+  await background.run('jobs');
+  expect(await jobOf(ended)).toBeUndefined();
+  expect(await jobOf(open)).toBeDefined();
+  expect(await world.execute('forget-jobs', { jobIds: [open.jobId] })).toEqual({ kind: 'forgotten' });
+  expect(await jobOf(open)).toBeDefined();
+});
+
+test('a shard has so many under way and no more', async () => {
+  const jobs = [];
+  for (let at = 0; at < LIMITS.jobsMax; at++)
+    jobs.push(await beginMove(world, { from: `a${at}/`, to: 'b/' }));
+  const command = { bucketId: BUCKET, from: 'a/', to: 'b/', overwrites: false };
+  expect(await world.execute('begin-move', command)).toEqual({ kind: 'too-many-jobs' });
+  await driveJob(world, jobs[0] as MovePrefixJob);
+  expect(await world.execute('begin-move', command)).toMatchObject({ kind: 'begun' });
+});
+
+test('under a token the same job is told, and another request is refused', async () => {
+  const command = {
+    bucketId: BUCKET,
+    from: 'a/',
+    to: 'b/',
+    overwrites: false,
+    token: { token: 't', digest: 'd' },
+  };
+  const begun = await world.execute('begin-move', command);
+  if (begun.kind !== 'begun') throw new Error(begun.kind);
+  const { jobId } = begun.job;
+  expect(await world.execute('begin-move', command)).toEqual({ kind: 'began-before', jobId });
+  const other = { ...command, token: { token: 't', digest: 'other' } };
+  expect(await world.execute('begin-move', other)).toEqual({ kind: 'token-reused' });
+});
+
+test('errors beyond those that are kept are counted', async () => {
+  const count = LIMITS.moveErrorsKeptMax + 5;
+  await putMany(count, 'a/');
+  await putMany(count, 'b/');
+  const { ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+  expect(ended).toMatchObject({ movedCount: 0, errorCount: count });
+  expect(ended?.errors).toHaveLength(LIMITS.moveErrorsKeptMax);
+});
+
+test('a step moves no more than an entry may hold, and a key with too much stays', async () => {
+  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  const sealedHeaders = new Uint8Array(1024 * 1024);
+  const large = (key: string) => world.put(key, { version: { sealedHeaders } });
+  for (let at = 0; at < 6; at++) for (const key of ['a/1', 'a/2', 'a/3']) await large(key);
+  for (let at = 0; at < 34; at++) await large('a/4');
+  const { steps, ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+  expect(steps.map(({ moved }) => moved.map(({ from }) => from))).toEqual([
+    ['a/1'],
+    ['a/2'],
+    ['a/3'],
+    ['a/4'],
+  ]);
+  expect(ended).toMatchObject({ movedCount: 18, errors: [{ sourceKey: 'a/4', code: 'InvalidRequest' }] });
+});
+
+test('a step that meets many other keys between its own finds them all', async () => {
+  // More strangers than the range over new names holds, and older versions in great number.
+  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  for (let at = 0; at < 2 * LIMITS.moveKeysMax + 10; at++) await world.put(`b/1/${at}`);
+  for (const key of ['a/0', 'a/2', 'a/2', 'b/2']) await world.put(key);
+  const { ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+  expect(ended).toMatchObject({ movedCount: 1, errors: [{ sourceKey: 'a/2', code: 'ObjectAlreadyExists' }] });
+});

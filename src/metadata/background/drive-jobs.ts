@@ -1,0 +1,64 @@
+// Drives on jobs whose driver has left them (R21): the gateway that began a prefix's MOVE is gone, or its client is.
+import { LIMITS } from '../../model/limits.ts';
+import type { JobRecord, MovePrefixJob } from '../../model/records/job-record.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { driveMove, type MoveCalls } from '../drive-move.ts';
+import { createShardWorker, doneValue } from './shard-worker.ts';
+
+const IDLE_MS = 5000;
+/** Of one job in one unit of work: the other shards have jobs, too. */
+const STEPS_MAX = 16;
+
+export function createJobDriver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
+  const { metadata, shards } = deps;
+
+  function callsOf(shard: number, { jobId }: MovePrefixJob): MoveCalls {
+    return {
+      findMoves: async (query) => doneValue(await metadata.query({ shard }, 'find-moves', query)),
+      step: async (command) => doneValue(await metadata.execute({ shard }, 'step-move', command)),
+      async findJob() {
+        const { job } = doneValue(await metadata.query({ shard }, 'get-job', { jobId }));
+        return job?.kind === 'move-prefix' ? job : undefined;
+      },
+      // Another driver goes on with it.
+      pause: async () => false,
+    };
+  }
+
+  /** True when the job is not at its end. */
+  async function drive(shard: number, job: MovePrefixJob, signal: AbortSignal): Promise<boolean> {
+    let stepCount = 0;
+    for await (const _ of driveMove(callsOf(shard, job), job)) {
+      if (++stepCount === STEPS_MAX || signal.aborted) return true;
+    }
+    return false;
+  }
+
+  /** Jobs that this driver is in the middle of: they are not left. */
+  const own = new Set<string>();
+
+  return createShardWorker({
+    name: 'drive-jobs',
+    shards,
+    idleMs: IDLE_MS,
+    async unit(shard, signal) {
+      const query = { limit: LIMITS.jobsMax };
+      const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
+      let hasMore = false;
+      for (const job of jobs) {
+        if (signal.aborted) break;
+        if (!isMove(job) || !(own.has(job.jobId) || nowMs - job.steppedAtMs >= LIMITS.jobLeftMs)) continue;
+        own.delete(job.jobId);
+        if (!(await drive(shard, job, signal))) continue;
+        own.add(job.jobId);
+        hasMore = true;
+      }
+      return hasMore;
+    },
+  });
+}
+
+function isMove(job: JobRecord): job is MovePrefixJob {
+  return job.kind === 'move-prefix';
+}

@@ -1,0 +1,49 @@
+// MOVE of a prefix begins (service.txt 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
+// its token it is the same job.
+
+import { LIMITS } from '../../model/limits.ts';
+import { type JobId, makeJobId } from '../../model/names.ts';
+import type { MovePrefixJob } from '../../model/records/job-record.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { findBucket, openBucket } from '../buckets.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { jobPuts, OPEN_JOBS } from '../jobs.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
+import { refuse } from '../write-version.ts';
+
+type Command = CommandOf<'begin-move'>;
+type Outcome = OutcomeOf<'begin-move'>;
+/** What is kept under the token. */
+interface Begun {
+  jobId: JobId;
+}
+
+export const beginMove = defineCommand<Command, Outcome>({
+  locks: (command) => [shared(LOCK.bucket(command.bucketId)), exclusive(LOCK.jobs), ...tokenLocks(command)],
+
+  look(command, view) {
+    lookAtToken(command, view);
+    findBucket(view, command.bucketId);
+    view.range(OPEN_JOBS);
+  },
+
+  decide(command, view, { nowMs, random }) {
+    const kept = keptOutcome<Begun>(command, view);
+    if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
+    if (kept !== undefined) return refuse(kept);
+    if (view.range(OPEN_JOBS).length >= LIMITS.jobsMax) return refuse({ kind: 'too-many-jobs' });
+    const { bucketId, from, to, overwrites } = command;
+    openBucket(view, bucketId);
+    const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
+    const job: MovePrefixJob = {
+      ...{ kind: 'move-prefix', jobId, bucketId, from, to, overwrites },
+      ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
+      ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+    };
+    const begun: Begun = { jobId };
+    return {
+      outcome: { kind: 'begun', job },
+      puts: [...jobPuts(job), ...keepOutcome(command, begun, nowMs)],
+    };
+  },
+});

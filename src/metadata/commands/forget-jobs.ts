@@ -1,0 +1,17 @@
+// Forgets jobs once their outcome has been kept long enough.
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { defineCommand, exclusive, LOCK } from '../define-command.ts';
+import { findJob, forgetJob } from '../jobs.ts';
+
+export const forgetJobs = defineCommand<CommandOf<'forget-jobs'>, OutcomeOf<'forget-jobs'>>({
+  locks: ({ jobIds }) => jobIds.map((jobId) => exclusive(LOCK.job(jobId))),
+
+  look({ jobIds }, view) {
+    for (const jobId of jobIds) findJob(view, jobId);
+  },
+
+  decide: ({ jobIds }, view, { nowMs }) => ({
+    outcome: { kind: 'forgotten' },
+    puts: jobIds.flatMap((jobId) => forgetJob(view, jobId, nowMs)),
+  }),
+});

@@ -1,0 +1,59 @@
+// MOVE of one key (service.txt 4.2): all of its versions and delete markers bear another key from one entry on, with the
+// ids, times and data that they have.
+import { assert } from '../../lib/assert.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { ObjectKey } from '../../model/names.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { Decision } from '../../ports/state-machine.ts';
+import { findBucket, openBucket } from '../buckets.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { loadMove, moveHistory, rowsOfEach } from '../move-history.ts';
+import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
+import { refuse } from '../write-version.ts';
+
+type Command = CommandOf<'move-key'>;
+type Outcome = OutcomeOf<'move-key'>;
+
+export const moveKey = defineCommand<Command, Outcome>({
+  locks: (command) => [
+    shared(LOCK.bucket(command.bucketId)),
+    exclusive(LOCK.key(command.bucketId, command.move.from)),
+    exclusive(LOCK.key(command.bucketId, command.move.to)),
+    ...tokenLocks(command),
+  ],
+
+  look(command, view) {
+    lookAtToken(command, view);
+    const { bucketId, move } = command;
+    const versioning = findBucket(view, bucketId)?.versioning;
+    loadMove(view, rowsOfEach(view, bucketId), { bucketId, from: move.from, to: keyOf(move), versioning });
+  },
+
+  decide(command, view, { nowMs }): Decision<Outcome> {
+    const kept = keptOutcome<Outcome>(command, view);
+    if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
+    const { bucketId, move, overwrites } = command;
+    const bucket = openBucket(view, bucketId);
+    const { versioning } = bucket;
+    const to = keyOf(move);
+    const rows = rowsOfEach(view, bucketId);
+    const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning });
+    const { result, puts, counters } = moveHistory({
+      bucket,
+      move: { ...move, to },
+      loaded,
+      overwrites,
+      nowMs,
+    });
+    const outcome: Outcome = { kind: 'moved-key', result, versioning };
+    // A refusal has done nothing: repeating the request may do what it asks for.
+    if (!Array.isArray(result)) return refuse(outcome);
+    return { outcome, puts: [...puts, ...keepOutcome(command, outcome, nowMs)], counters };
+  },
+});
+
+function keyOf({ from, to }: Command['move']): ObjectKey {
+  assert(from !== to, 'a key is moved to another one');
+  assert(Buffer.byteLength(to) <= LIMITS.keyBytesMax, 'a key of the allowed length');
+  return to as ObjectKey;
+}

@@ -1,0 +1,168 @@
+// One step of a prefix's MOVE: keys bear other ones, each with all of its versions, and the job's row says how far the
+// walk has come, in the same entry. Bucket and settings are looked at here, for it goes on whatever becomes of the name
+// that the bucket had, or of the caller's rights, when it began (R45).
+import { assert } from '../../lib/assert.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { explainMoveRefusal } from '../../model/move-refusals.ts';
+import type { BucketId, ObjectKey } from '../../model/names.ts';
+import type { MoveError, MovePrefixJob } from '../../model/records/job-record.ts';
+import type { BucketRecord } from '../../model/records/rows.ts';
+import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
+import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
+import { findBucket } from '../buckets.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { findJob, jobPuts } from '../jobs.ts';
+import { REGION } from '../keyspace.ts';
+import { loadMove, type MoveChange, type MoveRows, moveHistory, refused } from '../move-history.ts';
+import { latestOfMany, olderOfMany } from '../move-rows.ts';
+import { refuse } from '../write-version.ts';
+
+type Command = CommandOf<'step-move'>;
+type Outcome = OutcomeOf<'step-move'>;
+interface Move {
+  from: ObjectKey;
+  to: string;
+}
+
+export const stepMove = defineCommand<Command, Outcome>({
+  locks(command) {
+    const { bucketId, jobId } = command;
+    const moves = movesOf(command);
+    const names = [...moves.map(({ from }) => from), ...moves.map(({ to }) => to)];
+    // Each key is looked at as it is before the step.
+    assert(new Set(names).size === names.length, 'no key is touched twice in one step');
+    return [
+      exclusive(LOCK.job(jobId)),
+      shared(LOCK.bucket(bucketId)),
+      ...names.map((key) => exclusive(LOCK.key(bucketId, key))),
+    ];
+  },
+
+  look(command, view) {
+    const { bucketId, jobId } = command;
+    findJob(view, jobId);
+    const versioning = findBucket(view, bucketId)?.versioning;
+    const moves = movesOf(command);
+    const rows = rowsOfMany(view, { bucketId, moves, versioning });
+    for (const move of moves) if (fits(move)) loadMove(view, rows, { bucketId, ...move, versioning });
+  },
+
+  decide(command, view, { nowMs }) {
+    const { bucketId, jobId, stepCount } = command;
+    const job = findJob(view, jobId);
+    if (job?.kind !== 'move-prefix') return refuse({ kind: 'no-such-job' });
+    if (job.endedAtMs !== undefined || job.stepCount !== stepCount) return refuse({ kind: 'elsewhere', job });
+    const bucket = findBucket(view, bucketId);
+    if (bucket?.state === 'closing') return refuse({ kind: 'held' });
+    if (bucket?.state !== 'open') {
+      const ended = { ...job, endedAtMs: nowMs };
+      return { outcome: { kind: 'elsewhere', job: ended }, puts: jobPuts(ended) };
+    }
+    const { overwrites } = job;
+    const { versioning } = bucket;
+    const moves = movesOf(command);
+    const rows = rowsOfMany(view, { bucketId, moves, versioning });
+    const results: MoveChange['result'][] = [];
+    const puts: RowPut[] = [];
+    const deltas = new Map<string, number>();
+    for (const move of moves) {
+      const change = moveOne({ move, view, rows, bucket, overwrites, nowMs });
+      results.push(change.result);
+      for (const row of change.puts) puts.push(row);
+      for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
+    }
+    for (const row of jobPuts(progressed(job, { command, moves, results, nowMs }))) puts.push(row);
+    const counters: CounterDelta[] = [...deltas].map(([name, delta]) => ({ name, delta }));
+    return { outcome: { kind: 'stepped', results, versioning }, puts, counters };
+  },
+});
+
+function movesOf({ from, to, keys }: Command): Move[] {
+  return keys.map((key) => ({ from: key, to: to + key.slice(from.length) }));
+}
+
+/** Where the rows of all keys are: a range or two of each region. */
+function rowsOfMany(
+  view: View,
+  options: { bucketId: BucketId; moves: readonly Move[]; versioning: Versioning | undefined },
+): MoveRows {
+  const { bucketId, moves, versioning } = options;
+  const sources = moves.map(({ from }) => from as string);
+  const targets = moves.filter(fits).map(({ to }) => to as string);
+  const latest = (region: typeof REGION.current | typeof REGION.marker) => {
+    const ofSources = latestOfMany(view, { region, bucketId, keys: sources });
+    const ofTargets = latestOfMany(view, { region, bucketId, keys: targets });
+    return (key: ObjectKey) => ofSources(key) ?? ofTargets(key);
+  };
+  const current = latest(REGION.current);
+  const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
+  if (!hasOlder) return { current, marker: () => undefined, older: () => [] };
+  // Of several keys all fits into one entry, as the walk has seen it; one alone may have any number.
+  const older = moves.length === 1 ? () => undefined : olderOfMany(view, { bucketId, keys: sources });
+  return { current, marker: latest(REGION.marker), older };
+}
+
+function fits(move: Move): move is Move & { to: ObjectKey } {
+  // Most keys are far from it, and a character has three bytes at most.
+  return move.to.length * 3 <= LIMITS.keyBytesMax || Buffer.byteLength(move.to) <= LIMITS.keyBytesMax;
+}
+
+function moveOne(options: {
+  move: Move;
+  view: View;
+  rows: MoveRows;
+  bucket: BucketRecord & { versioning: Versioning };
+  overwrites: boolean;
+  nowMs: number;
+}): MoveChange {
+  const { move, view, rows, bucket, ...rest } = options;
+  if (!fits(move)) return refused({ kind: 'key-too-long' });
+  const { bucketId, versioning } = bucket;
+  const loaded = loadMove(view, rows, { bucketId, ...move, versioning });
+  return moveHistory({ bucket, move, loaded, ...rest });
+}
+
+function progressed(
+  job: MovePrefixJob,
+  step: {
+    command: Command;
+    moves: readonly Move[];
+    results: readonly MoveChange['result'][];
+    nowMs: number;
+  },
+): MovePrefixJob {
+  const { moves, results, nowMs } = step;
+  const { cursor } = step.command;
+  const { after: _, ...rest } = job;
+  const errors = [...job.errors];
+  let { movedCount, errorCount } = job;
+  let keptBytes = errors.reduce((sum, error) => sum + errorBytes(error), 0);
+  for (const [index, { from, to }] of moves.entries()) {
+    const result = results[index];
+    if (result === undefined) continue;
+    if (Array.isArray(result)) {
+      movedCount += result.length;
+      continue;
+    }
+    // It was there when the keys were gathered, and somebody has deleted it since.
+    if (result.kind === 'no-such-key') continue;
+    errorCount++;
+    const error: MoveError = {
+      ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
+      ...(result.kind === 'blocked' && { versionId: result.versionId }),
+    };
+    keptBytes += errorBytes(error);
+    if (errors.length < LIMITS.moveErrorsKeptMax && keptBytes <= LIMITS.moveErrorsKeptBytesMax)
+      errors.push(error);
+  }
+  return {
+    ...rest,
+    ...{ stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
+    ...(cursor === undefined ? { endedAtMs: nowMs } : cursor),
+  };
+}
+
+function errorBytes({ sourceKey, destinationKey, message }: MoveError): number {
+  return sourceKey.length + destinationKey.length + message.length;
+}

@@ -1,0 +1,238 @@
+// All versions of one key under another one: which rows are needed for it, and which ones it takes. Versions go as they
+// are, with their ids, times, ETags, tags and links (R26): their bytes are copied, and decoded only where they go for good
+// or may be protected.
+import { deleteBlocker, mayBlockDeletes } from '../model/delete-blocker.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { MoveRefusal } from '../model/move-refusals.ts';
+import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../model/names.ts';
+import { checkWriteConditions, type WriteConditions } from '../model/preconditions.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
+import {
+  decodeVersion,
+  decodeVersionSummary,
+  storedVersionId,
+  versionOrder,
+  withOrder,
+} from '../model/records/version-record.ts';
+import { linksOf } from '../model/version.ts';
+import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
+import type { KeyMove, MoveResult } from '../ports/extension-calls.ts';
+import type { CounterDelta, RowPut, View } from '../ports/state-machine.ts';
+import { usageDeltas } from './counters.ts';
+import { readU48, u48 } from './key-parts.ts';
+import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
+import { endLinks } from './links.ts';
+
+/** Versions of one page of a key's history, while it is read. */
+const PAGE_VERSIONS = 1000;
+/** Ids, orders and what the engine adds, of a row that goes and one that comes. */
+const ROWS_BYTES = 256;
+
+interface Latest {
+  bytes: Uint8Array;
+  isMarker: boolean;
+}
+
+/** Rows of a move, as they are stored. */
+export interface LoadedMove {
+  source: Latest | undefined;
+  /** Below the latest, newest first. */
+  older: readonly Uint8Array[];
+  isTooMuch: boolean;
+  target: Latest | undefined;
+  /** The destination's null version, where it is not its latest one. */
+  targetNull: Uint8Array | undefined;
+}
+
+interface MoveAddress {
+  bucketId: BucketId;
+  from: ObjectKey;
+  to: ObjectKey;
+  /** In `look`, while the bucket's row is not there yet: undefined, and only current versions are asked for. */
+  versioning: Versioning | undefined;
+}
+
+/** Where the rows of a move are found: each by itself, or those of many keys at once (move-rows.ts). */
+export interface MoveRows {
+  current(key: ObjectKey): Uint8Array | undefined;
+  marker(key: ObjectKey): Uint8Array | undefined;
+  /** undefined: not known. */
+  older(key: ObjectKey): readonly Uint8Array[] | undefined;
+}
+
+/** Those of one key. */
+export function rowsOfEach(view: View, bucketId: BucketId): MoveRows {
+  return {
+    current: (key) => view.row(currentRow(bucketId, key)),
+    marker: (key) => view.row(markerRow(bucketId, key)),
+    older: () => undefined,
+  };
+}
+
+/** For `look`, and again for `decide`. */
+export function loadMove(
+  view: View,
+  rows: MoveRows,
+  { bucketId, from, to, versioning }: MoveAddress,
+): LoadedMove {
+  const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
+  const source = latestOf(rows, from, hasOlder);
+  const target = latestOf(rows, to, hasOlder);
+  const loaded = { source, target, older: [], isTooMuch: false, targetNull: undefined };
+  if (source === undefined || !hasOlder) return loaded;
+  const isNullBelow = target !== undefined && storedVersionId(target.bytes) !== NULL_VERSION;
+  const order = isNullBelow ? view.row(versionIdRow(bucketId, to, NULL_VERSION)) : undefined;
+  const targetNull = order && view.row(versionRow(bucketId, to, readU48(order)));
+  const known = rows.older(from);
+  const older =
+    known === undefined
+      ? olderOf(view, { bucketId, from, to })
+      : { older: known, isTooMuch: known.length >= LIMITS.moveVersionsMax };
+  return { ...loaded, ...older, targetNull };
+}
+
+function latestOf(rows: MoveRows, key: ObjectKey, hasOlder: boolean): Latest | undefined {
+  const current = rows.current(key);
+  if (current !== undefined) return { bytes: current, isMarker: false };
+  const marker = hasOlder ? rows.marker(key) : undefined;
+  return marker && { bytes: marker, isMarker: true };
+}
+
+/** What the rows of one version below the latest take of an entry, besides its record: two that go, two that come. */
+export function movedRowsBytes(from: string, to: string): number {
+  return 2 * (Buffer.byteLength(from) + Buffer.byteLength(to) + ROWS_BYTES);
+}
+
+/** Page by page, so that no more is read than one entry may hold. */
+function olderOf(
+  view: View,
+  { bucketId, from, to }: Omit<MoveAddress, 'versioning'>,
+): Pick<LoadedMove, 'older' | 'isTooMuch'> {
+  const older: Uint8Array[] = [];
+  const rowsBytes = movedRowsBytes(from, to);
+  let sizeBytes = 0;
+  let { gte, ...range } = versionRange({ bucketId, key: from, limit: PAGE_VERSIONS });
+  for (;;) {
+    const rows = view.range({ ...range, gte });
+    for (const { value } of rows) {
+      older.push(value);
+      sizeBytes += rowsBytes + value.length;
+    }
+    const isTooMuch = older.length >= LIMITS.moveVersionsMax || sizeBytes > LIMITS.moveKeyBytesMax;
+    const last = rows.at(-1);
+    if (isTooMuch || last === undefined || rows.length < PAGE_VERSIONS) return { older, isTooMuch };
+    gte = Buffer.concat([last.key, Uint8Array.of(0)]);
+  }
+}
+
+export interface MoveChange {
+  result: MoveResult;
+  puts: RowPut[];
+  counters: CounterDelta[];
+}
+
+/** What becomes of the move, and the rows by which it does: none where it is refused. */
+export function moveHistory(options: {
+  bucket: BucketRecord;
+  move: KeyMove & { to: ObjectKey };
+  loaded: LoadedMove;
+  overwrites: boolean;
+  nowMs: number;
+}): MoveChange {
+  const { bucket, move, loaded, overwrites, nowMs } = options;
+  const { source, older, target } = loaded;
+  if (source === undefined) return refused({ kind: 'no-such-key' });
+  const refusal = checkConditions(move, source, target);
+  if (refusal !== undefined) return refused(refusal);
+  if (target !== undefined && !target.isMarker && !overwrites) return refused({ kind: 'exists' });
+  if (loaded.isTooMuch) return refused({ kind: 'too-many-versions' });
+  // Where no older versions can be, the one that there is is the null version.
+  const hasOlder = mayHaveOlderVersions(bucket.versioning);
+  const versionIds = hasOlder ? [source.bytes, ...older].map(storedVersionId) : [NULL_VERSION];
+  const replaced = versionIds.includes(NULL_VERSION) ? nullVersionOf(loaded) : undefined;
+  if (replaced !== undefined && !overwrites && !decodeVersionSummary(replaced).isDeleteMarker) {
+    return refused({ kind: 'exists' });
+  }
+  if (mayBlockDeletes(bucket)) {
+    for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
+      const version = decodeVersion(bytes);
+      if (deleteBlocker(version, bucket, nowMs) === undefined) continue;
+      return refused({ kind: 'blocked', versionId: version.versionId });
+    }
+  }
+  const { bucketId } = bucket;
+  const puts = movePuts({ bucketId, move, loaded, versionIds, replaced });
+  if (replaced === undefined) return { result: versionIds, puts, counters: [] };
+  const gone = decodeVersion(replaced);
+  puts.push(...endLinks(linksOf(gone.manifest), nowMs));
+  return { result: versionIds, puts, counters: usageDeltas(bucketId, { added: [], removed: [gone] }) };
+}
+
+export function refused(refusal: MoveRefusal): MoveChange {
+  return { result: refusal, puts: [], counters: [] };
+}
+
+function checkConditions(
+  { sourceConditions, targetConditions }: KeyMove,
+  source: Latest,
+  target: Latest | undefined,
+): MoveRefusal | undefined {
+  const ofSource = checkLatest(source, sourceConditions);
+  // A delete marker has no ETag to match.
+  if (ofSource?.kind === 'no-such-key') return ofSource;
+  if (ofSource !== undefined) return { kind: 'source-condition', condition: ofSource.condition };
+  const ofTarget = checkLatest(target, targetConditions);
+  if (ofTarget === undefined) return undefined;
+  const condition = ofTarget.kind === 'no-such-key' ? 'If-Match' : ofTarget.condition;
+  return { kind: 'target-condition', condition };
+}
+
+function checkLatest(latest: Latest | undefined, conditions: WriteConditions | undefined) {
+  if (conditions === undefined) return undefined;
+  const isObject = latest !== undefined && !latest.isMarker;
+  return checkWriteConditions(isObject ? decodeVersionSummary(latest.bytes) : undefined, conditions);
+}
+
+/** A key has one null version: the one that comes takes the place of the one that is there. */
+function nullVersionOf({ target, targetNull }: LoadedMove): Uint8Array | undefined {
+  const isLatest = target !== undefined && storedVersionId(target.bytes) === NULL_VERSION;
+  return isLatest ? target.bytes : targetNull;
+}
+
+function movePuts(options: {
+  bucketId: BucketId;
+  move: { from: ObjectKey; to: ObjectKey };
+  loaded: LoadedMove;
+  versionIds: readonly VersionId[];
+  replaced: Uint8Array | undefined;
+}): RowPut[] {
+  const { bucketId, move, loaded, versionIds, replaced } = options;
+  const { older, target, targetNull } = loaded;
+  const source = loaded.source as Latest;
+  const { from, to } = move;
+  const latestRow = ({ isMarker }: Latest, key: ObjectKey) =>
+    (isMarker ? markerRow : currentRow)(bucketId, key);
+  // All come above what is there, in the order that they have.
+  const base = target === undefined ? 0 : versionOrder(target.bytes);
+  const rebased = (bytes: Uint8Array) => (base === 0 ? bytes : withOrder(bytes, base + versionOrder(bytes)));
+  const puts = [remove(latestRow(source, from)), put(latestRow(source, to), rebased(source.bytes))];
+  if (target !== undefined) {
+    if (target.isMarker !== source.isMarker) puts.push(remove(latestRow(target, to)));
+    if (target.bytes !== replaced) {
+      puts.push(put(versionRow(bucketId, to, base), target.bytes));
+      puts.push(put(versionIdRow(bucketId, to, storedVersionId(target.bytes)), u48(base)));
+    }
+  }
+  if (replaced !== undefined && replaced === targetNull) {
+    puts.push(remove(versionRow(bucketId, to, versionOrder(replaced))));
+    puts.push(remove(versionIdRow(bucketId, to, NULL_VERSION)));
+  }
+  for (const [index, bytes] of older.entries()) {
+    const versionId = versionIds[index + 1] as VersionId;
+    const order = versionOrder(bytes);
+    puts.push(remove(versionRow(bucketId, from, order)), remove(versionIdRow(bucketId, from, versionId)));
+    puts.push(put(versionRow(bucketId, to, base + order), rebased(bytes)));
+    puts.push(put(versionIdRow(bucketId, to, versionId), u48(base + order)));
+  }
+  return puts;
+}

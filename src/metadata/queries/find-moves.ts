@@ -1,0 +1,183 @@
+// The next keys of a prefix's walk (plan-prefix-move.ts): all that have a version or a delete marker, of one moment, as
+// many as one step may move in one entry.
+import { must } from '../../lib/assert.ts';
+import { asBuffer, compareBytes, concatBytes, utf8 } from '../../lib/bytes.ts';
+import { LIMITS } from '../../model/limits.ts';
+import type { BucketId, ObjectKey } from '../../model/names.ts';
+import { bucketCodec } from '../../model/records/rows.ts';
+import { mayHaveOlderVersions } from '../../model/versioning.ts';
+import type { MoveCursor } from '../../ports/extension-calls.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec, Row, RowCursor, StateReader } from '../../ports/state-machine.ts';
+import { escapeBytes } from '../key-parts.ts';
+import {
+  bucketRow,
+  OBJECT_KEY_AT,
+  objectsKey,
+  REGION,
+  type Region,
+  readVersionPosition,
+  TABLES,
+} from '../keyspace.ts';
+import { movedRowsBytes } from '../move-history.ts';
+import { type MoveLeg, planPrefixMove } from '../plan-prefix-move.ts';
+
+type Query = QueryOf<'find-moves'>;
+type Result = ResultOf<'find-moves'>;
+
+interface Sized {
+  key: ObjectKey;
+  sizeBytes: number;
+}
+
+/** Older versions are counted so many at a time. */
+const VERSIONS_PAGE = 1000;
+
+export const findMoves: QuerySpec<Query, Result> = {
+  async run(query, state) {
+    const { bucketId, from, to } = query;
+    const [row] = await state.rows([bucketRow(bucketId)]);
+    // Of a bucket that is gone there is nothing to move: the step finds out, and ends the job.
+    if (row === undefined) return { keys: [] };
+    const hasOlder = mayHaveOlderVersions(bucketCodec.decode(row).versioning);
+    const legs = planPrefixMove(from, to);
+    for (let { leg, after } = query.cursor; leg < legs.length; leg++, after = undefined) {
+      const bounds = restOf(must(legs[leg], 'a leg of the walk'), after);
+      const { keys, isWhole } = await findInLeg({ ...query, bounds, hasOlder, state });
+      const last = keys.at(-1);
+      if (last === undefined) continue;
+      const isEnd = isWhole && leg === legs.length - 1;
+      return isEnd ? { keys } : { keys, cursor: { leg, after: last } };
+    }
+    return { keys: [] };
+  },
+};
+
+/** What is left of a leg behind `after`, in its direction. */
+function restOf(leg: MoveLeg, after: MoveCursor['after']): MoveLeg {
+  if (after === undefined) return leg;
+  const at = utf8(after);
+  return leg.reverse ? { ...leg, lt: at } : { ...leg, gte: concatBytes(at, Uint8Array.of(0)) };
+}
+
+/** `isWhole`: nothing is left of the leg behind them. */
+async function findInLeg(options: {
+  bucketId: BucketId;
+  from: string;
+  to: string;
+  bounds: MoveLeg;
+  hasOlder: boolean;
+  state: StateReader;
+}): Promise<{ keys: ObjectKey[]; isWhole: boolean }> {
+  const { bucketId, from, to, bounds, hasOlder, state } = options;
+  if (compareBytes(bounds.gte, bounds.lt) >= 0) return { keys: [], isWhole: true };
+  // One cursor is one moment: a key that becomes a delete marker meanwhile is met once.
+  const cursor = state.cursor({
+    table: TABLES.objects,
+    gte: Uint8Array.of(REGION.current),
+    lt: Uint8Array.of(REGION.version + 1),
+    reverse: bounds.reverse,
+  });
+  try {
+    const reader = { cursor, bucketId, bounds };
+    const limit = LIMITS.moveKeysMax + 1;
+    const current = await latestKeys(reader, REGION.current, limit);
+    const found = hasOlder
+      ? merged(current, await latestKeys(reader, REGION.marker, limit), bounds)
+      : current;
+    const page = found.slice(0, LIMITS.moveKeysMax);
+    if (hasOlder) await addOlder(reader, page, { from, to });
+    const keys = takeStep(page, { from, to });
+    return { keys, isWhole: keys.length === found.length };
+  } finally {
+    cursor.close();
+  }
+}
+
+interface Reader {
+  cursor: RowCursor;
+  bucketId: BucketId;
+  bounds: MoveLeg;
+}
+
+async function latestKeys(reader: Reader, region: Region, limit: number): Promise<Sized[]> {
+  const { bucketId, bounds } = reader;
+  const gte = objectsKey(region, bucketId, bounds.gte);
+  const lt = objectsKey(region, bucketId, bounds.lt);
+  const rows = await readRows(reader, { gte, lt, limit });
+  return rows.map(({ key, value }) => ({
+    key: asBuffer(key).toString('utf8', OBJECT_KEY_AT) as ObjectKey,
+    sizeBytes: 2 * key.length + value.length,
+  }));
+}
+
+/** Rows from one end of the bounds on, in their direction. */
+async function readRows(
+  { cursor, bounds }: Reader,
+  { gte, lt, limit }: { gte: Uint8Array; lt: Uint8Array; limit: number },
+): Promise<Row[]> {
+  if (!bounds.reverse) {
+    cursor.seek(gte);
+    return (await cursor.next(limit)).filter(({ key }) => compareBytes(key, lt) < 0);
+  }
+  cursor.seek(lt);
+  // Sought downwards, the bound itself would be the first.
+  const rows = (await cursor.next(limit + 1)).filter(({ key }) => compareBytes(key, lt) < 0);
+  return rows.slice(0, limit).filter(({ key }) => compareBytes(key, gte) >= 0);
+}
+
+function merged(a: readonly Sized[], b: readonly Sized[], { reverse }: MoveLeg): Sized[] {
+  if (b.length === 0) return [...a];
+  const sign = reverse ? -1 : 1;
+  return [...a, ...b].sort((one, other) => sign * compareBytes(utf8(one.key), utf8(other.key)));
+}
+
+/** Adds what the versions below the latest take, until that is more than a step may move. */
+async function addOlder(
+  reader: Reader,
+  keys: readonly Sized[],
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  const { bucketId, bounds } = reader;
+  const [first, last] = [keys.at(0)?.key, keys.at(-1)?.key];
+  if (first === undefined || last === undefined) return;
+  const [least, greatest] = bounds.reverse ? [last, first] : [first, last];
+  const inVersions = (bytes: Uint8Array) => objectsKey(REGION.version, bucketId, escapeBytes(bytes));
+  let gte = inVersions(utf8(least));
+  let lt = concatBytes(inVersions(utf8(greatest)), Uint8Array.of(0, 2));
+  let leftBytes: number = LIMITS.moveBytesMax;
+  for (let at = 0; leftBytes > 0; ) {
+    const rows = await readRows(reader, { gte, lt, limit: VERSIONS_PAGE });
+    for (const { key: rowKey, value } of rows) {
+      const { key } = readVersionPosition(rowKey.subarray(1));
+      while (keys[at] !== undefined && keys[at]?.key !== key) at++;
+      const sized = must(keys[at], 'older versions are below a latest one');
+      const sizeBytes = value.length + movedRowsBytes(key, to + key.slice(from.length));
+      sized.sizeBytes += sizeBytes;
+      leftBytes -= sizeBytes;
+    }
+    const lastRow = rows.at(-1);
+    if (lastRow === undefined || rows.length < VERSIONS_PAGE) return;
+    if (bounds.reverse) lt = lastRow.key;
+    else gte = concatBytes(lastRow.key, Uint8Array.of(0));
+  }
+}
+
+/** The first of these keys that one entry may move: one at the least, none of them under another one's new name. */
+function takeStep(keys: readonly Sized[], { from, to }: { from: string; to: string }): ObjectKey[] {
+  const mayMeet = from.startsWith(to) || to.startsWith(from);
+  const touched = new Set<string>();
+  const taken: ObjectKey[] = [];
+  let leftBytes: number = LIMITS.moveBytesMax;
+  for (const { key, sizeBytes } of keys) {
+    leftBytes -= sizeBytes;
+    if (taken.length > 0 && leftBytes < 0) break;
+    if (mayMeet) {
+      const target = to + key.slice(from.length);
+      if (touched.has(key) || touched.has(target)) break;
+      touched.add(key).add(target);
+    }
+    taken.push(key);
+  }
+  return taken;
+}

@@ -1,0 +1,57 @@
+// Idempotency tokens: kept for a day with what was answered, then forgotten with their time.
+import { beforeEach, expect, test } from 'vitest';
+import { BUCKET, type MetadataShards } from '../../tests/support/metadata-shards.ts';
+import { type Background, MINUTE, openBackground } from '../../tests/support/metadata-workers.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
+
+let background: Background;
+let world: MetadataShards;
+beforeEach(async () => {
+  background = await openBackground();
+  ({ world } = background);
+});
+
+async function moveUnder(token: string, [from, to]: [string, string]) {
+  await world.put(from);
+  const move = { from: from as ObjectKey, to };
+  return world.execute('move-key', {
+    bucketId: BUCKET,
+    move,
+    overwrites: true,
+    token: { token, digest: to },
+  });
+}
+
+const keptTokens = async () => {
+  const query = { olderThanMs: -MINUTE, limit: 10 };
+  return (await world.query('list-kept-tokens', query)).tokens.map(({ token }) => token);
+};
+
+test('a token is forgotten when it has been kept for a day, and may then be used anew', async () => {
+  await moveUnder('old', ['a', 'b']);
+  world.clock.advance(LIMITS.idempotencyTokenKeptMs / 2);
+  await moveUnder('young', ['c', 'd']);
+  await background.run('tokens');
+  expect(await keptTokens()).toEqual(['old', 'young']);
+  world.clock.advance(LIMITS.idempotencyTokenKeptMs / 2 + 1);
+  await background.run('tokens');
+  expect(await keptTokens()).toEqual(['young']);
+  expect(await moveUnder('young', ['c', 'other'])).toEqual({ kind: 'token-reused' });
+  expect(await moveUnder('old', ['a', 'other'])).toMatchObject({ kind: 'moved-key' });
+});
+
+test('one that is too young, or not there, is left alone', async () => {
+  await moveUnder('young', ['a', 'b']);
+  const tokens = ['young', 'unknown'].map((token) => ({ bucketId: BUCKET, token }));
+  expect(await world.execute('forget-tokens', { tokens })).toEqual({ kind: 'forgotten' });
+  expect(await keptTokens()).toEqual(['young']);
+});
+
+test('rows and their index agree', async () => {
+  await moveUnder('t', ['a', 'b']);
+  for (const table of ['tokens', 'tokenTimes'] as const) {
+    const { findings, rowCount } = await world.query('check-rows', { table, limit: 10, keyIds: [] });
+    expect([findings, rowCount]).toEqual([[], 1]);
+  }
+});
