@@ -34,6 +34,9 @@ export function readU48(bytes: Uint8Array, at = 0): number {
 
 export const ORDER_MAX = 2 ** 48 - 1;
 
+/** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */
+export const END_OF_TIME_MS = ORDER_MAX;
+
 /** Newest first. */
 export function invertedOrder(order: number): Uint8Array {
   return u48(ORDER_MAX - order);

@@ -153,9 +153,6 @@ export function timeRange(options: {
   return { table, gte: compareBytes(gte, lt) < 0 ? gte : lt, lt, limit };
 }
 
-/** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */
-export const END_OF_TIME_MS = ORDER_MAX;
-
 // ---- versions ----
 
 /** Of the table `objects`; at most one of the first two has a row for a key. */

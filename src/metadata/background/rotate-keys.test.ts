@@ -32,11 +32,13 @@ function plainKeyring(): KeyringPort {
 
 /** Rows of wrapped keys by shard and row id, with the two messages that the rotation sends. */
 function rowsOf(rows: Map<number, WrappedKek>[]) {
-  const state = { limit: 2, onPage: () => {} };
+  const state = { limit: 2, moveCount: 0, onPage: () => {} };
   const port = {
     shardCount: SHARDS,
     async query(envelope: { shard: number }, _name: string, query: { notKeyId: string; after?: Uint8Array }) {
+      const before = state.moveCount;
       state.onPage();
+      const moveCounts = [before, state.moveCount];
       const after = query.after?.[0] ?? -1;
       const ids = [...(rows[envelope.shard]?.keys() ?? [])].sort((a, b) => a - b).filter((id) => id > after);
       const page = ids.slice(0, state.limit);
@@ -48,7 +50,7 @@ function rowsOf(rows: Map<number, WrappedKek>[]) {
       });
       const last = page.at(-1);
       const next = ids.length > page.length && last !== undefined ? { next: Uint8Array.of(last) } : {};
-      return { kind: 'done', timeMs: 0, value: { items, scannedCount: page.length, ...next } };
+      return { kind: 'done', timeMs: 0, value: { items, scannedCount: page.length, moveCounts, ...next } };
     },
     async execute(
       envelope: { shard: number },
@@ -152,4 +154,34 @@ test('readers that began before the last pass ended keep the old key for as long
   time.oldestRequestMs = undefined;
   await run();
   expect(keyring.keyIds()).toEqual(['k2']);
+});
+
+test('a version that is moved to and fro, always past the scan, keeps its key until it is met', async () => {
+  const { keyring, rows, state, time, rotation, under } = setUp();
+  const old = under();
+  await rotation.begin();
+  // Shard 0 is scanned by pages of two; the row is ahead when a pass begins, and behind when it comes by.
+  let isAhead = false;
+  let page = 0;
+  let isMoving = true;
+  state.onPage = () => {
+    const isFirstOfPass = page++ % 4 === 0;
+    if (!isMoving || isAhead === isFirstOfPass) return;
+    rows[0]?.delete(isAhead ? 4 : 0);
+    rows[0]?.set(isAhead ? 0 : 4, old);
+    isAhead = !isAhead;
+    state.moveCount++;
+  };
+  for (let unit = 0; unit < 200; unit++) {
+    time.nowMs++;
+    await rotation.work(new AbortController().signal);
+  }
+  expect(keyring.keyIds()).toEqual(['k1', 'k2']);
+  isMoving = false;
+  for (let unit = 0; unit < 200; unit++) {
+    time.nowMs++;
+    await rotation.work(new AbortController().signal);
+  }
+  expect(keyring.keyIds()).toEqual(['k2']);
+  expect(new Set([...(rows[0]?.values() ?? [])].map(({ keyId }) => keyId))).toEqual(new Set(['k2']));
 });
