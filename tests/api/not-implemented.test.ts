@@ -116,7 +116,6 @@ const BEYOND: Record<string, Request> = {
 const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
   PostObject: ['POST', ''],
-  MoveObject: ['MOVE', 'k'],
   ComposeObject: ['PUT', 'k?compose'],
   AppendObject: ['PUT', 'k?append'],
   PutBucketAcl: ['PUT', '?acl'],
