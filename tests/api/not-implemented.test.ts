@@ -117,7 +117,6 @@ const LATER: Record<string, Request> = {
   QueryApi: ['POST', '/'],
   PostObject: ['POST', ''],
   MoveBucket: ['MOVE', ''],
-  MoveObject: ['MOVE', 'k'],
   ForceDeleteBucket: ['DELETE', '?force_delete=true'],
   ComposeObject: ['PUT', 'k?compose'],
   AppendObject: ['PUT', 'k?append'],
