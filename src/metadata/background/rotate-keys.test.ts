@@ -32,13 +32,14 @@ function plainKeyring(): KeyringPort {
 
 /** Rows of wrapped keys by shard and row id, with the two messages that the rotation sends. */
 function rowsOf(rows: Map<number, WrappedKek>[]) {
-  const state = { limit: 2, moveCount: 0, onPage: () => {} };
+  const state = { limit: 2, moveCount: 0, onPage: (_shard: number, _isFirst: boolean) => {} };
   const port = {
     shardCount: SHARDS,
     async query(envelope: { shard: number }, _name: string, query: { notKeyId: string; after?: Uint8Array }) {
       const before = state.moveCount;
-      state.onPage();
-      const moveCounts = [before, state.moveCount];
+      state.onPage(envelope.shard, query.after === undefined);
+      // Of shard 0 alone.
+      const moveCounts = envelope.shard === 0 ? [before, state.moveCount] : [0, 0];
       const after = query.after?.[0] ?? -1;
       const ids = [...(rows[envelope.shard]?.keys() ?? [])].sort((a, b) => a - b).filter((id) => id > after);
       const page = ids.slice(0, state.limit);
@@ -160,17 +161,19 @@ test('a version that is moved to and fro, always past the scan, keeps its key un
   const { keyring, rows, state, time, rotation, under } = setUp();
   const old = under();
   await rotation.begin();
-  // Shard 0 is scanned by pages of two; the row is ahead when a pass begins, and behind when it comes by.
-  let isAhead = false;
-  let page = 0;
+  rows[0]?.delete(0);
+  rows[0]?.set(4, old);
   let isMoving = true;
-  state.onPage = () => {
-    const isFirstOfPass = page++ % 4 === 0;
-    if (!isMoving || isAhead === isFirstOfPass) return;
-    rows[0]?.delete(isAhead ? 4 : 0);
-    rows[0]?.set(isAhead ? 0 : 4, old);
-    isAhead = !isAhead;
+  // Ahead while shard 1 is scanned, and behind once the scan of shard 0 has begun.
+  const carry = (from: number, to: number) => {
+    if (!isMoving || !rows[0]?.has(from)) return;
+    rows[0].delete(from);
+    rows[0].set(to, old);
     state.moveCount++;
+  };
+  state.onPage = (shard, isFirst) => {
+    if (shard === 1) carry(0, 4);
+    else if (!isFirst) carry(4, 0);
   };
   for (let unit = 0; unit < 200; unit++) {
     time.nowMs++;
