@@ -57,7 +57,7 @@ function jobsOf(world: FsckWorld): Worker[] {
   const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
   const { clock, shards: port } = world.metadata;
   return [
-    createBucketEmptier({ metadata, shards }),
+    createBucketEmptier({ metadata, shards, clock }),
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),

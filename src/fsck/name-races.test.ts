@@ -1,4 +1,4 @@
-// Names under every disorder that gateways can make (R41 to R43): creations, renames and deletions of few names by many
+// Names under every disorder that gateways can make (R41 to R43): creations, renames and deletions, also forced, of few names by many
 // actors, one call at a time in random order, actors that die between any two calls, answers that are lost, messages
 // that come again late, two deliveries of the outbox at once. After each step fsck finds nothing; every read tells what
 // was so at one moment between question and answer; and when all is over, each bucket has one name and each name one
@@ -11,9 +11,17 @@ import { createSteppedCalls, type SteppedCalls } from '../../tests/support/stepp
 import { createBucketCache } from '../gateway/s3/bucket-cache.ts';
 import { fromUtf8 } from '../lib/bytes.ts';
 import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../metadata/background/empty-buckets.ts';
 import { doneValue } from '../metadata/background/shard-worker.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { AccountId, BucketId, BucketName } from '../model/names.ts';
-import { accountCodec, bucketCodec, type NameRecord, nameCodec } from '../model/records/rows.ts';
+import {
+  accountCodec,
+  type BucketRecord,
+  bucketCodec,
+  type NameRecord,
+  nameCodec,
+} from '../model/records/rows.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../ports/metadata.ts';
 import { compareBuckets, compareNames } from './compare-names.ts';
 import { FsckRun } from './run.ts';
@@ -46,10 +54,15 @@ async function find(metadata: MetadataPort, name: BucketName) {
   const { bucketId, homeShard } = record;
   const home = { shard: homeShard };
   const { bucket } = doneValue(await metadata.query(home, 'get-bucket', { bucketId }));
-  return bucket?.state === 'open' && bucket.name === name ? { bucket, home, record } : undefined;
+  return isServed(bucket) && bucket.name === name ? { bucket, home, record } : undefined;
 }
 
-/** As MOVE of a bucket will; by a row that is out of date, or has never been, where `epochsOff` is not 0. */
+/** What is closing is read, until it is deleted or open again. */
+function isServed(bucket: BucketRecord | null): bucket is BucketRecord {
+  return bucket !== null && bucket.state !== 'deleted';
+}
+
+/** As MOVE of a bucket; by a row that is out of date, or has never been, where `epochsOff` is not 0. */
 function rename(from: BucketName, to: BucketName, epochsOff: number): Actor {
   return async (metadata) => {
     const found = await find(metadata, from);
@@ -75,6 +88,36 @@ function remove(name: BucketName): Actor {
     const reply = await metadata.execute(target, 'delete-bucket', { bucketId });
     if (reply.kind !== 'done' || reply.value.kind !== 'deleted') return;
     await metadata.execute(system, 'forget-name', { name, bucketId, owner });
+  };
+}
+
+/** As ForceDeleteBucket does, whatever its look has found. */
+function force(name: BucketName, next: { kind: 'delete' } | { kind: 'reopen' }): Actor {
+  return async (metadata) => {
+    const found = await find(metadata, name);
+    if (found === undefined) return;
+    const { bucketId, cfgVersion, owner, jobId: underWay } = found.bucket;
+    let jobId = underWay;
+    let stepCount = 0;
+    if (jobId === undefined) {
+      const target = { ...found.home, bucket: { bucketId, name, cfgVersion } };
+      const reply = await metadata.execute(target, 'close-bucket', { bucketId });
+      if (reply.kind !== 'done' || reply.value.kind !== 'closing') return;
+      ({ jobId, stepCount } = reply.value.job);
+    }
+    const step = { bucketId, jobId, stepCount, count: 0, next };
+    const outcome = doneValue(await metadata.execute(found.home, 'step-closing', step));
+    if (outcome.kind === 'deleted')
+      await metadata.execute(system, 'forget-name', { name: outcome.bucket.name, bucketId, owner });
+  };
+}
+
+/** Closings that their gateways have left. */
+function empty({ metadata: { clock } }: FsckWorld): Actor {
+  return async (metadata) => {
+    clock.advance(LIMITS.jobLeftMs);
+    const emptier = createBucketEmptier({ metadata, shards: () => SHARDS, clock });
+    while ((await emptier.work(new AbortController().signal)).state === 'busy');
   };
 }
 
@@ -108,7 +151,7 @@ async function readNames({ rows }: FsckWorld): Promise<{
   for (const shard of SHARDS) {
     for (const { value } of await rows('buckets', shard)) {
       const { name, bucketId, state } = bucketCodec.decode(value);
-      if (state === 'open') open.set(name, [...(open.get(name) ?? []), bucketId]);
+      if (state !== 'deleted') open.set(name, [...(open.get(name) ?? []), bucketId]);
     }
   }
   const records = new Map<string, NameRecord>();
@@ -150,6 +193,7 @@ async function openWorld(): Promise<FsckWorld> {
 async function finish(world: FsckWorld, calls: SteppedCalls): Promise<void> {
   while (await calls.step({ mayDie: false }));
   while (calls.lateCount > 0) await calls.stepLate();
+  await empty(world)(world.metadata.shards);
   for (let round = 0; round < 3; round++) await deliver()(world.metadata.shards);
   const { findings, pending } = await world.fsck();
   expect([findings, pending]).toEqual([[], []]);
@@ -181,7 +225,10 @@ async function race(seed: number): Promise<readonly string[]> {
     const name = NAMES[at] as BucketName;
     const other = NAMES[(at + 1 + draw(NAMES.length - 1)) % NAMES.length] as BucketName;
     const owner = draw(2) === 0 ? OWNER : OTHER;
-    const kind = draw(12);
+    const kind = draw(15);
+    if (kind === 12) return force(name, { kind: 'delete' });
+    if (kind === 13) return force(name, { kind: 'reopen' });
+    if (kind === 14) return empty(world);
     if (kind < 2) return create(name, owner);
     if (kind < 7) return rename(name, other, [-1, 1, 0, 0, 0][draw(5)] as number);
     if (kind < 9) return remove(name);
@@ -219,6 +266,8 @@ const OUTCOMES = [
   ['begin-rename', ['begun', 'in-progress', 'no-such-name', 'owned-already', 'taken']],
   ['rename-bucket', ['refused', 'renamed']],
   ['end-rename', ['gone', 'renamed', 'undone']],
+  ['close-bucket', ['closing']],
+  ['step-closing', ['deleted', 'reopened']],
 ] as const;
 
 test(`${SEEDS} disorders`, { timeout: 60_000 }, async () => {

@@ -12,6 +12,8 @@ export const COUNTER = {
   buckets: 'buckets',
   /** Blobs that are condemned and not yet erased. */
   condemned: 'condemned',
+  /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
+  moves: 'moves',
   /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
   debts: (copies: number) => `debts/${copies}`,
   debtChunks: (copies: number) => `debt-chunks/${copies}`,

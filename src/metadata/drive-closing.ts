@@ -1,9 +1,11 @@
 // A forced deletion from its closing to its decision: looks through the bucket, a bounded piece at a time, and tells the
 // shard. Whoever drives it, and however many at once, goes on from where it is.
-import { LIMITS } from '../model/limits.ts';
 import type { EmptyBucketJob } from '../model/records/job-record.ts';
 import type { ClosingOutcome } from '../ports/extension-calls.ts';
 import type { CommandOf, QueryOf, ResultOf } from '../ports/metadata.ts';
+
+/** Versions that one look goes through. */
+export const LOOK_ROWS_MAX = 10_000;
 
 /** Of the bucket's home; they throw where they are not answered, and the job is left as it is. */
 export interface ClosingCalls {
@@ -14,7 +16,7 @@ export interface ClosingCalls {
 /** One look and its step. */
 export async function stepClosing(calls: ClosingCalls, job: EmptyBucketJob): Promise<ClosingOutcome> {
   const { bucketId, jobId, stepCount, after } = job;
-  const limit = LIMITS.lookRowsMax;
+  const limit = LOOK_ROWS_MAX;
   const { count, kept, next } = await calls.look({ bucketId, ...(after !== undefined && { after }), limit });
   const step = { bucketId, jobId, stepCount, count };
   if (kept !== undefined) return calls.step({ ...step, next: { kind: 'reopen' } });

@@ -34,9 +34,21 @@ export function readU48(bytes: Uint8Array, at = 0): number {
 
 export const ORDER_MAX = 2 ** 48 - 1;
 
+/** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */
+export const END_OF_TIME_MS = ORDER_MAX;
+
 /** Newest first. */
 export function invertedOrder(order: number): Uint8Array {
   return u48(ORDER_MAX - order);
+}
+
+/** region | bucket | key, in one go: it is made for every key that is looked at. */
+export function plainKey(region: number, bucketId: string, key: string): Uint8Array {
+  const bytes = Buffer.allocUnsafe(9 + Buffer.byteLength(key));
+  bytes[0] = region;
+  bytes.write(bucketId, 1, 'hex');
+  bytes.write(key, 9);
+  return bytes;
 }
 
 /** A key's or prefix's bytes with 0x00 escaped, without the end mark. */

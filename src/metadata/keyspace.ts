@@ -21,6 +21,7 @@ import {
   escapedKey,
   invertedOrder,
   ORDER_MAX,
+  plainKey,
   readU16,
   readU48,
   textKey,
@@ -152,9 +153,6 @@ export function timeRange(options: {
   return { table, gte: compareBytes(gte, lt) < 0 ? gte : lt, lt, limit };
 }
 
-/** Later than every time: shard time needs 41 bits until the year 2039, and 48 for ever. */
-export const END_OF_TIME_MS = ORDER_MAX;
-
 // ---- versions ----
 
 /** Of the table `objects`; at most one of the first two has a row for a key. */
@@ -178,20 +176,11 @@ export function objectsKey(region: Region, bucketId: BucketId, rest: Uint8Array)
 }
 
 export function currentRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: latestKey(REGION.current, bucketId, key) };
+  return { table: TABLES.objects, key: plainKey(REGION.current, bucketId, key) };
 }
 
 export function markerRow(bucketId: BucketId, key: ObjectKey): RowAddress {
-  return { table: TABLES.objects, key: latestKey(REGION.marker, bucketId, key) };
-}
-
-/** Written in one go: it is made for every key that is looked at. */
-export function latestKey(region: Region, bucketId: BucketId, key: string): Uint8Array {
-  const bytes = Buffer.allocUnsafe(OBJECT_KEY_AT + Buffer.byteLength(key));
-  bytes[0] = region;
-  bytes.write(bucketId, 1, 'hex');
-  bytes.write(key, OBJECT_KEY_AT);
-  return bytes;
+  return { table: TABLES.objects, key: plainKey(REGION.marker, bucketId, key) };
 }
 
 export function versionRow(bucketId: BucketId, key: ObjectKey, order: number): RowAddress {

@@ -18,7 +18,7 @@ import { linksOf } from '../model/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
 import type { KeyMove, MoveResult } from '../ports/extension-calls.ts';
 import type { CounterDelta, RowPut, View } from '../ports/state-machine.ts';
-import { usageDeltas } from './counters.ts';
+import { COUNTER, usageDeltas } from './counters.ts';
 import { readU48, u48 } from './key-parts.ts';
 import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
 import { endLinks } from './links.ts';
@@ -162,10 +162,12 @@ export function moveHistory(options: {
   }
   const { bucketId } = bucket;
   const puts = movePuts({ bucketId, move, loaded, versionIds, replaced });
-  if (replaced === undefined) return { result: versionIds, puts, counters: [] };
+  const moves = [{ name: COUNTER.moves, delta: 1 }];
+  if (replaced === undefined) return { result: versionIds, puts, counters: moves };
   const gone = decodeVersion(replaced);
   puts.push(...endLinks(linksOf(gone.manifest), nowMs));
-  return { result: versionIds, puts, counters: usageDeltas(bucketId, { added: [], removed: [gone] }) };
+  const usage = usageDeltas(bucketId, { added: [], removed: [gone] });
+  return { result: versionIds, puts, counters: [...moves, ...usage] };
 }
 
 export function refused(refusal: MoveRefusal): MoveChange {

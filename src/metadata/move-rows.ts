@@ -4,8 +4,8 @@ import { asBuffer, compareBytes, concatBytes, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BucketId, ObjectKey } from '../model/names.ts';
 import type { View } from '../ports/state-machine.ts';
-import { escapedKey } from './key-parts.ts';
-import { latestKey, OBJECT_KEY_AT, objectsKey, REGION, readVersionPosition, TABLES } from './keyspace.ts';
+import { escapedKey, plainKey } from './key-parts.ts';
+import { OBJECT_KEY_AT, objectsKey, REGION, readVersionPosition, TABLES } from './keyspace.ts';
 
 /** What a range may hold besides the rows that are looked for; those behind its end are looked up by themselves. */
 const LATEST_ROWS = 2 * LIMITS.moveKeysMax;
@@ -34,8 +34,8 @@ export function latestOfMany(
   if (ends === undefined) return () => undefined;
   const rows = view.range({
     table: TABLES.objects,
-    gte: latestKey(region, bucketId, ends[0]),
-    lt: concatBytes(latestKey(region, bucketId, ends[1]), END),
+    gte: plainKey(region, bucketId, ends[0]),
+    lt: concatBytes(plainKey(region, bucketId, ends[1]), END),
     limit: LATEST_ROWS,
   });
   const found = new Map<string, Uint8Array>();
@@ -45,7 +45,7 @@ export function latestOfMany(
   return (key) => {
     const value = found.get(key);
     if (value !== undefined) return value;
-    const rowKey = latestKey(region, bucketId, key);
+    const rowKey = plainKey(region, bucketId, key);
     return compareBytes(rowKey, last) < 0 ? undefined : view.row({ table: TABLES.objects, key: rowKey });
   };
 }

@@ -1,5 +1,5 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
-import { deleteBlocker } from '../model/delete-blocker.ts';
+import { deleteBlocker, mayBlockDeletes } from '../model/delete-blocker.ts';
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
@@ -183,9 +183,9 @@ const queries: Queries = {
   'list-jobs': listJobs,
   'count-jobs': countJobs,
   'get-job': getJob,
+  'look-for-kept': lookForKept({ mayBlockDeletes, deleteBlocker }),
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
-  'look-for-kept': lookForKept(deleteBlocker),
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
   'count-composed-only': countComposedOnly,

@@ -2,7 +2,7 @@
 // version id, completing an upload, lifecycle. Nothing protects versions yet; what will (object lock, legal hold,
 // compliance, conditional hold) is decided here and nowhere else.
 import type { BucketRecord } from './records/rows.ts';
-import type { VersionRecord } from './version.ts';
+import type { VersionSummary } from './version.ts';
 
 export type DeleteBlocker = { by: 'retention' | 'legal-hold' | 'compliance' | 'conditional-hold' };
 
@@ -11,9 +11,12 @@ export function mayBlockDeletes(_bucket: BucketRecord): boolean {
   return false;
 }
 
-/** undefined when `version` may go. `nowMs` is shard time (R19). */
+/**
+ * undefined when `version` may go. `nowMs` is shard time (R19). What protects a version stands in its record's head, which
+ * is all that is read of it where a bucket with millions of them is looked at.
+ */
 export function deleteBlocker(
-  _version: VersionRecord,
+  _version: VersionSummary,
   _bucket: BucketRecord,
   _nowMs: number,
 ): DeleteBlocker | undefined {

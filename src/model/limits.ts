@@ -119,11 +119,6 @@ export const LIMITS = {
   jobLeftMs: 15 * SECOND,
   /** Under way at once in one shard. */
   jobsMax: 64,
-  /** Versions that one look at a bucket which is to be deleted by force goes through. */
-  lookRowsMax: 5000,
-  /** Rows that one entry takes out of a deleted bucket, and links that it ends with them; one row at least. */
-  emptyRowsMax: 250,
-  emptyLinksMax: 1000,
 
   // Shards and the engine.
   shardCountDefault: 64,

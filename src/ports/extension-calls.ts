@@ -151,8 +151,8 @@ export interface ExtensionQueries extends ComposeQueries {
   /** Those that ended long enough ago to be forgotten. */
   'list-ended-jobs': { query: { limit: number }; result: { jobIds: JobId[] } };
   /**
-   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` were met, up to one that has to stay
-   * (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
+   * Whether some versions of a bucket may go, as deleteBlocker has it. `count` objects were met, delete markers apart, up
+   * to one that has to stay (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.
    */
   'look-for-kept': {
     query: { bucketId: BucketId; after?: string; limit: number };

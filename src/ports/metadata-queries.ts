@@ -234,8 +234,16 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
   };
   'list-wrapped-keys': {
     query: { notKeyId: string; after?: Uint8Array; limit: number };
-    /** `next` is absent at the end of the scan. */
-    result: { items: { row: Uint8Array; wrapped: WrappedKek }[]; next?: Uint8Array; scannedCount: number };
+    /**
+     * `next` is absent at the end of the scan. `moveCounts`: the shard's MOVEs of keys, before and after this page: one
+     * between them may have carried a key from ahead of the scan to behind it.
+     */
+    result: {
+      items: { row: Uint8Array; wrapped: WrappedKek }[];
+      next?: Uint8Array;
+      scannedCount: number;
+      moveCounts: readonly [before: number, after: number];
+    };
   };
   'count-usage': {
     query: { bucketId?: BucketId };

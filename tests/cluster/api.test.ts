@@ -22,6 +22,8 @@ const CHOSEN = [
   'api/delete-objects',
   'api/create-bucket',
   'api/delete-bucket',
+  'api/move-bucket',
+  'api/force-delete-bucket',
   'api/list-buckets',
   'api/accounts',
   'clients/boto3',

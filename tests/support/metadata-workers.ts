@@ -33,9 +33,9 @@ type WorkerName =
   | 'expire'
   | 'forget'
   | 'tokens'
+  | 'empty'
   | 'drive'
-  | 'jobs'
-  | 'empty';
+  | 'jobs';
 
 export interface Background {
   world: MetadataShards;
@@ -80,9 +80,9 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       expire: createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),
+      empty: createBucketEmptier({ metadata, shards, clock }),
       drive: createJobDriver({ metadata, shards }),
       jobs: createJobForgetter({ metadata, shards, timeJumps }),
-      empty: createBucketEmptier({ metadata, shards }),
     };
   }
 

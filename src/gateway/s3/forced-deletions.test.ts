@@ -87,7 +87,7 @@ async function work(): Promise<void> {
   const { shards } = one.metadata;
   const all = () => Array.from({ length: shards.shardCount }, (_, shard) => shard);
   const { signal } = new AbortController();
-  const emptier = createBucketEmptier({ metadata: shards, shards: all });
+  const emptier = createBucketEmptier({ metadata: shards, shards: all, clock: one.metadata.clock });
   while ((await emptier.work(signal)).state === 'busy');
   await createOutboxDelivery({ metadata: shards, shards: all, log: quiet }).work(signal);
 }

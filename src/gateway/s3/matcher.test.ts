@@ -25,6 +25,7 @@ const ROWS: MatchRow[] = [
     name: 'UploadPartCopy',
     match: { method: 'PUT', on: 'object', query: ['partNumber', 'uploadId'], header: 'x-amz-copy-source' },
   },
+  { name: 'MoveObject', match: { method: 'MOVE', on: 'object' } },
   { name: 'PutObjectTagging', match: { method: 'PUT', on: 'object', query: ['tagging'] } },
   { name: 'DeleteObject', match: { method: 'DELETE', on: 'object' }, claims: ['versionId'] },
   { name: 'CompleteMultipartUpload', match: { method: 'POST', on: 'object', query: ['uploadId'] } },

@@ -3,26 +3,26 @@
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
 import type { EmptyBucketJob } from '../../model/records/job-record.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { stepClosing } from '../drive-closing.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
-const PAGE = 100;
+/** Rest after a round of steps, as a multiple of the time that it took: clients come first. */
+const REST_SHARE = 1;
 const IDLE_MS = 1000;
-export function createBucketEmptier(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
-  const { metadata, shards } = deps;
+/** Of one shard in one round, oldest first. */
+const JOBS_MAX = 1000;
+
+export function createBucketEmptier(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs'>;
+}): Worker {
+  const { metadata, shards, clock } = deps;
   /** Closings that were left by others, and are driven here until they are over. */
   const taken = new Set<JobId>();
-
-  async function* jobsOf(shard: number) {
-    for (let after: JobId | undefined, isWhole = false; !isWhole; ) {
-      const query = { kind: 'empty-bucket', ...(after && { after }), limit: PAGE } as const;
-      const { jobs, nowMs, next } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
-      for (const job of jobs) if (job.kind === 'empty-bucket') yield { job, nowMs };
-      [after, isWhole] = [next, next === undefined];
-    }
-  }
 
   /** True: there is more to do now. */
   async function advance(shard: number, job: EmptyBucketJob, nowMs: number): Promise<boolean> {
@@ -45,17 +45,29 @@ export function createBucketEmptier(deps: { metadata: MetadataPort; shards(): re
     return true;
   }
 
-  return createShardWorker({
+  const steps = createShardWorker({
     name: 'empty-buckets',
     shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
+      const query = { kind: 'empty-bucket', limit: JOBS_MAX } as const;
+      const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
       let hasMore = false;
-      for await (const { job, nowMs } of jobsOf(shard)) {
-        signal.throwIfAborted();
-        hasMore = (await advance(shard, job, nowMs)) || hasMore;
+      for (const job of jobs) {
+        if (signal.aborted) break;
+        if (job.kind === 'empty-bucket') hasMore = (await advance(shard, job, nowMs)) || hasMore;
       }
       return hasMore;
     },
   });
+
+  return {
+    name: steps.name,
+    async work(signal) {
+      const beganAtMs = clock.monotonicMs();
+      const outcome = await steps.work(signal);
+      const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
+      return outcome.state === 'busy' && restMs > 0 ? { state: 'idle', idleMs: restMs } : outcome;
+    },
+  };
 }

@@ -32,11 +32,14 @@ function plainKeyring(): KeyringPort {
 
 /** Rows of wrapped keys by shard and row id, with the two messages that the rotation sends. */
 function rowsOf(rows: Map<number, WrappedKek>[]) {
-  const state = { limit: 2, onPage: () => {} };
+  const state = { limit: 2, moveCount: 0, onPage: (_shard: number, _isFirst: boolean) => {} };
   const port = {
     shardCount: SHARDS,
     async query(envelope: { shard: number }, _name: string, query: { notKeyId: string; after?: Uint8Array }) {
-      state.onPage();
+      const before = state.moveCount;
+      state.onPage(envelope.shard, query.after === undefined);
+      // Of shard 0 alone.
+      const moveCounts = envelope.shard === 0 ? [before, state.moveCount] : [0, 0];
       const after = query.after?.[0] ?? -1;
       const ids = [...(rows[envelope.shard]?.keys() ?? [])].sort((a, b) => a - b).filter((id) => id > after);
       const page = ids.slice(0, state.limit);
@@ -48,7 +51,7 @@ function rowsOf(rows: Map<number, WrappedKek>[]) {
       });
       const last = page.at(-1);
       const next = ids.length > page.length && last !== undefined ? { next: Uint8Array.of(last) } : {};
-      return { kind: 'done', timeMs: 0, value: { items, scannedCount: page.length, ...next } };
+      return { kind: 'done', timeMs: 0, value: { items, scannedCount: page.length, moveCounts, ...next } };
     },
     async execute(
       envelope: { shard: number },
@@ -152,4 +155,36 @@ test('readers that began before the last pass ended keep the old key for as long
   time.oldestRequestMs = undefined;
   await run();
   expect(keyring.keyIds()).toEqual(['k2']);
+});
+
+test('a version that is moved to and fro, always past the scan, keeps its key until it is met', async () => {
+  const { keyring, rows, state, time, rotation, under } = setUp();
+  const old = under();
+  await rotation.begin();
+  rows[0]?.delete(0);
+  rows[0]?.set(4, old);
+  let isMoving = true;
+  // Ahead while shard 1 is scanned, and behind once the scan of shard 0 has begun.
+  const carry = (from: number, to: number) => {
+    if (!isMoving || !rows[0]?.has(from)) return;
+    rows[0].delete(from);
+    rows[0].set(to, old);
+    state.moveCount++;
+  };
+  state.onPage = (shard, isFirst) => {
+    if (shard === 1) carry(0, 4);
+    else if (!isFirst) carry(4, 0);
+  };
+  for (let unit = 0; unit < 200; unit++) {
+    time.nowMs++;
+    await rotation.work(new AbortController().signal);
+  }
+  expect(keyring.keyIds()).toEqual(['k1', 'k2']);
+  isMoving = false;
+  for (let unit = 0; unit < 200; unit++) {
+    time.nowMs++;
+    await rotation.work(new AbortController().signal);
+  }
+  expect(keyring.keyIds()).toEqual(['k2']);
+  expect(new Set([...(rows[0]?.values() ?? [])].map(({ keyId }) => keyId))).toEqual(new Set(['k2']));
 });

@@ -56,7 +56,7 @@ export function createKeyRotation(deps: {
   let pass = newPass({ canBeLast: true });
 
   function newPass({ canBeLast }: { canBeLast: boolean }) {
-    return { shard: 0, after: undefined as Uint8Array | undefined, foundCount: 0, canBeLast };
+    return { shard: 0, after: undefined as Uint8Array | undefined, foundCount: 0, movesSeen: 0, canBeLast };
   }
 
   function forgetPasses(): void {
@@ -73,7 +73,7 @@ export function createKeyRotation(deps: {
       limit: PAGE_ROWS,
       ...(pass.after && { after: pass.after }),
     };
-    const { items, next, scannedCount } = doneValue(
+    const { items, next, scannedCount, moveCounts } = doneValue(
       await metadata.query(envelope, 'list-wrapped-keys', query),
     );
     if (items.length > 0) {
@@ -83,6 +83,10 @@ export function createKeyRotation(deps: {
       rewrappedCount += doneValue(await metadata.execute(envelope, 'rewrap-keys', command)).count;
     }
     pass.foundCount += items.length;
+    // A MOVE may have carried an old key past the scan, pass after pass: such a pass has not seen all.
+    const [before, after] = moveCounts;
+    if (pass.after === undefined) pass.movesSeen = before;
+    if (after !== pass.movesSeen) pass.canBeLast = false;
     pass.after = next;
     if (next === undefined) pass.shard++;
     return scannedCount === 0;

@@ -11,11 +11,10 @@ export const checkJob: RowCheck = async (row, scan) => {
   const place = { bucket: bucket?.name ?? bucketId, table: 'jobs' as const };
   if (toHex(row.key) !== jobId) scan.found('broken-row', { ...place, note: toHex(row.key) });
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
-  if (endedAtMs !== undefined) return;
-  await scan.expectRow(openJobRow(job), 'index-missing', { ...place, note: jobId });
-  // What it steps through is found by the bucket.
-  const isLost = job.kind === 'empty-bucket' && bucket?.jobId !== jobId;
+  const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-stray', { ...place, note: jobId });
+  if (endedAtMs === undefined)
+    await scan.expectRow(openJobRow(job), 'index-missing', { ...place, note: jobId });
 };
 
 export const checkOpenJob: RowCheck = async (row, scan) => {

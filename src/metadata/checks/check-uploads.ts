@@ -2,12 +2,11 @@
 import { fromUtf8, toHex } from '../../lib/bytes.ts';
 import type { BucketId, ObjectKey, UploadId } from '../../model/names.ts';
 import { completedUploadCodec, partCodec, uploadCodec } from '../../model/records/rows.ts';
-import { readU48 } from '../key-parts.ts';
+import { END_OF_TIME_MS, readU48 } from '../key-parts.ts';
 import {
   completedTimeRow,
   completedUploadRow,
   deletedBucketRow,
-  END_OF_TIME_MS,
   partNumberOf,
   TABLES,
   timeRange,

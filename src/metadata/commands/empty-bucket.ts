@@ -3,7 +3,6 @@
 // counters follow. Its uploads go as those of every deleted bucket do (expire-uploads).
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
-import { LIMITS } from '../../model/limits.ts';
 import { EMPTYING_STAGES, type EmptyBucketJob, type EmptyingStage } from '../../model/records/job-record.ts';
 import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
 import { decodeVersion } from '../../model/records/version-record.ts';
@@ -21,6 +20,10 @@ import { bucketTokens, readTokenKey, tokenTimeRow } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
 type Command = CommandOf<'empty-bucket'>;
+
+/** Rows that one entry takes out, and links that it ends with them; one row at least. */
+export const EMPTY_ROWS_MAX = 250;
+export const EMPTY_LINKS_MAX = 1000;
 
 /** What one entry takes out. */
 interface Taken {
@@ -44,7 +47,7 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
     if (emptying === undefined || emptying.job.stepCount !== stepCount) return refuse({ kind: 'elsewhere' });
     const rows = view.range(rangeOf(emptying));
     const taken = emptying.stage === 'tokens' ? takeTokens(rows) : takeVersions(rows, emptying);
-    const isWhole = taken.rowCount === rows.length && rows.length < LIMITS.emptyRowsMax;
+    const isWhole = taken.rowCount === rows.length && rows.length < EMPTY_ROWS_MAX;
     const job = stepped(emptying, { taken, rows, isWhole, nowMs });
     const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...jobPuts(job)];
     if (job.stage === 'emptied') {
@@ -75,7 +78,7 @@ const REGION_OF = { older: REGION.version, current: REGION.current, markers: REG
 
 /** Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11). */
 function rangeOf({ job: { bucketId, after }, stage }: Emptying): RangeAddress {
-  const limit = LIMITS.emptyRowsMax;
+  const limit = EMPTY_ROWS_MAX;
   const behind = after === undefined ? undefined : fromHex(after);
   if (stage === 'tokens') return bucketTokens(bucketId, { after: behind, limit });
   return versionsBehind({ region: REGION_OF[stage], bucketId, after: behind, limit });
@@ -87,7 +90,7 @@ function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
     const version = decodeVersion(value);
     const links = linksOf(version.manifest);
     const linkCount = taken.links.length + links.length;
-    if (taken.rowCount > 0 && linkCount > LIMITS.emptyLinksMax) break;
+    if (taken.rowCount > 0 && linkCount > EMPTY_LINKS_MAX) break;
     taken.rowCount++;
     taken.versions.push(version);
     taken.links.push(...links);
@@ -117,7 +120,7 @@ function stepped(
     ...rest,
     stepCount: before.stepCount + 1,
     steppedAtMs: nowMs,
-    removedCount: before.removedCount + taken.versions.length,
+    removedCount: before.removedCount + taken.versions.filter((version) => !version.isDeleteMarker).length,
   };
   if (!isWhole) return { ...job, after: toHex(must(rows[taken.rowCount - 1], 'a row was taken').key) };
   const next = EMPTYING_STAGES[EMPTYING_STAGES.indexOf(stage) + 1];

@@ -6,12 +6,21 @@ import type { EmptyBucketJob } from '../../model/records/job-record.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
 import type { ClosingOutcome } from '../../ports/extension-calls.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
-import type { DecideContext, Decision, View } from '../../ports/state-machine.ts';
+import type { DecideContext, Decision, RangeAddress, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { dropJob, findJob, jobPuts } from '../jobs.ts';
-import { bucketRow, bucketUploads, deletedBucketRow, outboxRow, PRESENT, put } from '../keyspace.ts';
+import {
+  bucketRow,
+  bucketUploads,
+  deletedBucketRow,
+  outboxRow,
+  PRESENT,
+  put,
+  REGION,
+  regionRange,
+} from '../keyspace.ts';
 import { bucketTokens } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -59,8 +68,10 @@ function afterwards(bucket: BucketRecord | undefined): ClosingOutcome {
   return bucket?.state === 'deleted' ? { kind: 'deleted', bucket } : { kind: 'gone' };
 }
 
-function leftovers(bucketId: Command['bucketId']) {
-  return [bucketUploads(bucketId, 1), bucketTokens(bucketId, { limit: 1 })];
+/** Uploads, and all that its job would take out. */
+function leftovers(bucketId: Command['bucketId']): RangeAddress[] {
+  const versions = Object.values(REGION).map((region) => regionRange({ region, bucketId, limit: 1 }));
+  return [bucketUploads(bucketId, 1), bucketTokens(bucketId, { limit: 1 }), ...versions];
 }
 
 /** As delete-bucket does, and the job goes on where there is something to take out. */
@@ -71,8 +82,8 @@ function deleteClosed(
 ): Decision<ClosingOutcome> {
   const { nowMs, random } = context;
   const { bucketId, name, owner } = bucket;
-  const [uploads, tokens] = leftovers(bucketId).map((range) => view.range(range).length > 0);
-  const isEmpty = job.totalCount === 0 && !tokens;
+  const [hasUploads, ...others] = leftovers(bucketId).map((range) => view.range(range).length > 0);
+  const isEmpty = !others.includes(true);
   const { jobId: _, ...rest } = bucket;
   const deleted: BucketRecord = { ...rest, state: 'deleted', ...(!isEmpty && { jobId: job.jobId }) };
   const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
@@ -83,7 +94,7 @@ function deleteClosed(
       put(bucketRow(bucketId), bucketCodec.encode(deleted)),
       put(outboxRow(id), outboxCodec.encode(forget)),
       ...(isEmpty ? dropJob(job) : jobPuts({ ...job, stage: 'older' })),
-      ...(uploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
+      ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
     ],
     counters: [{ name: COUNTER.buckets, delta: -1 }],
   };

@@ -6,10 +6,9 @@ import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { isUnconfirmedRow } from '../history.ts';
-import { readU48 } from '../key-parts.ts';
+import { END_OF_TIME_MS, readU48 } from '../key-parts.ts';
 import {
   blobRow,
-  END_OF_TIME_MS,
   foreignRow,
   HISTORY_ROW,
   linkRow,

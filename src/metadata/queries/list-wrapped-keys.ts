@@ -4,6 +4,7 @@ import { concatBytes } from '../../lib/bytes.ts';
 import { TABLE_END } from '../../lib/table-rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
 import { TABLES } from '../keyspace.ts';
 import { SECTION, type Section, wrappedIn, wrappedKeyName } from '../wrapped-keys.ts';
 import { createVersionWalk, walkBehind } from './version-walk.ts';
@@ -18,6 +19,7 @@ interface Scanned {
 
 export const listWrappedKeys: QuerySpec<QueryOf<'list-wrapped-keys'>, Result> = {
   async run({ notKeyId, after, limit }, state) {
+    const before = await countMoves(state);
     const section = (after?.[0] ?? SECTION.uploads) as Section;
     const scanned = await scanSection(section, { after: after?.subarray(1), limit, state });
     const items = scanned.flatMap(({ rest, value }) => {
@@ -26,9 +28,15 @@ export const listWrappedKeys: QuerySpec<QueryOf<'list-wrapped-keys'>, Result> = 
       return isWanted ? [{ row: wrappedKeyName(section, rest), wrapped }] : [];
     });
     const next = nextAfter(section, scanned, limit);
-    return { items, ...(next && { next }), scannedCount: scanned.length };
+    const moveCounts = [before, await countMoves(state)] as const;
+    return { items, ...(next && { next }), scannedCount: scanned.length, moveCounts };
   },
 };
+
+async function countMoves(state: StateReader): Promise<number> {
+  const [count = 0] = await state.counters([COUNTER.moves]);
+  return count;
+}
 
 /** Where the next page begins: in this section, or at the start of the one behind it. */
 function nextAfter(section: Section, scanned: readonly Scanned[], limit: number): Uint8Array | undefined {

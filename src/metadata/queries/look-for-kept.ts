@@ -1,12 +1,14 @@
-// Whether all of a bucket may go: every version and every marker is asked for, whatever keeps it (service.txt 3, 4.2).
+// Whether all of a bucket may go: of every version and every marker it is asked what keeps it (service.txt 3, 4.2), unless
+// nothing in the bucket can be kept at all.
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
-import type { deleteBlocker } from '../../model/delete-blocker.ts';
-import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
-import { decodeVersion } from '../../model/records/version-record.ts';
+import type { DeleteBlocker, deleteBlocker, mayBlockDeletes } from '../../model/delete-blocker.ts';
+import { bucketCodec } from '../../model/records/rows.ts';
+import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { KeptVersion } from '../../ports/extension-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
 import { bucketRow, REGION } from '../keyspace.ts';
 import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
 
@@ -14,26 +16,37 @@ type Query = QueryOf<'look-for-kept'>;
 type Result = ResultOf<'look-for-kept'>;
 
 /** Read on another thread at once, and looked at between two turns of the process. */
-const PAGE_ROWS = 500;
+const PAGE_ROWS = 1000;
 
-/** `blockerOf` is deleteBlocker; a test may have another one, to see what becomes of its word. */
-export function lookForKept(blockerOf: typeof deleteBlocker): QuerySpec<Query, Result> {
+/** The functions of model/delete-blocker.ts; a test may have others, to see what becomes of their word. */
+interface Rules {
+  mayBlockDeletes: typeof mayBlockDeletes;
+  deleteBlocker: typeof deleteBlocker;
+}
+
+export function lookForKept(rules: Rules): QuerySpec<Query, Result> {
   return {
     async run(query, state, { nowMs }) {
       const { bucketId, after, limit } = query;
       const [row] = await state.rows([bucketRow(bucketId)]);
       const bucket = bucketCodec.decode(must(row, 'who looks has seen the bucket'));
-      let count = 0;
+      if (!rules.mayBlockDeletes(bucket)) {
+        const [objectCount = 0] = await state.counters([COUNTER.bucketObjects(bucketId)]);
+        return { count: objectCount };
+      }
+      let [count, rowCount] = [0, 0];
       let last = after;
       for await (const page of pagesOf(state, query)) {
         for (const found of page) {
-          const kept = keptBy(blockerOf, found, { bucket, nowMs });
-          if (kept !== undefined) return { count, kept };
-          count++;
+          const version = decodeVersionSummary(found.value);
+          const blocker = rules.deleteBlocker(version, bucket, nowMs);
+          if (blocker !== undefined) return { count, kept: keptVersion(found, blocker) };
+          if (!version.isDeleteMarker) count++;
         }
+        rowCount += page.length;
         last = toHex(must(page.at(-1), 'a page has rows').key);
       }
-      return { count, ...(count === limit && last !== undefined && { next: last }) };
+      return { count, ...(rowCount === limit && last !== undefined && { next: last }) };
     },
   };
 }
@@ -57,13 +70,6 @@ async function* pagesOf(state: StateReader, { bucketId, after, limit }: Query): 
   }
 }
 
-function keptBy(
-  blockerOf: typeof deleteBlocker,
-  { key, value }: Row,
-  { bucket, nowMs }: { bucket: BucketRecord; nowMs: number },
-): KeptVersion | undefined {
-  const version = decodeVersion(value);
-  const blocker = blockerOf(version, bucket, nowMs);
-  if (blocker === undefined) return undefined;
-  return { key: objectKeyOf(key), versionId: version.versionId, blocker };
+function keptVersion({ key, value }: Row, blocker: DeleteBlocker): KeptVersion {
+  return { key: objectKeyOf(key), versionId: decodeVersion(value).versionId, blocker };
 }

@@ -57,7 +57,7 @@ export interface EmptyBucketJob extends JobProgress {
   stage: 'look' | EmptyingStage | 'emptied' | 'refused';
   /** Behind which row of the stage it goes on, hex; absent: at its start. */
   after?: string;
-  /** Versions and markers that the look has met. */
+  /** Versions that the look has met; delete markers are not counted. */
   totalCount: number;
   /** Those that have gone since. */
   removedCount: number;

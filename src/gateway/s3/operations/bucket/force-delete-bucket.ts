@@ -3,9 +3,8 @@
 // Then it is deleted for everybody, or open again; should this gateway not get that far, the shard's own node does. What
 // was in it goes afterwards (metadata/background/empty-buckets.ts).
 import { must } from '../../../../lib/assert.ts';
-import { type ClosingCalls, driveClosing } from '../../../../metadata/drive-closing.ts';
+import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from '../../../../metadata/drive-closing.ts';
 import { AppError } from '../../../../model/errors.ts';
-import { LIMITS } from '../../../../model/limits.ts';
 import type { BucketName } from '../../../../model/names.ts';
 import type { EmptyBucketJob } from '../../../../model/records/job-record.ts';
 import { SYSTEM_SHARD } from '../../../../ports/metadata.ts';
@@ -61,7 +60,7 @@ async function lookWhileOpen(context: OperationContext): Promise<void> {
   const { bucketId, name } = context.bucket().claim;
   for (let after: string | undefined, isWhole = false; !isWhole; ) {
     context.signal().throwIfAborted();
-    const query = { bucketId, ...(after !== undefined && { after }), limit: LIMITS.lookRowsMax };
+    const query = { bucketId, ...(after !== undefined && { after }), limit: LOOK_ROWS_MAX };
     const { value } = await context.metadata.query(targetOf(context), 'look-for-kept', query);
     if (value.kept !== undefined) throw mayNotGo(name);
     [after, isWhole] = [value.next, value.next === undefined];

@@ -1,0 +1,113 @@
+// Documents that are sent as they are made, on a real connection: at the client's pace, with white space while nothing
+// comes, and with an end of their own where their making breaks off.
+import { connect } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { systemClock } from '../../adapters/system-clock.ts';
+import { parseXml } from '../../lib/xml.ts';
+import { AppError } from '../../model/errors.ts';
+import { defineOperation } from './operation.ts';
+
+let world: GatewayWorld | undefined;
+afterEach(() => world?.close());
+
+/** A server whose one operation gives these pieces, and for which all waiting is short. */
+async function serve(pieces: () => AsyncGenerator<string, void>): Promise<GatewayWorld> {
+  const streamed = defineOperation({
+    name: 'Streamed',
+    match: { method: 'GET', on: 'service' },
+    logName: 'REST.GET.STREAMED',
+    body: 'none',
+    auth: 'none',
+    errors: [],
+    parse: () => undefined,
+    access: () => [],
+    run: async () => ({
+      status: 200,
+      body: { kind: 'xml-stream', pieces: pieces(), whenBroken: ({ code }) => `<Error>${code}</Error></A>` },
+    }),
+  });
+  const sleep = (_ms: number, signal?: AbortSignal) => systemClock.sleep(10, signal);
+  world = await openGatewayWorld({ deps: { operations: [streamed], clock: { ...systemClock, sleep } } });
+  return world;
+}
+
+test('pieces as they come, and white space between them', async () => {
+  const gate = Promise.withResolvers<void>();
+  const { endpoint } = await serve(async function* () {
+    yield '<A><B>1</B>';
+    await gate.promise;
+    yield '<B>2</B></A>';
+  });
+  const answer = await fetch(endpoint);
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/xml']);
+  let text = '';
+  for await (const piece of answer.body ?? []) {
+    text += Buffer.from(piece).toString('utf8');
+    if (/<B>1<\/B>\s{3,}$/.test(text)) gate.resolve();
+  }
+  const root = parseXml(Buffer.from(text), { depthMax: 4 });
+  expect(root.children.map((child) => child.text)).toEqual(['1', '2']);
+});
+
+test('an error behind the beginning ends the document in its own way, and is that of the record', async () => {
+  const { endpoint, requests } = await serve(async function* () {
+    yield '<A><B>1</B>';
+    throw new AppError('ServiceUnavailable');
+  });
+  const answer = await fetch(endpoint);
+  expect(await answer.text()).toMatch(/<A><B>1<\/B><Error>ServiceUnavailable<\/Error><\/A>$/);
+  await expect.poll(requests).toMatchObject([{ status: 200, errorCode: 'ServiceUnavailable' }]);
+});
+
+test('a client that leaves ends the making at its next rest', async () => {
+  const left = Promise.withResolvers<void>();
+  let count = 0;
+  const { endpoint } = await serve(async function* () {
+    try {
+      yield '<A>';
+      for (;;) {
+        await systemClock.sleep(1);
+        count++;
+        yield '<B/>';
+      }
+    } finally {
+      left.resolve();
+    }
+  });
+  const answer = await fetch(endpoint);
+  await answer.body?.cancel();
+  await left.promise;
+  const before = count;
+  await new Promise(setImmediate);
+  expect(count).toBe(before);
+});
+
+test('a client that does not read holds up the making, not the memory', async () => {
+  let madeBytes = 0;
+  const piece = `<B>${'x'.repeat(64 * 1024)}</B>`;
+  const served = await serve(async function* () {
+    yield '<A>';
+    for (;;) {
+      madeBytes += piece.length;
+      yield piece;
+    }
+  });
+  // Nothing listens to its data, so nothing is read.
+  const socket = connect(served.port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+  // The sockets of both ends fill up; then nothing more is made.
+  let before = -1;
+  await expect
+    .poll(
+      () => {
+        const isStill = before === madeBytes && madeBytes > 0;
+        before = madeBytes;
+        return isStill;
+      },
+      { interval: 100, timeout: 10_000 },
+    )
+    .toBe(true);
+  expect(madeBytes).toBeLessThan(32 * 1024 * 1024);
+  socket.destroy();
+});
