@@ -145,7 +145,9 @@ try {
   for (const [from, to] of [
     ['from/', 'to/'],
     ['to/', 'to/to/'],
-    ['to/to/', 'from/'],
+    ['to/to/', 'x/'],
+    ['x/', 'y/'],
+    ['y/', 'from/'],
   ] as const) {
     await movePrefix(shards, from, to);
   }
