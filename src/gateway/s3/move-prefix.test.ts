@@ -9,12 +9,16 @@ let world: GatewayWorld;
 let failing: GatewayWorld;
 /** What the failing gateway hears of its steps. */
 let stepReply: 'none' | 'unknown' | 'busy' = 'none';
+let isFullOfJobs = false;
 beforeAll(async () => {
   world = await openGatewayWorld();
   const { metadata, keyring, store } = world;
   const { shards } = metadata;
   const execute: MetadataPort['execute'] = async (envelope, name, command) => {
     if (name === 'step-move' && stepReply !== 'none') return { kind: stepReply };
+    if (name === 'begin-move' && isFullOfJobs) {
+      return { kind: 'done', value: { kind: 'too-many-jobs' }, timeMs: 0 } as never;
+    }
     return shards.execute(envelope, name, command);
   };
   const port: MetadataPort = {
@@ -74,4 +78,12 @@ test('a request that repeats one which is under way waits for its end', async ()
   const moved = [first, second].map((answer) => childrenOf(answer, 'MoveObject').length);
   // One of them began it and lists all that it moved itself; the other lists errors.
   expect(Math.min(...moved)).toBe(1);
+});
+
+test('a shard with as many jobs as it may have: 503 before anything is begun', async () => {
+  const { ask } = await setUp('moves-full');
+  isFullOfJobs = true;
+  const headers = { destination: 'b/', 'x-svc-prefix': 'true' };
+  const answer = await ask(failing, 'MOVE /moves-full/a/', headers);
+  expect([answer.status, textOf(parseXml(answer.body, { depthMax: 4 }), 'Code')]).toEqual([503, 'SlowDown']);
 });
