@@ -1,10 +1,11 @@
 // Drives a prefix's MOVE (service.txt 4.2): looks for the next keys of the walk while those before them are moved, each
 // step one entry that names the one that it comes behind. Whoever drives may leave at any time, and somebody else go on:
 // the request that began it, one that repeats it, or the background (background/drive-jobs.ts).
+import { must } from '../lib/assert.ts';
 import type { ObjectKey } from '../model/names.ts';
 import type { MovePrefixJob } from '../model/records/job-record.ts';
 import type { Versioning } from '../model/versioning.ts';
-import type { MoveResult } from '../ports/extension-calls.ts';
+import type { MoveCursor, MoveResult } from '../ports/extension-calls.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../ports/metadata.ts';
 
 /** How the bucket's home is asked; what cannot be had is thrown. */
@@ -22,41 +23,70 @@ export interface MovedKeys {
   versioning: Versioning;
 }
 
+/** Steps that are sent and not answered: while one is being synced the next one is evaluated. */
+const STEPS_IN_FLIGHT = 2;
+
+interface SentStep {
+  keys: readonly ObjectKey[];
+  isLast: boolean;
+  outcome: Promise<OutcomeOf<'step-move'>>;
+}
+
 /** Each step that this driver makes; it has come to its end when the job has, or another driver is left to it. */
 export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncGenerator<MovedKeys, void> {
-  const { bucketId, jobId, from, to } = begun;
-  const find = (cursor: QueryOf<'find-moves'>['cursor']) => {
-    const finding = calls.findMoves({ bucketId, from, to, cursor });
-    // It may be asked for in vain.
-    finding.catch(() => {});
-    return finding;
-  };
+  const { from, to } = begun;
   let job: MovePrefixJob | undefined = begun;
   while (job !== undefined && job.endedAtMs === undefined) {
-    let { stepCount } = job;
-    let finding = find(cursorOf(job));
-    for (;;) {
-      const { keys, cursor } = await finding;
-      const command = { bucketId, jobId, stepCount, from, to, keys, ...(cursor && { cursor }) };
-      const stepping = calls.step(command);
-      if (cursor !== undefined) finding = find(cursor);
-      const outcome = await stepping;
-      if (outcome.kind === 'no-such-job') return;
-      if (outcome.kind === 'elsewhere' || outcome.kind === 'held') {
-        job = await whenLeft(calls, outcome.kind === 'held' ? job : outcome.job);
-        break;
+    const sent: SentStep[] = [];
+    const sender = stepSender(calls, job);
+    try {
+      for (;;) {
+        while (sent.length < STEPS_IN_FLIGHT && sender.hasMore()) sent.push(await sender.send());
+        const step = must(sent.shift(), 'a walk ends with its last step');
+        const outcome = await step.outcome;
+        if (outcome.kind === 'no-such-job') return;
+        if (outcome.kind === 'elsewhere' || outcome.kind === 'held') {
+          job = await whenLeft(calls, outcome.kind === 'held' ? job : outcome.job);
+          break;
+        }
+        const { results, versioning } = outcome;
+        const moved = step.keys.map((key, at) => ({
+          from: key,
+          to: to + key.slice(from.length),
+          result: results[at] as MoveResult,
+        }));
+        yield { moved, versioning };
+        if (step.isLast) return;
       }
-      const { results, versioning } = outcome;
-      const moved = keys.map((key, at) => ({
-        from: key,
-        to: to + key.slice(from.length),
-        result: results[at] as MoveResult,
-      }));
-      yield { moved, versioning };
-      if (cursor === undefined) return;
-      stepCount++;
+    } finally {
+      // Whoever goes on finds the job as these leave it.
+      await Promise.allSettled(sent.map(({ outcome }) => outcome));
     }
   }
+}
+
+/** The steps of a walk in their order, each begun where the one before it ends; the next keys are looked for meanwhile. */
+function stepSender(calls: MoveCalls, job: MovePrefixJob): { hasMore(): boolean; send(): Promise<SentStep> } {
+  const { bucketId, jobId, from, to } = job;
+  const find = (cursor: MoveCursor) => quietly(calls.findMoves({ bucketId, from, to, cursor }));
+  let { stepCount } = job;
+  let finding: ReturnType<typeof find> | undefined = find(cursorOf(job));
+  return {
+    hasMore: () => finding !== undefined,
+    async send() {
+      const { keys, cursor } = await must(finding, 'there is more to move');
+      const command = { bucketId, jobId, stepCount: stepCount++, from, to, keys };
+      const outcome = quietly(calls.step(cursor === undefined ? command : { ...command, cursor }));
+      finding = cursor && find(cursor);
+      return { keys, isLast: cursor === undefined, outcome };
+    },
+  };
+}
+
+/** It may be asked for in vain, and then its failure is nobody's. */
+function quietly<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => {});
+  return work;
 }
 
 /** The job once nobody else has driven it on between two looks, or its end; undefined: it is left to them. */
@@ -70,6 +100,6 @@ async function whenLeft(calls: MoveCalls, seen: MovePrefixJob): Promise<MovePref
   return undefined;
 }
 
-function cursorOf({ leg, after }: MovePrefixJob): QueryOf<'find-moves'>['cursor'] {
+function cursorOf({ leg, after }: MovePrefixJob): MoveCursor {
   return after === undefined ? { leg } : { leg, after };
 }

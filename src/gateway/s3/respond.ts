@@ -123,15 +123,22 @@ async function* streamedPieces(
   const { pieces } = body;
   try {
     yield XML_DECLARATION;
+    let saidAtMs = clock.monotonicMs();
     for (;;) {
       const next = pieces.next();
-      while (!(await isThereIn(WHITE_SPACE_EVERY_MS, next, { clock, signal: exchange.signal }))) {
+      const restMs = () => Math.max(0, saidAtMs + WHITE_SPACE_EVERY_MS - clock.monotonicMs());
+      while (!(await isThereIn(restMs(), next, { clock, signal: exchange.signal }))) {
         if (exchange.isAborted) return;
         yield ' ';
+        saidAtMs = clock.monotonicMs();
       }
       const { done, value } = await next;
       if (done || exchange.isAborted) return;
-      yield value;
+      // A piece of the work that has nothing to tell: many of them are a silence, too.
+      const isDue = value === '' && restMs() === 0;
+      if (value === '' && !isDue) continue;
+      yield isDue ? ' ' : value;
+      saidAtMs = clock.monotonicMs();
     }
   } catch (error) {
     const appError = settleError(reply, error);

@@ -11,8 +11,8 @@ import { defineOperation } from './operation.ts';
 let world: GatewayWorld | undefined;
 afterEach(() => world?.close());
 
-/** A server whose one operation gives these pieces, and for which all waiting is short. */
-async function serve(pieces: () => AsyncGenerator<string, void>): Promise<GatewayWorld> {
+/** A server whose one operation gives these pieces, for which all waiting is short, and time goes so many times faster. */
+async function serve(pieces: () => AsyncGenerator<string, void>, speed = 1): Promise<GatewayWorld> {
   const streamed = defineOperation({
     name: 'Streamed',
     match: { method: 'GET', on: 'service' },
@@ -28,7 +28,9 @@ async function serve(pieces: () => AsyncGenerator<string, void>): Promise<Gatewa
     }),
   });
   const sleep = (_ms: number, signal?: AbortSignal) => systemClock.sleep(10, signal);
-  world = await openGatewayWorld({ deps: { operations: [streamed], clock: { ...systemClock, sleep } } });
+  const monotonicMs = () => systemClock.monotonicMs() * speed;
+  const clock = { ...systemClock, sleep, monotonicMs };
+  world = await openGatewayWorld({ deps: { operations: [streamed], clock } });
   return world;
 }
 
@@ -48,6 +50,18 @@ test('pieces as they come, and white space between them', async () => {
   }
   const root = parseXml(Buffer.from(text), { depthMax: 4 });
   expect(root.children.map((child) => child.text)).toEqual(['1', '2']);
+});
+
+test('white space, too, while there are pieces without anything in them', async () => {
+  const { endpoint } = await serve(async function* () {
+    yield '<A>';
+    for (let at = 0; at < 50; at++) {
+      await systemClock.sleep(1);
+      yield '';
+    }
+    yield '</A>';
+  }, 1000);
+  expect(await (await fetch(endpoint)).text()).toMatch(/<A> {2,30}<\/A>$/);
 });
 
 test('an error behind the beginning ends the document in its own way, and is that of the record', async () => {

@@ -30,6 +30,7 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { bucketId, jobId } = command;
     const moves = movesOf(command);
     const names = [...moves.map(({ from }) => from), ...moves.map(({ to }) => to)];
+    assert(moves.length <= LIMITS.moveKeysMax, 'a step is bounded');
     // Each key is looked at as it is before the step.
     assert(new Set(names).size === names.length, 'no key is touched twice in one step');
     return [

@@ -1,5 +1,5 @@
-// The next keys of a prefix's walk (plan-prefix-move.ts): all that have a version or a delete marker, of one moment, as
-// many as one step may move in one entry.
+// The next keys of a prefix's walk (plan-prefix-move.ts): all that have a version or a delete marker, as many
+// as one step may move in one entry.
 import { must } from '../../lib/assert.ts';
 import { asBuffer, compareBytes, concatBytes, utf8 } from '../../lib/bytes.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -8,7 +8,7 @@ import { bucketCodec } from '../../model/records/rows.ts';
 import { mayHaveOlderVersions } from '../../model/versioning.ts';
 import type { MoveCursor } from '../../ports/extension-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
-import type { QuerySpec, Row, RowCursor, StateReader } from '../../ports/state-machine.ts';
+import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { escapeBytes } from '../key-parts.ts';
 import {
   bucketRow,
@@ -71,65 +71,46 @@ async function findInLeg(options: {
 }): Promise<{ keys: ObjectKey[]; isWhole: boolean }> {
   const { bucketId, from, to, bounds, hasOlder, state } = options;
   if (compareBytes(bounds.gte, bounds.lt) >= 0) return { keys: [], isWhole: true };
-  // One cursor is one moment: a key that becomes a delete marker meanwhile is met once.
-  const cursor = state.cursor({
-    table: TABLES.objects,
-    gte: Uint8Array.of(REGION.current),
-    lt: Uint8Array.of(REGION.version + 1),
-    reverse: bounds.reverse,
-  });
-  try {
-    const reader = { cursor, bucketId, bounds };
-    const limit = LIMITS.moveKeysMax + 1;
-    const current = await latestKeys(reader, REGION.current, limit);
-    const found = hasOlder
-      ? merged(current, await latestKeys(reader, REGION.marker, limit), bounds)
-      : current;
-    const page = found.slice(0, LIMITS.moveKeysMax);
-    if (hasOlder) await addOlder(reader, page, { from, to });
-    const keys = takeStep(page, { from, to });
-    return { keys, isWhole: keys.length === found.length };
-  } finally {
-    cursor.close();
-  }
+  const reader = { state, bucketId, bounds };
+  const current = await latestKeys(reader, REGION.current);
+  // Of a later moment: a key that is written between the two may be passed by, as one that is written behind the walk.
+  const found = hasOlder ? merged(current, await latestKeys(reader, REGION.marker), bounds) : current;
+  const page = found.slice(0, LIMITS.moveKeysMax);
+  if (hasOlder) await addOlder(reader, page, { from, to });
+  const keys = takeStep(page, { from, to });
+  return { keys, isWhole: keys.length === found.length };
 }
 
 interface Reader {
-  cursor: RowCursor;
+  state: StateReader;
   bucketId: BucketId;
   bounds: MoveLeg;
 }
 
-async function latestKeys(reader: Reader, region: Region, limit: number): Promise<Sized[]> {
-  const { bucketId, bounds } = reader;
-  const gte = objectsKey(region, bucketId, bounds.gte);
-  const lt = objectsKey(region, bucketId, bounds.lt);
-  const rows = await readRows(reader, { gte, lt, limit });
+/**
+ * One more than a step moves. Ranges of their own, with both ends: what was moved has left its tombstones before one end and
+ * behind the other, and a walk over them for each page would take as long as all the rest.
+ */
+async function latestKeys({ state, bucketId, bounds }: Reader, region: Region): Promise<Sized[]> {
+  const rows = await state.range({
+    table: TABLES.objects,
+    gte: objectsKey(region, bucketId, bounds.gte),
+    lt: objectsKey(region, bucketId, bounds.lt),
+    reverse: bounds.reverse,
+    limit: LIMITS.moveKeysMax + 1,
+  });
   return rows.map(({ key, value }) => ({
     key: asBuffer(key).toString('utf8', OBJECT_KEY_AT) as ObjectKey,
     sizeBytes: 2 * key.length + value.length,
   }));
 }
 
-/** Rows from one end of the bounds on, in their direction. */
-async function readRows(
-  { cursor, bounds }: Reader,
-  { gte, lt, limit }: { gte: Uint8Array; lt: Uint8Array; limit: number },
-): Promise<Row[]> {
-  if (!bounds.reverse) {
-    cursor.seek(gte);
-    return (await cursor.next(limit)).filter(({ key }) => compareBytes(key, lt) < 0);
-  }
-  cursor.seek(lt);
-  // Sought downwards, the bound itself would be the first.
-  const rows = (await cursor.next(limit + 1)).filter(({ key }) => compareBytes(key, lt) < 0);
-  return rows.slice(0, limit).filter(({ key }) => compareBytes(key, gte) >= 0);
-}
-
+/** Each key once: one that has become a delete marker meanwhile is in both. */
 function merged(a: readonly Sized[], b: readonly Sized[], { reverse }: MoveLeg): Sized[] {
   if (b.length === 0) return [...a];
   const sign = reverse ? -1 : 1;
-  return [...a, ...b].sort((one, other) => sign * compareBytes(utf8(one.key), utf8(other.key)));
+  const byKey = new Map([...a, ...b].map((sized) => [sized.key, sized]));
+  return [...byKey.values()].sort((one, other) => sign * compareBytes(utf8(one.key), utf8(other.key)));
 }
 
 /** Adds what the versions below the latest take, until that is more than a step may move. */
@@ -138,27 +119,28 @@ async function addOlder(
   keys: readonly Sized[],
   { from, to }: { from: string; to: string },
 ): Promise<void> {
-  const { bucketId, bounds } = reader;
+  const { state, bucketId, bounds } = reader;
   const [first, last] = [keys.at(0)?.key, keys.at(-1)?.key];
   if (first === undefined || last === undefined) return;
   const [least, greatest] = bounds.reverse ? [last, first] : [first, last];
   const inVersions = (bytes: Uint8Array) => objectsKey(REGION.version, bucketId, escapeBytes(bytes));
+  const sizes = new Map(keys.map((sized) => [sized.key, sized]));
+  const { reverse } = bounds;
   let gte = inVersions(utf8(least));
   let lt = concatBytes(inVersions(utf8(greatest)), Uint8Array.of(0, 2));
   let leftBytes: number = LIMITS.moveBytesMax;
-  for (let at = 0; leftBytes > 0; ) {
-    const rows = await readRows(reader, { gte, lt, limit: VERSIONS_PAGE });
+  while (leftBytes > 0) {
+    const rows = await state.range({ table: TABLES.objects, gte, lt, reverse, limit: VERSIONS_PAGE });
     for (const { key: rowKey, value } of rows) {
       const { key } = readVersionPosition(rowKey.subarray(1));
-      while (keys[at] !== undefined && keys[at]?.key !== key) at++;
-      const sized = must(keys[at], 'older versions are below a latest one');
       const sizeBytes = value.length + movedRowsBytes(key, to + key.slice(from.length));
-      sized.sizeBytes += sizeBytes;
+      const sized = sizes.get(key);
+      if (sized !== undefined) sized.sizeBytes += sizeBytes;
       leftBytes -= sizeBytes;
     }
     const lastRow = rows.at(-1);
     if (lastRow === undefined || rows.length < VERSIONS_PAGE) return;
-    if (bounds.reverse) lt = lastRow.key;
+    if (reverse) lt = lastRow.key;
     else gte = concatBytes(lastRow.key, Uint8Array.of(0));
   }
 }

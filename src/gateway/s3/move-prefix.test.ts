@@ -1,0 +1,89 @@
+// Answers to MOVE of a prefix whose gateway does not bring it to its end, and to those who ask again.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { send } from '../../../tests/support/raw-s3.ts';
+import { childrenOf, parseXml, textOf } from '../../lib/xml.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+
+let world: GatewayWorld;
+let failing: GatewayWorld;
+/** What the failing gateway hears of its steps. */
+let stepReply: 'none' | 'unknown' | 'busy' = 'none';
+let isFullOfJobs = false;
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  const { metadata, keyring, store } = world;
+  const { shards } = metadata;
+  const execute: MetadataPort['execute'] = async (envelope, name, command) => {
+    if (name === 'step-move' && stepReply !== 'none') return { kind: stepReply };
+    if (name === 'begin-move' && isFullOfJobs) {
+      return { kind: 'done', value: { kind: 'too-many-jobs' }, timeMs: 0 } as never;
+    }
+    return shards.execute(envelope, name, command);
+  };
+  const port: MetadataPort = {
+    shardCount: shards.shardCount,
+    execute,
+    query: (envelope, name, query) => shards.query(envelope, name, query),
+  };
+  failing = await openGatewayWorld({ deps: { metadata: port, objects: store, keyring } });
+});
+afterAll(async () => {
+  await Promise.all([world.close(), failing.close()]);
+  expect([...world.faults(), ...failing.faults()]).toEqual([]);
+});
+
+async function setUp(bucket: string) {
+  const owner = await world.makeAccount(`owner of ${bucket}`);
+  const ask = (gateway: GatewayWorld, line: string, headers: Record<string, string> = {}) => {
+    const [method = '', path = ''] = line.split(' ');
+    const body = method === 'PUT' ? Buffer.from('x') : undefined;
+    return send({ ...owner, endpoint: gateway.endpoint }, { method, path, headers, ...(body && { body }) });
+  };
+  const made = await send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: `/${bucket}` });
+  expect(made.status).toBe(200);
+  for (const key of ['a/1', 'a/2', 'a/3', 'b/3']) await ask(world, `PUT /${bucket}/${key}`);
+  const move = async (gateway: GatewayWorld) => {
+    const headers = { destination: 'b/', 'x-svc-prefix': 'true', 'x-svc-idempotency-token': 'once' };
+    const answer = await ask(gateway, `MOVE /${bucket}/a/`, headers);
+    expect(answer.status).toBe(200);
+    return parseXml(answer.body, { depthMax: 8 });
+  };
+  return { ask, move };
+}
+
+test.each(['unknown', 'busy'] as const)(
+  'a shard that answers %s ends the document with an error; who asks again brings the job to its end',
+  async (reply) => {
+    const { move } = await setUp(`moves-${reply}`);
+    stepReply = reply;
+    const broken = await move(failing);
+    const [error] = childrenOf(broken, 'Error');
+    expect(error && textOf(error, 'Code')).toBe(reply === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
+    expect(textOf(broken, 'MoveCount')).toBe('0');
+    stepReply = 'none';
+    const again = await move(world);
+    const entries = childrenOf(again, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
+    expect([entries, textOf(again, 'MoveCount')]).toEqual([['a/3'], '2']);
+    const third = await move(failing);
+    expect(third).toEqual(again);
+  },
+);
+
+test('a request that repeats one which is under way waits for its end', async () => {
+  const { move } = await setUp('moves-twice');
+  const [first, second] = await Promise.all([move(world), move(world)]);
+  const counts = [first, second].map((answer) => textOf(answer, 'MoveCount'));
+  expect(counts).toEqual(['2', '2']);
+  const moved = [first, second].map((answer) => childrenOf(answer, 'MoveObject').length);
+  // One of them began it and lists all that it moved itself; the other lists errors.
+  expect(Math.min(...moved)).toBe(1);
+});
+
+test('a shard with as many jobs as it may have: 503 before anything is begun', async () => {
+  const { ask } = await setUp('moves-full');
+  isFullOfJobs = true;
+  const headers = { destination: 'b/', 'x-svc-prefix': 'true' };
+  const answer = await ask(failing, 'MOVE /moves-full/a/', headers);
+  expect([answer.status, textOf(parseXml(answer.body, { depthMax: 4 }), 'Code')]).toEqual([503, 'SlowDown']);
+});
