@@ -21,6 +21,9 @@ export const COMPOSITION_LIMITS = {
   foldedBytesMax: 4 * MiB,
   /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
   foldGrowthMin: 4,
+  /** The same where somebody reads them. */
+  foldReadPiecesMin: 8,
+  foldReadGrowthMin: 2,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
   foldsWaitingMax: 256,
   /** After a fold that failed. */

@@ -112,7 +112,7 @@ export interface ExtensionCommands {
       birth: BlobBirth;
     };
     outcome:
-      | { kind: 'folded'; mayFold: boolean }
+      | { kind: 'folded' }
       /** The pieces do not stand in the version any more. */
       | { kind: 'changed' }
       | GrantRefusal;
