@@ -9,8 +9,8 @@ export const COMPOSITION_LIMITS = {
   /** service.txt 8: original data objects in one composed object; appends of one object. */
   composeOriginalsMax: 32,
   appendCountMax: 1023,
-  /** Pieces of one composition, which is written by one entry. */
-  composeSegmentsMax: 40_000,
+  /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
+  composeSegmentsMax: 20_000,
   composeBodyBytesMax: 256 * KiB,
   /** Small pieces that lie one behind the other, before they are folded into one. */
   foldPiecesMin: 16,
