@@ -78,7 +78,7 @@ export function createFoldPieces(path: DataPath): FoldPieces {
   };
 }
 
-/** Folds one run of the current version's pieces; false where there was none. */
+/** Folds one run of the current version's pieces; true where there are more to be folded. */
 async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal): Promise<boolean> {
   const { calls, bucket, key, rule } = target;
   const shard = bucket.homeShard;
@@ -96,7 +96,7 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
       ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
     }),
   );
-  if (outcome.value.kind === 'folded') return true;
+  if (outcome.value.kind === 'folded') return planFold(pieces.sizesAfter, rule) !== undefined;
   if (outcome.value.kind !== 'exists') await written.abandon();
   // Something else was quicker, and has left something else to be folded.
   return outcome.value.kind === 'changed';
@@ -106,15 +106,13 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
 function piecesToFold(
   version: VersionRecord,
   rule: FoldRule,
-): { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number } } | undefined {
+):
+  | { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number }; sizesAfter: number[] }
+  | undefined {
   const { manifest, kek } = version;
   const body = ownBody(manifest);
-  const plan =
-    body &&
-    planFold(
-      body.segments.map(({ sizeBytes }) => sizeBytes),
-      rule,
-    );
+  const sizes = body?.segments.map(({ sizeBytes }) => sizeBytes) ?? [];
+  const plan = planFold(sizes, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
   const sizeOf = (segments: readonly { sizeBytes: number }[]) =>
     segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -129,6 +127,7 @@ function piecesToFold(
       offsetBytes: startBytes + sizeOf(body.segments.slice(0, plan.from)),
       sizeBytes: sizeOf(folded),
     },
+    sizesAfter: sizes.toSpliced(plan.from, folded.length, sizeOf(folded)),
   };
 }
 
