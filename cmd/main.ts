@@ -8,6 +8,7 @@ import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
 import { Refusal } from '../src/lib/refusal.ts';
+import '../src/model/limit-relations.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
 import type { HealthOptions } from './health.ts';

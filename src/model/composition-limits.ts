@@ -9,8 +9,8 @@ export const COMPOSITION_LIMITS = {
   /** service.txt 8: original data objects in one composed object; appends of one object. */
   composeOriginalsMax: 32,
   appendCountMax: 1023,
-  /** Pieces of one composition, which is written by one entry. */
-  composeSegmentsMax: 40_000,
+  /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
+  composeSegmentsMax: 20_000,
   composeBodyBytesMax: 256 * KiB,
   /** Small pieces that lie one behind the other, before they are folded into one. */
   foldPiecesMin: 16,
@@ -21,6 +21,9 @@ export const COMPOSITION_LIMITS = {
   foldedBytesMax: 4 * MiB,
   /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
   foldGrowthMin: 4,
+  /** The same where somebody reads them. */
+  foldReadPiecesMin: 8,
+  foldReadGrowthMin: 2,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
   foldsWaitingMax: 256,
   /** After a fold that failed. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { LIMITS } from './limits.ts';
-import { planFold } from './plan-fold.ts';
+import { FOLD_READ, planFold } from './plan-fold.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -69,4 +69,15 @@ describe('as an object is appended to', () => {
       expect(writtenBytes / total).toBeLessThanOrEqual(Math.log2(MiB) / Math.log2(LIMITS.foldGrowthMin));
     }
   });
+});
+
+test('where it is read, fewer pieces are many, and it may grow by less', () => {
+  expect(planFold(times(7, KiB), FOLD_READ)).toBeUndefined();
+  expect(planFold(times(8, KiB), FOLD_READ)).toEqual({ from: 0, to: 8 });
+  const { pieces } = appendAll(times(1024, KiB));
+  for (let run = planFold(pieces, FOLD_READ); run !== undefined; run = planFold(pieces, FOLD_READ)) {
+    const folded = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
+    pieces.splice(run.from, run.to - run.from, folded);
+  }
+  expect(pieces).toEqual([1024 * KiB]);
 });

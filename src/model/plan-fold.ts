@@ -9,15 +9,29 @@ export interface FoldRun {
   to: number;
 }
 
+/** How many pieces are many, and by how much what is folded is larger than each of them. */
+export interface FoldRule {
+  piecesMin: number;
+  growthMin: number;
+}
+
+/** Behind an append: nobody may ever read what it is for. */
+export const FOLD_APPENDED: FoldRule = { piecesMin: LIMITS.foldPiecesMin, growthMin: LIMITS.foldGrowthMin };
+/** Behind a read: it may be read again. */
+export const FOLD_READ: FoldRule = {
+  piecesMin: LIMITS.foldReadPiecesMin,
+  growthMin: LIMITS.foldReadGrowthMin,
+};
+
 const TIER_FACTOR = 16;
 
 /** The first run of neighbours that is worth folding, by the sizes of all pieces in order; undefined: none. */
-export function planFold(sizes: readonly number[]): FoldRun | undefined {
-  if (sizes.length < LIMITS.foldPiecesMin) return undefined;
+export function planFold(sizes: readonly number[], rule: FoldRule = FOLD_APPENDED): FoldRun | undefined {
+  if (sizes.length < rule.piecesMin) return undefined;
   for (let tierBytes = TIER_FACTOR ** 2; ; tierBytes *= TIER_FACTOR) {
     const belowBytes = Math.min(tierBytes, LIMITS.foldPieceBytesMax);
-    for (const run of runsBelow(sizes, belowBytes)) {
-      const fitting = cutToFit(sizes, run);
+    for (const run of runsBelow(sizes, belowBytes, rule)) {
+      const fitting = cutToFit(sizes, run, rule);
       if (fitting !== undefined) return fitting;
     }
     if (belowBytes === LIMITS.foldPieceBytesMax) return undefined;
@@ -25,18 +39,26 @@ export function planFold(sizes: readonly number[]): FoldRun | undefined {
 }
 
 /** The longest runs of neighbours that are all smaller than that. */
-function* runsBelow(sizes: readonly number[], belowBytes: number): Generator<FoldRun> {
+function* runsBelow(
+  sizes: readonly number[],
+  belowBytes: number,
+  { piecesMin }: FoldRule,
+): Generator<FoldRun> {
   let from = 0;
   for (let at = 0; at <= sizes.length; at++) {
     const size = sizes[at];
     if (size !== undefined && size < belowBytes) continue;
-    if (at - from >= LIMITS.foldPiecesMin) yield { from, to: at };
+    if (at - from >= piecesMin) yield { from, to: at };
     from = at + 1;
   }
 }
 
 /** As much of the run's beginning as one fold takes; undefined where it would not grow by enough, or is too short. */
-function cutToFit(sizes: readonly number[], { from, to }: FoldRun): FoldRun | undefined {
+function cutToFit(
+  sizes: readonly number[],
+  { from, to }: FoldRun,
+  { piecesMin, growthMin }: FoldRule,
+): FoldRun | undefined {
   let totalBytes = 0;
   let largestBytes = 0;
   let end = from;
@@ -47,8 +69,8 @@ function cutToFit(sizes: readonly number[], { from, to }: FoldRun): FoldRun | un
     largestBytes = Math.max(largestBytes, size);
     end++;
   }
-  const isWorthIt = totalBytes >= LIMITS.foldGrowthMin * largestBytes;
+  const isWorthIt = totalBytes >= growthMin * largestBytes;
   // What is large enough for a fold of its own needs no number of pieces.
-  const isMany = end - from >= LIMITS.foldPiecesMin || end < to;
+  const isMany = end - from >= piecesMin || end < to;
   return isWorthIt && isMany && end - from > 1 ? { from, to: end } : undefined;
 }

@@ -3,6 +3,7 @@
 // meanwhile, by one with another key, only the key of the piece is wrapped anew. Small pieces are folded afterwards.
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { FOLD_APPENDED } from '../model/plan-fold.ts';
 import { checkWriteConditions } from '../model/preconditions.ts';
 import type { VersionRecord } from '../model/version.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
@@ -36,7 +37,7 @@ export async function appendObject(
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const value = await sendPiece(path, input, { written, piece, current });
     if (value.kind === 'committed') {
-      if (value.mayFold) folding.schedule({ calls, bucket, key });
+      if (value.mayFold) folding.schedule({ calls, bucket, key, rule: FOLD_APPENDED });
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);

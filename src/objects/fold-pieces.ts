@@ -5,7 +5,7 @@ import { must } from '../lib/assert.ts';
 import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
-import { planFold } from '../model/plan-fold.ts';
+import { type FoldRule, planFold } from '../model/plan-fold.ts';
 import { ownBody, type VersionRecord } from '../model/version.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
 import type { DataPath } from './data-path.ts';
@@ -18,6 +18,8 @@ export interface FoldTarget {
   calls: MetadataCalls;
   bucket: BucketTarget;
   key: ObjectKey;
+  /** Which pieces are worth it. */
+  rule: FoldRule;
 }
 
 export interface FoldPieces {
@@ -78,12 +80,12 @@ export function createFoldPieces(path: DataPath): FoldPieces {
 
 /** Folds one run of the current version's pieces; true where there are more to be folded. */
 async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal): Promise<boolean> {
-  const { calls, bucket, key } = target;
+  const { calls, bucket, key, rule } = target;
   const shard = bucket.homeShard;
   const { bucketId } = bucket.claim;
   // Without the claim of the request that asked for it: what the bucket is called by now does not matter (R45).
   const { value } = await calls.query({ shard }, 'get-version', { bucketId, key, includeBody: false });
-  const pieces = value.kind === 'found' ? piecesToFold(value.version) : undefined;
+  const pieces = value.kind === 'found' ? piecesToFold(value.version, rule) : undefined;
   if (value.kind !== 'found' || pieces === undefined) return false;
   const { version } = value;
   const written = await writeFolded(path, target, { version, range: pieces.range, signal });
@@ -94,7 +96,7 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
       ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
     }),
   );
-  if (outcome.value.kind === 'folded') return outcome.value.mayFold;
+  if (outcome.value.kind === 'folded') return planFold(pieces.sizesAfter, rule) !== undefined;
   if (outcome.value.kind !== 'exists') await written.abandon();
   // Something else was quicker, and has left something else to be folded.
   return outcome.value.kind === 'changed';
@@ -103,10 +105,14 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
 /** The pieces of a version that are worth folding, and where they lie in it. */
 function piecesToFold(
   version: VersionRecord,
-): { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number } } | undefined {
+  rule: FoldRule,
+):
+  | { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number }; sizesAfter: number[] }
+  | undefined {
   const { manifest, kek } = version;
   const body = ownBody(manifest);
-  const plan = body && planFold(body.segments.map(({ sizeBytes }) => sizeBytes));
+  const sizes = body?.segments.map(({ sizeBytes }) => sizeBytes) ?? [];
+  const plan = planFold(sizes, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
   const sizeOf = (segments: readonly { sizeBytes: number }[]) =>
     segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -121,6 +127,7 @@ function piecesToFold(
       offsetBytes: startBytes + sizeOf(body.segments.slice(0, plan.from)),
       sizeBytes: sizeOf(folded),
     },
+    sizesAfter: sizes.toSpliced(plan.from, folded.length, sizeOf(folded)),
   };
 }
 

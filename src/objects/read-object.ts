@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { equalBytes } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
-import { planFold } from '../model/plan-fold.ts';
+import { FOLD_READ, planFold } from '../model/plan-fold.ts';
 import { dataLinkId, isComposed, type Manifest, ownBody, type VersionRecord } from '../model/version.ts';
 import type { DataPath } from './data-path.ts';
 import type { FoldPieces } from './fold-pieces.ts';
@@ -43,8 +43,8 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
 function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
   const segments = found.isLatest ? ownBody(found.version.manifest)?.segments : undefined;
   if (segments === undefined || !isComposed(found.version)) return;
-  if (planFold(segments.map(({ sizeBytes }) => sizeBytes)) !== undefined)
-    folding.schedule({ calls, bucket, key });
+  const sizes = segments.map(({ sizeBytes }) => sizeBytes);
+  if (planFold(sizes, FOLD_READ) !== undefined) folding.schedule({ calls, bucket, key, rule: FOLD_READ });
 }
 
 /** The manifest of the version as it is now, where it still has the bytes of the one that was found (R33). */

@@ -100,7 +100,7 @@ export interface ComposeCommands {
       birth: BlobBirth;
     };
     outcome:
-      | { kind: 'folded'; mayFold: boolean }
+      | { kind: 'folded' }
       /** The pieces do not stand in the version any more. */
       | { kind: 'changed' }
       | GrantRefusal;

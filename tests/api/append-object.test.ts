@@ -142,6 +142,28 @@ describe('refused, and the object stays as it was', () => {
 
   test('to what is not there', () => refused(append('missing', 'x'), 404, 'NoSuchKey'));
 
+  test('in the framing of SDKs, with a trailer', async () => {
+    await api.put(bucket, 'framed', 'a');
+    const headers = {
+      'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+      'x-amz-decoded-content-length': '10',
+      'x-amz-trailer': 'x-amz-checksum-crc32',
+    };
+    const framed = (crc: string) => `a\r\n0123456789\r\n0\r\nx-amz-checksum-crc32:${crc}\r\n\r\n`;
+    await refused(append('kept', framed('AAAAAA=='), headers), 400, 'BadDigest');
+    const crc = toBase64(crcOf('CRC32', Buffer.from('0123456789')));
+    expectStatus(await append('framed', framed(crc), headers), 200);
+    expect(await textOf('framed')).toBe('a0123456789');
+  });
+
+  test('by another account, or by nobody', async () => {
+    const other = await api.makeAccount();
+    const path = `${pathOf(bucket, 'kept')}?append`;
+    const sent = { method: 'PUT', path, body: Buffer.from('x') };
+    await refused(api.send(sent, other), 403, 'AccessDenied');
+    await refused(api.sendAnonymous({ method: 'PUT', path }), 403, 'AccessDenied');
+  });
+
   test('another offset than the object’s size, which is told', async () => {
     const answer = await append('kept', 'x', { [OFFSET]: '3' });
     expectError(answer, { status: 400, code: 'InvalidWriteOffset' });
@@ -168,6 +190,14 @@ describe('refused, and the object stays as it was', () => {
     await refused(append('kept', 'x', { 'content-md5': wrong }), 400, 'BadDigest');
     const crc = toBase64(crcOf('CRC32', Buffer.from('other')));
     await refused(append('kept', 'x', { 'x-amz-checksum-crc32': crc }), 400, 'BadDigest');
+    const sha256 = { 'x-amz-content-sha256': createHash('sha256').update('other').digest('hex') };
+    await refused(append('kept', 'x', sha256), 400, 'XAmzContentSHA256Mismatch');
+    const chunked = {
+      'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+      'x-amz-decoded-content-length': '11',
+    };
+    const body = 'a\r\n0123456789\r\n0\r\n\r\n';
+    await refused(append('kept', body, chunked), 400, 'IncompleteBody');
   });
 
   test('customers’ keys, of the request or the object (compose rule 5)', async () => {

@@ -302,7 +302,7 @@ describe('folding', () => {
     expect(await append()).toMatchObject({ mayFold: true });
     const before = await current();
     const outcome = await fold(1, 17);
-    expect(outcome).toEqual({ kind: 'folded', mayFold: false });
+    expect(outcome).toEqual({ kind: 'folded' });
     const { manifest, ...after } = await current();
     const { manifest: _before, ...rest } = before;
     expect(after).toEqual(rest);

@@ -8,6 +8,7 @@ import { LIMITS } from '../../model/limits.ts';
 import { planFold } from '../../model/plan-fold.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';
 import { isComposed, linksOf, type Manifest, ownBody, type VersionRecord } from '../../model/version.ts';
+import { mayHaveOlderVersions } from '../../model/versioning.ts';
 import type { AppendedPiece, AppendedVersion } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { NewVersion } from '../../ports/metadata-commands.ts';
@@ -41,7 +42,8 @@ export const appendVersion = defineCommand<Command, Outcome>({
     lookAtHistory(view, scope);
     lookAtGrant(grantOf(command), view);
     lookAtToken(command, view);
-    if (bucket === undefined) return;
+    // Elsewhere what is written always replaces what is there.
+    if (bucket === undefined || !mayHaveOlderVersions(bucket.versioning)) return;
     const before = loadHistory(view, bucket, scope).currentObject;
     if (before !== undefined && !takesPlaceOf(before, bucket.versioning)) lookAtLinked(before.manifest, view);
   },

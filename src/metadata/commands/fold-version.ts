@@ -2,8 +2,7 @@
 // version id, times or originals change; what was appended meanwhile lies behind the pieces and is not touched.
 
 import { assert } from '../../lib/assert.ts';
-import { planFold } from '../../model/plan-fold.ts';
-import { linksOf, type Manifest, ownBody } from '../../model/version.ts';
+import { linksOf } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket } from '../buckets.ts';
 import { joinChanges } from '../debts.ts';
@@ -47,7 +46,7 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
       puts: [history.rewritten(version, { ...version, manifest }), ...endLinks(ended, context.nowMs)],
       counters: [],
     };
-    return { outcome: { kind: 'folded', mayFold: mayFold(manifest) }, ...joinChanges([admitted, kin]) };
+    return { outcome: { kind: 'folded' }, ...joinChanges([admitted, kin]) };
   },
 });
 
@@ -60,8 +59,4 @@ function scopeOf(
   versioning: HistoryScope['versioning'],
 ): HistoryScope {
   return { bucketId, key, versioning, versionIds: [versionId], removalsMax: 0 };
-}
-
-function mayFold(manifest: Manifest): boolean {
-  return planFold(ownBody(manifest)?.segments.map(({ sizeBytes }) => sizeBytes) ?? []) !== undefined;
 }

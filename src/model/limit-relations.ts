@@ -1,0 +1,116 @@
+// How the numbers of limits.ts relate: asserted when the program begins, so that none is changed alone.
+import { assert } from '../lib/assert.ts';
+import { LIMITS } from './limits.ts';
+
+assert(
+  LIMITS.requestAgeMaxMs + 2 * LIMITS.shardTimeKeptMs < LIMITS.blobIdAgeMaxMs,
+  'a request ends before its blob id is refused (R25)',
+);
+assert(
+  LIMITS.requestAgeMaxMs + 2 * LIMITS.shardTimeKeptMs < LIMITS.linkIdAgeMaxMs,
+  'a request ends before its claim is dropped (R28)',
+);
+assert(
+  LIMITS.readerRevalidateMs < LIMITS.readingGraceMs,
+  'readers re-validate within the reading grace (R33)',
+);
+assert(
+  LIMITS.strayAfterMs > LIMITS.sweepAfterMs && LIMITS.strayAfterMs > LIMITS.blobIdAgeMaxMs,
+  'what the sweep may still take is no damage (R32)',
+);
+assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
+assert(
+  LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
+  'a stalled body goes before one that waits is refused',
+);
+assert(LIMITS.bodiesWaitingMax < LIMITS.requestsInFlightMax, 'bodies are refused before all requests are');
+assert(
+  LIMITS.refusedBodyIdleMaxMs < LIMITS.refusedBodyDrainMaxMs,
+  'a client that stands still is left before one that sends',
+);
+assert(LIMITS.chunkBytesMin <= LIMITS.bodyShareBytesMin, 'a body has room for a piece');
+assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
+assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
+assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');
+assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
+assert(
+  LIMITS.commitGroupBytesMax <= LIMITS.overlayBytesMax &&
+    LIMITS.overlayBytesMax + LIMITS.entryBytesMax < LIMITS.commitQueueBytesMax,
+  'shards say busy before the store does',
+);
+assert(
+  2 * LIMITS.coordinatorCallMaxMs < LIMITS.memberLeaseMs &&
+    2 * LIMITS.coordinatorCallMaxMs < LIMITS.jobLeaseMs,
+  'a lease outlives a call that failed and the next one',
+);
+assert(
+  LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax < LIMITS.entryBytesMax,
+  'a key moves in one entry, and what one step moves does',
+);
+assert(
+  LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
+  'what is acknowledged is no more than what is written',
+);
+assert(
+  LIMITS.lastCopyPatienceMs < LIMITS.copyLateMs && LIMITS.copyLateMs < LIMITS.chunkRequestMaxMs,
+  'a late copy is written elsewhere before its request ends',
+);
+assert(
+  LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
+  'an attempt outlives the requests it began with',
+);
+assert(
+  LIMITS.chunkInspectMaxMs < LIMITS.chunkRequestMaxMs && LIMITS.chunkRequestMaxMs < LIMITS.chunkPullMaxMs,
+  'a disk answers before it is waited for no more',
+);
+assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
+assert(LIMITS.chunkBatchBytesMax < LIMITS.chunkOrdersBytesMax, 'an order can be taken');
+assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
+assert(
+  // Numbers of disks have two bytes; the rest of the value is for the disks. In base64.
+  (LIMITS.partitionCount * (3 + 2 * 2 * LIMITS.previousOwnersMax + 2 * 5) + 34 * LIMITS.retiredDisksMax) *
+    (4 / 3) <
+    LIMITS.coordinatorValueBytesMax / 2,
+  'half of the placement map is left for its disks, whatever has changed (R34)',
+);
+assert(LIMITS.lateCopiesBytesMax >= LIMITS.chunkBytesMax, 'one late copy may always go on');
+assert(
+  LIMITS.chunkConnectionsPerNode < LIMITS.chunkServerConnectionsMax,
+  'one client keeps no other from a node',
+);
+// Monotonic clocks drift by less than 5 % each (protocol 1.1).
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.gatewayHeardMs * 0.95,
+  'a gateway that is not heard of any more has stopped to serve from its cache (R46)',
+);
+assert(
+  LIMITS.identityServeMs * 1.05 < LIMITS.revocationWaitMaxMs * 0.95 + LIMITS.revocationLagMaxMs,
+  'a gateway that cannot be waited for stops in time (I14)',
+);
+assert(LIMITS.identityAskMs < LIMITS.revocationWaitMaxMs, 'gateways ask while a revocation waits for them');
+assert(LIMITS.chunkBytesMax % LIMITS.sealPieceBytes === 0, 'chunks hold whole pieces');
+assert(LIMITS.manifestSegmentsInlineMax <= LIMITS.manifestPageSegments, 'a page holds what a version may');
+assert(
+  LIMITS.putBytesMax <= LIMITS.partBytesMax && LIMITS.partBytesMax <= LIMITS.objectBytesMax,
+  'sizes nest',
+);
+assert(
+  LIMITS.partSegmentsMax >= LIMITS.partBytesMax / LIMITS.partBytesMin + 2,
+  'the largest range of an object of the smallest parts is one part',
+);
+assert(LIMITS.entryBytesMax < LIMITS.rpcMessageBytesMax, 'an entry travels in one message');
+assert(LIMITS.ticketRefreshMs * 2 < LIMITS.ticketAgeMaxMs, 'the ticket of an idle connection is good (R48)');
+assert(
+  LIMITS.shardQueueMax < LIMITS.callsInFlightMax,
+  'a shard says busy for itself before its node does for all',
+);
+// What a Complete reads of its parts it writes again as a manifest, and a little more.
+assert(2 * LIMITS.uploadPartsBytesMax <= LIMITS.entryBytesMax, 'a Complete is one entry');
+// Each piece of a composition is a use in a page, a link and the row of its blob.
+assert(2 * 512 * LIMITS.composeSegmentsMax <= LIMITS.entryBytesMax, 'a composition is one entry');
+assert(
+  // A Component with the longest key, of three-byte characters as references, a version id and two ETags.
+  LIMITS.composeOriginalsMax * (8 * LIMITS.keyBytesMax) <= LIMITS.composeBodyBytesMax,
+  'a request for the largest composition fits',
+);
+assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes, 'bodies of one call are one piece');
