@@ -3,76 +3,24 @@
 // nothing waits; then fsck finds nothing, in rows, chunks and bodies, without its help (R24 to R33, R41, R42).
 import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
+import { type Life, mortal, runJobs } from '../../tests/support/lives.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createKeyring } from '../adapters/memory-keyring.ts';
-import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
 import { must } from '../lib/assert.ts';
-import { createBlobCondemner } from '../metadata/background/condemn-blobs.ts';
-import { createOutboxDelivery } from '../metadata/background/deliver-outbox.ts';
-import { createBucketEmptier } from '../metadata/background/empty-buckets.ts';
-import { createUploadExpiry } from '../metadata/background/expire-uploads.ts';
-import { createBlobRelease } from '../metadata/background/release-blobs.ts';
-import { createPartRelease } from '../metadata/background/release-parts.ts';
-import { createClaimResolver } from '../metadata/background/resolve-claims.ts';
 import { type ClosingCalls, driveClosing } from '../metadata/drive-closing.ts';
 import type { BucketId, BucketName, ObjectKey } from '../model/names.ts';
 import type { PartTarget } from '../objects/object-store.ts';
-import type { Worker } from '../ports/worker.ts';
 import { SHARD_COLUMNS } from '../shard/shards.ts';
 import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
-import { createChunkSweep } from '../storage/sweep-chunks.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const ROUNDS_MAX = 8;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);
-
-/** A process that ends before its commit number `left`, of both stores: what comes later is neither written nor answered. */
-interface Life {
-  left: number;
-  commitCount: number;
-  end(): void;
-}
-
-function mortal(kv: MemoryKv, life: Life): MemoryKv {
-  return {
-    ...kv,
-    commit(rows, options) {
-      life.commitCount++;
-      if (life.left-- > 0) return kv.commit(rows, options);
-      life.end();
-      return new Promise(() => {});
-    },
-  };
-}
-
-function jobsOf(world: FsckWorld): Worker[] {
-  const metadata = world.metadata.shards;
-  const nothing = () => {};
-  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-  const shards = () => [0, 1, 2];
-  const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
-  const { clock, shards: port } = world.metadata;
-  return [
-    createBucketEmptier({ metadata, shards, clock }),
-    createPartRelease({ metadata, shards }),
-    createBlobCondemner({ metadata, shards }),
-    createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
-    createClaimResolver({ metadata, shards }),
-    createOutboxDelivery({ metadata, shards, log }),
-    createUploadExpiry({ metadata, shards, timeJumps: port.timeJumps, uploadKeptMs: HOUR }),
-    createChunkSweep({ metadata, chunks: world.chunks, clock, log, fenceOf }),
-  ];
-}
-
-async function runJobs(world: FsckWorld): Promise<void> {
-  for (const job of jobsOf(world)) {
-    while ((await job.work(new AbortController().signal)).state === 'busy');
-  }
-}
 
 async function remove(world: FsckWorld, key: string, shard = 0): Promise<void> {
   const { bucketId } = world.bucket(shard).claim;

@@ -79,7 +79,13 @@ export function etagOf(text: string): string {
 
 /** `kv` and `clock` of an earlier world: the shards as they are after a restart. */
 export async function openMetadata(
-  options: { shardCount?: number; kv?: MemoryKv; clock?: ManualClock; machine?: StateMachine } = {},
+  options: {
+    shardCount?: number;
+    kv?: MemoryKv;
+    clock?: ManualClock;
+    machine?: StateMachine;
+    seed?: number;
+  } = {},
 ): Promise<MetadataShards> {
   const { shardCount = 1 } = options;
   const kv = options.kv ?? createMemoryKv(SHARD_COLUMNS);
@@ -89,7 +95,8 @@ export async function openMetadata(
     machine: options.machine ?? metadataMachine,
     shardCount,
     clock,
-    random: createSeededRandom(1),
+    // Of a restarted process another one: ids must not come back.
+    random: createSeededRandom(options.seed ?? 1),
     coordinator: createLocalCoordinator(kv),
     onFatal(error) {
       throw error;

@@ -87,6 +87,8 @@ export interface WorldOptions {
   interceptChunks?(chunks: ChunkPort): ChunkPort;
   /** Of an earlier world, as after a restart. */
   stores?: { kv: MemoryKv; chunkKv: MemoryKv; clock: ManualClock; keyring: KeyringPort };
+  /** Of its chance; after a restart another one, lest ids come back. */
+  seed?: number;
 }
 
 export function sourceOf(
@@ -123,12 +125,17 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
 
 export async function openObjectWorld(options: WorldOptions = {}): Promise<ObjectWorld> {
   const { kv, clock: given } = options.stores ?? {};
-  const metadata = await openMetadata({ shardCount: 3, ...(kv && { kv }), ...(given && { clock: given }) });
+  const metadata = await openMetadata({
+    shardCount: 3,
+    ...(kv && { kv }),
+    ...(given && { clock: given }),
+    seed: options.seed ?? 1,
+  });
   const { clock } = metadata;
   const events: string[] = [];
   const note = (_fields: object, event: string) => void events.push(event);
   const log = { debug: note, info: note, warn: note, error: note };
-  const random: RandomPort = createSeededRandom(3);
+  const random: RandomPort = createSeededRandom(3 + (options.seed ?? 0));
   const chunkKv = options.stores?.chunkKv ?? createMemoryKv(CHUNK_COLUMNS);
   const reserve = createDiskReserve({
     readSpace: async () => ({ freeBytes: 1e12, totalBytes: 1e12 }),

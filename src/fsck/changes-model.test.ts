@@ -1,0 +1,461 @@
+// Puts, copies, compositions, appends, renames and deletions of few keys, mixed, in buckets of each versioning state, with
+// crashes between any two commits, against a list of versions per key: contents, ETags, order and ids of versions, usage and
+// links are always the model's, and fsck finds nothing (service.txt 4.2).
+
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
+import { type Life, mortal, runJobs } from '../../tests/support/lives.ts';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { CHUNK_BYTES, codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { createKeyring } from '../adapters/memory-keyring.ts';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
+import { type ETag, multipartETag } from '../model/etag.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey, VersionId } from '../model/names.ts';
+import type { CopyFrom } from '../objects/object-store.ts';
+import { SHARD_COLUMNS } from '../shard/shards.ts';
+import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
+
+const KEYS = ['a', 'b', 'c'];
+/** Inline, of one chunk, and of more than one. */
+const SIZES = [1, 900, CHUNK_BYTES, CHUNK_BYTES + 7];
+const COMMITS_MAX = 6;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const ROUNDS_MAX = 8;
+const STEPS_MAX = 40;
+
+type Versioning = 'unversioned' | 'enabled' | 'suspended';
+type Step = (
+  | { kind: 'put' | 'append'; key: string; size: number }
+  | { kind: 'copy'; key: string; from: string; pick: number }
+  | { kind: 'compose'; key: string; parts: string[] }
+  | { kind: 'move'; key: string; from: string; overwrites: boolean }
+  | { kind: 'delete'; key: string; pick: number | null }
+  | { kind: 'set'; versioning: 'enabled' | 'suspended' }
+) & {
+  /** The process ends before so many commits more. */
+  crash: number | null;
+};
+
+const key = fc.constantFrom(...KEYS);
+const crash = fc.option(fc.nat(COMMITS_MAX), { freq: 6 });
+const size = fc.constantFrom(...SIZES);
+const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('put' as const), key, size, crash }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('append' as const), key, size, crash }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('copy' as const), key, from: key, pick: fc.nat(3), crash }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('compose' as const),
+      key,
+      parts: fc.array(key, { minLength: 1, maxLength: 4 }),
+      crash,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('move' as const),
+      key,
+      from: key,
+      overwrites: fc.boolean(),
+      crash,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('delete' as const), key, pick: fc.option(fc.nat(3)), crash }),
+  },
+);
+const setArbitrary: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('set' as const),
+  versioning: fc.constantFrom('enabled' as const, 'suspended' as const),
+  crash,
+});
+
+interface ModelVersion {
+  id: string;
+  /** Absent: a delete marker. */
+  bytes?: Buffer;
+  /** MD5s of the data objects that it is made of; one alone that was put has it as its ETag. */
+  originals: string[];
+  isComposed: boolean;
+}
+
+/** Versions of each key, newest first. */
+type Model = ReadonlyMap<string, readonly ModelVersion[]>;
+
+const md5 = (bytes: Buffer) => createHash('md5').update(bytes).digest('hex');
+const of = (model: Model, name: string) => model.get(name) ?? [];
+const objectOf = (model: Model, name: string) => {
+  const [latest] = of(model, name);
+  return latest?.bytes === undefined ? undefined : latest;
+};
+
+function etagOf({ originals, isComposed }: ModelVersion): ETag {
+  const [first = ''] = originals;
+  return isComposed ? multipartETag(originals) : first;
+}
+
+function withVersions(model: Model, name: string, versions: readonly ModelVersion[]): Model {
+  const next = new Map(model);
+  if (versions.length === 0) next.delete(name);
+  else next.set(name, versions);
+  return next;
+}
+
+/** A key has one null version. */
+function written(model: Model, name: string, version: ModelVersion): Model {
+  const others = of(model, name).filter(({ id }) => version.id !== 'null' || id !== 'null');
+  return withVersions(model, name, [version, ...others]);
+}
+
+let bodyCount = 0;
+function newBody(sizeBytes: number): Buffer {
+  const body = Buffer.alloc(sizeBytes, `body ${bodyCount++}, `);
+  return body;
+}
+
+/** Stands for the id of a version that the step makes; what it is only the answer of the store tells. */
+const NEW = 'new';
+
+/** What the step leads to; a string: the refusal; undefined: it makes no sense here. `body`: of put and append. */
+function nextModel(
+  model: Model,
+  step: Step,
+  { versioning, body }: { versioning: Versioning; body: Buffer },
+): Model | string | undefined {
+  const id = versioning === 'enabled' ? NEW : 'null';
+  switch (step.kind) {
+    case 'put':
+      return written(model, step.key, { id, bytes: body, originals: [md5(body)], isComposed: false });
+    case 'append': {
+      const before = objectOf(model, step.key);
+      if (before?.bytes === undefined) return 'NoSuchKey';
+      const bytes = Buffer.concat([before.bytes, body]);
+      const originals = [...before.originals, md5(body)];
+      return written(model, step.key, { id, bytes, originals, isComposed: true });
+    }
+    case 'copy': {
+      const source = of(model, step.from)[step.pick];
+      return source?.bytes === undefined ? undefined : written(model, step.key, { ...source, id });
+    }
+    case 'compose': {
+      const parts = step.parts.map((name) => objectOf(model, name));
+      if (parts.some((part) => part === undefined)) return undefined;
+      const originals = parts.flatMap((part) => part?.originals ?? []);
+      if (originals.length > LIMITS.composeOriginalsMax) return 'InvalidRequest';
+      const bytes = Buffer.concat(parts.map((part) => part?.bytes ?? Buffer.alloc(0)));
+      return written(model, step.key, { id, bytes, originals, isComposed: true });
+    }
+    case 'move':
+      return moved(model, step);
+    case 'delete':
+      return deleted(model, step, versioning);
+    case 'set':
+      return model;
+  }
+}
+
+function moved(
+  model: Model,
+  { from, key: to, overwrites }: Step & { kind: 'move' },
+): Model | string | undefined {
+  if (from === to) return undefined;
+  const source = of(model, from);
+  if (source.length === 0) return 'no-such-key';
+  if (!overwrites && objectOf(model, to) !== undefined) return 'exists';
+  const bringsNull = source.some(({ id }) => id === 'null');
+  const replaced = bringsNull ? of(model, to).find(({ id }) => id === 'null') : undefined;
+  if (!overwrites && replaced?.bytes !== undefined) return 'exists';
+  const below = of(model, to).filter((version) => version !== replaced);
+  return withVersions(withVersions(model, to, [...source, ...below]), from, []);
+}
+
+function deleted(
+  model: Model,
+  { key: name, pick }: Step & { kind: 'delete' },
+  versioning: Versioning,
+): Model | undefined {
+  const versions = of(model, name);
+  if (pick !== null) {
+    const target = versions[pick];
+    return (
+      target &&
+      withVersions(
+        model,
+        name,
+        versions.filter((version) => version !== target),
+      )
+    );
+  }
+  if (versioning === 'unversioned') return withVersions(model, name, []);
+  const id = versioning === 'enabled' ? NEW : 'null';
+  return written(model, name, { id, originals: [], isComposed: false });
+}
+
+/** What ends a process, and says so. */
+interface Ending {
+  life: Life;
+  ended: Promise<false>;
+}
+
+function newEnding(): Ending {
+  const { promise, resolve } = Promise.withResolvers<false>();
+  const life = { left: Number.POSITIVE_INFINITY, commitCount: 0, end: () => resolve(false) };
+  return { life, ended: promise };
+}
+
+/** One life of the process after another, over the same stores. */
+class Lives {
+  readonly #stores = {
+    kv: createMemoryKv(SHARD_COLUMNS),
+    chunkKv: createMemoryKv(CHUNK_COLUMNS),
+    clock: createManualClock(Date.parse('2024-01-01')),
+    keyring: createKeyring(),
+  };
+  #ending = newEnding();
+  #seed = 0;
+  world!: FsckWorld;
+
+  async begin(): Promise<void> {
+    const { kv, chunkKv } = this.#stores;
+    this.#ending = newEnding();
+    const { life } = this.#ending;
+    const stores = { ...this.#stores, kv: mortal(kv, life), chunkKv: mortal(chunkKv, life) };
+    const isRestarted = this.world !== undefined;
+    this.#seed += 100;
+    this.world = await openFsckWorld({ isEmpty: true, isRestarted, stores, seed: this.#seed });
+  }
+
+  /** False when the process ended before. */
+  async run(crashAfter: number | null, act: () => Promise<unknown>): Promise<boolean> {
+    const { life, ended } = this.#ending;
+    if (crashAfter !== null) life.left = crashAfter;
+    const isDone = await Promise.race([act().then(() => true), ended]);
+    if (isDone) {
+      life.left = Number.POSITIVE_INFINITY;
+      return true;
+    }
+    // What was under way beside the commit that was cut off comes to its end, or to a commit of its own.
+    await new Promise(setImmediate);
+    await this.begin();
+    return false;
+  }
+
+  advance(ms: number): void {
+    this.#stores.clock.advance(ms);
+  }
+}
+
+/** Does the step; throws what the store refuses with. Refusals of a rename are thrown by their kind. */
+async function perform(
+  world: FsckWorld,
+  step: Step,
+  { model, body }: { model: Model; body: Buffer },
+): Promise<void> {
+  const { calls, store, metadata } = world;
+  const bucket = world.bucket();
+  const { bucketId } = bucket.claim;
+  const name = 'key' in step ? (step.key as ObjectKey) : ('' as ObjectKey);
+  const { signal } = new AbortController();
+  const sourceAt = async (from: string, versionId?: string): Promise<CopyFrom> => {
+    const id = versionId as VersionId | undefined;
+    const found = await world.find(from, id === undefined ? {} : { versionId: id });
+    return { bucket, key: from as ObjectKey, found, ...(id && { versionId: id }) };
+  };
+  switch (step.kind) {
+    case 'put':
+      await world.put(name, body);
+      return;
+    case 'append':
+      await store.appendObject({ calls, bucket, key: name, body: sourceOf(body), signal });
+      return;
+    case 'copy': {
+      const source = await sourceAt(step.from, of(model, step.from)[step.pick]?.id);
+      await store.copyObject({ calls, source, bucket, key: name, owner: OWNER, signal });
+      return;
+    }
+    case 'compose': {
+      const components = await Promise.all(step.parts.map((part) => sourceAt(part)));
+      await store.composeObject({ calls, components, bucket, key: name, owner: OWNER });
+      return;
+    }
+    case 'move': {
+      const move = { from: step.from as ObjectKey, to: name };
+      const outcome = await metadata.execute('move-key', { bucketId, move, overwrites: step.overwrites });
+      if (outcome.kind === 'moved-key' && !Array.isArray(outcome.result))
+        throw new Refused(outcome.result.kind);
+      return;
+    }
+    case 'delete': {
+      const versionId = step.pick === null ? undefined : (of(model, name)[step.pick]?.id as VersionId);
+      const items = [{ key: name, ...(versionId && { versionId }) }];
+      await metadata.execute('delete-versions', { bucketId, owner: OWNER, items });
+      return;
+    }
+    case 'set': {
+      const { versioning } = step;
+      await metadata.execute('set-versioning', { bucketId, versioning });
+      return;
+    }
+  }
+}
+
+class Refused extends Error {
+  readonly code: string;
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
+
+/** Ids of the versions of each key, newest first. */
+async function readIds({
+  metadata,
+  ...world
+}: FsckWorld): Promise<Map<string, { id: string; isMarker: boolean }[]>> {
+  const { bucketId } = world.bucket().claim;
+  const { versions } = await metadata.query('list-versions', { bucketId, prefix: '', max: 1000 });
+  const listed = versions.map(({ key: name, versionId, summary }) => ({
+    name,
+    version: { id: versionId as string, isMarker: summary.isDeleteMarker },
+  }));
+  const byKey = Map.groupBy(listed, ({ name }) => name as string);
+  return new Map([...byKey].map(([name, all]) => [name, all.map(({ version }) => version)]));
+}
+
+/** `model` with the ids of new versions as the store has them; undefined where it is not what the store has. */
+async function bind(world: FsckWorld, model: Model, before: Model): Promise<Model | undefined> {
+  const actual = await readIds(world);
+  if ([...actual.keys()].sort().join() !== [...model.keys()].sort().join()) return undefined;
+  const known = new Set([...before.values()].flatMap((versions) => versions.map(({ id }) => id)));
+  const bound = new Map<string, ModelVersion[]>();
+  for (const [name, versions] of model) {
+    const its = actual.get(name) ?? [];
+    const isSame =
+      its.length === versions.length &&
+      versions.every(({ id, bytes }, at) => {
+        const found = its[at];
+        const isId = id === NEW ? !known.has(found?.id ?? '') : found?.id === id;
+        return isId && found?.isMarker === (bytes === undefined);
+      });
+    if (!isSame) return undefined;
+    bound.set(
+      name,
+      versions.map((version, at) => ({ ...version, id: its[at]?.id ?? '' })),
+    );
+  }
+  return bound;
+}
+
+/** Whether the versions of a key have the bytes and ETags that they are to have. */
+async function hasContents(
+  world: FsckWorld,
+  name: string,
+  versions: readonly ModelVersion[],
+): Promise<boolean> {
+  const bucket = world.bucket();
+  for (const version of versions) {
+    if (version.bytes === undefined) continue;
+    const found = await world.find(name, { versionId: version.id as VersionId });
+    const { sizeBytes, etag } = found.version;
+    if (etag !== etagOf(version)) return false;
+    const opened = await world.store.openObject({
+      ...{ calls: world.calls, bucket, key: name as ObjectKey, found },
+      range: { offsetBytes: 0, sizeBytes },
+      signal: new AbortController().signal,
+    });
+    const bytes = opened.kind === 'bytes' ? opened.bytes : await readAll(opened.stream);
+    if (!bytes.equals(version.bytes)) return false;
+  }
+  return true;
+}
+
+/** Background jobs run until nothing waits, and all agrees then. */
+async function runUntilAtRest(world: FsckWorld, advance: (ms: number) => void): Promise<void> {
+  advance(26 * HOUR);
+  let pending = ['not yet'];
+  for (let round = 0; round < ROUNDS_MAX && pending.length > 0; round++) {
+    await runJobs(world);
+    advance(11 * MINUTE);
+    const report = await world.fsck({ readData: true });
+    expect(report.findings).toEqual([]);
+    ({ pending } = report);
+  }
+  expect(pending).toEqual([]);
+}
+
+async function expectUsage(world: FsckWorld, model: Model): Promise<void> {
+  const objects = [...model.values()].flat().flatMap(({ bytes }) => bytes ?? []);
+  const usage = await world.metadata.query('count-usage', { bucketId: world.bucket().claim.bucketId });
+  const sizeBytes = objects.reduce((sum, { length }) => sum + length, 0);
+  expect(usage).toMatchObject({ objectCount: objects.length, sizeBytes });
+}
+
+async function check(steps: readonly Step[], first: Versioning): Promise<void> {
+  const lives = new Lives();
+  await lives.begin();
+  let model: Model = new Map();
+  let versioning: Versioning = 'unversioned';
+  const start: Step[] = first === 'unversioned' ? [] : [{ kind: 'set', versioning: first, crash: null }];
+  for (const step of [...start, ...steps]) {
+    const body = newBody('size' in step ? step.size : 0);
+    const next = nextModel(model, step, { versioning, body });
+    if (next === undefined) continue;
+    let refusal: string | undefined;
+    const act = async () => {
+      refusal = await codeOf(perform(lives.world, step, { model, body }));
+    };
+    const isDone = await lives.run(step.crash, act);
+    const told = isDone ? (refusal === 'no error' ? undefined : refusal) : undefined;
+    if (isDone) expect(told, JSON.stringify(step)).toBe(typeof next === 'string' ? next : undefined);
+    const candidates = typeof next === 'string' ? [model] : isDone ? [next] : [next, model];
+    let found: Model | undefined;
+    for (const candidate of candidates) {
+      const bound = await bind(lives.world, candidate, model);
+      const name = 'key' in step ? step.key : '';
+      if (bound !== undefined && (await hasContents(lives.world, name, of(bound, name)))) found ??= bound;
+    }
+    if (found === undefined) throw new Error(`${JSON.stringify(step)} led to something else`);
+    model = found;
+    if (step.kind === 'set') {
+      const { bucketId } = lives.world.bucket().claim;
+      const { bucket } = await lives.world.metadata.query('get-bucket', { bucketId });
+      versioning = bucket?.versioning ?? versioning;
+      lives.world.bucket().claim.cfgVersion = bucket?.cfgVersion ?? 0;
+    }
+    await expectUsage(lives.world, model);
+  }
+  for (const [name, versions] of model) expect(await hasContents(lives.world, name, versions)).toBe(true);
+  await runUntilAtRest(lives.world, (ms) => lives.advance(ms));
+  for (const [name, versions] of model) expect(await hasContents(lives.world, name, versions)).toBe(true);
+}
+
+test.each(['unversioned', 'enabled', 'suspended'] as const)(
+  '%s: the store is what the model is',
+  async (first) => {
+    const changes = fc.array(
+      first === 'unversioned'
+        ? stepArbitrary
+        : fc.oneof({ weight: 12, arbitrary: stepArbitrary }, setArbitrary),
+      {
+        minLength: 5,
+        maxLength: STEPS_MAX,
+        size: 'max',
+      },
+    );
+    await fc.assert(
+      fc.asyncProperty(changes, (steps) => check(steps, first)),
+      { numRuns: 40 },
+    );
+  },
+);

@@ -1,0 +1,60 @@
+// Processes that end in the midst of their work, over stores that stay, and the background jobs that free what they leave
+// behind: for tests that cut operations short.
+import type { MemoryKv } from '../../src/adapters/memory-kv.ts';
+import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
+import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
+import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
+import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
+import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import type { Worker } from '../../src/ports/worker.ts';
+import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
+import type { FsckWorld } from './fsck-world.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A process that ends before its commit number `left`, of both stores: what comes later is neither written nor answered. */
+export interface Life {
+  left: number;
+  commitCount: number;
+  end(): void;
+}
+
+export function mortal(kv: MemoryKv, life: Pick<Life, 'left' | 'commitCount' | 'end'>): MemoryKv {
+  return {
+    ...kv,
+    commit(rows, options) {
+      life.commitCount++;
+      if (life.left-- > 0) return kv.commit(rows, options);
+      life.end();
+      return new Promise(() => {});
+    },
+  };
+}
+
+function jobsOf(world: FsckWorld): Worker[] {
+  const metadata = world.metadata.shards;
+  const nothing = () => {};
+  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const shards = () => [0, 1, 2];
+  const fenceOf = (shard: number) => ({ shard, incarnation: 1, epoch: 1 });
+  const { clock, shards: port } = world.metadata;
+  return [
+    createBucketEmptier({ metadata, shards, clock }),
+    createPartRelease({ metadata, shards }),
+    createBlobCondemner({ metadata, shards }),
+    createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
+    createClaimResolver({ metadata, shards }),
+    createOutboxDelivery({ metadata, shards, log }),
+    createUploadExpiry({ metadata, shards, timeJumps: port.timeJumps, uploadKeptMs: HOUR }),
+    createChunkSweep({ metadata, chunks: world.chunks, clock, log, fenceOf }),
+  ];
+}
+
+export async function runJobs(world: FsckWorld): Promise<void> {
+  for (const job of jobsOf(world)) {
+    while ((await job.work(new AbortController().signal)).state === 'busy');
+  }
+}
