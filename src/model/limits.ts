@@ -45,7 +45,7 @@ export const LIMITS = {
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,
-  refusedBodyDrainBytesMax: 1 * MiB,
+  refusedBodyDrainBytesMax: 8 * MiB,
   /** How long a refused client that goes on sending is listened to, and one that does not. */
   refusedBodyDrainMaxMs: 30 * SECOND,
   refusedBodyIdleMaxMs: 10 * SECOND,
