@@ -1,4 +1,4 @@
-// Renames, compositions, appends and forced deletions with today's clients: the examples of docs/extensions-clients.md,
+// Renames, compositions, appends and forced deletions with today's clients: the examples of docs/extensions.md,
 // run as they stand.
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
@@ -8,7 +8,7 @@ import { exampleOf } from '../support/doc-examples.ts';
 import { send } from '../support/raw-s3.ts';
 import { expectStatus } from '../support/s3-api.ts';
 
-const PAGE = 'extensions-clients.md';
+const PAGE = 'extensions.md';
 const test = testOver('http');
 
 let world: ClientWorld;
