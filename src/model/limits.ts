@@ -102,6 +102,8 @@ export const LIMITS = {
   // Renames (MOVE).
   /** Keys of one entry. */
   moveKeysMax: 500,
+  /** The same where clients wait beside it: what one of them waits for is short. */
+  moveKeysBesideOthersMax: 64,
   /** Of one key, which moves in one entry. */
   moveVersionsMax: 10_000,
   /** Bytes of versions that one entry moves; one key at least. */
