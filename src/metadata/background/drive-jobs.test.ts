@@ -193,6 +193,22 @@ test('a step moves no more than an entry may hold, and a key with too much stays
   expect(ended).toMatchObject({ movedCount: 18, errors: [{ sourceKey: 'a/4', code: 'InvalidRequest' }] });
 });
 
+test('keys that have grown since they were found are looked for anew, fewer at once', async () => {
+  await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+  const keys = ['a/1', 'a/2', 'a/3', 'a/4', 'a/5'];
+  for (const key of keys) await world.put(key);
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  const { bucketId, jobId, from, to } = job;
+  const found = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 } });
+  expect(found.keys).toEqual(keys);
+  const sealedHeaders = new Uint8Array(1024 * 1024);
+  for (let at = 0; at < 10; at++)
+    for (const key of keys) await world.put(key, { version: { sealedHeaders } });
+  const step = { bucketId, jobId, stepCount: 0, from, to, keys: found.keys };
+  expect(await world.execute('step-move', step)).toEqual({ kind: 'elsewhere', job });
+  expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
+});
+
 test('a step that meets many other keys between its own finds them all', async () => {
   // More strangers than the range over new names holds, and older versions in great number.
   await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
