@@ -10,6 +10,7 @@ import { bucketCodec } from '../../model/records/rows.ts';
 import { rowKey } from '../../shard/row-keys.ts';
 import { driveMove } from '../drive-move.ts';
 import { bucketRow } from '../keyspace.ts';
+import { createJobDriver } from './drive-jobs.ts';
 
 let background: Background;
 let world: MetadataShards;
@@ -62,6 +63,28 @@ test('after a crash at any moment the walk goes on where its last entry says', a
   await driveJob(reopened, job);
   world = reopened;
   expect(await keysOf()).toEqual(names.map((name) => `a/b/${name}`));
+});
+
+test('a job that cannot go on keeps no other from its turn', async () => {
+  await world.put('a/1');
+  await world.put('c/1');
+  const stuck = await beginMove(world, { from: 'a/', to: 'b/' });
+  const other = await beginMove(world, { from: 'c/', to: 'd/' });
+  world.clock.advance(LIMITS.jobLeftMs);
+  const { shards } = world;
+  const metadata = {
+    shardCount: 1,
+    query: shards.query,
+    execute: async (...call: Parameters<typeof shards.execute>) => {
+      const [, , command] = call;
+      if ('jobId' in command && command.jobId === stuck.jobId) throw new Error('not this one');
+      return shards.execute(...call);
+    },
+  } as never;
+  const driver = createJobDriver({ metadata, shards: () => [0] });
+  await expect(driver.work(new AbortController().signal)).rejects.toThrow('not this one');
+  expect((await jobOf(other))?.endedAtMs).toBeDefined();
+  expect((await jobOf(stuck))?.endedAtMs).toBeUndefined();
 });
 
 test('two drivers: each step is made once, and the other one is told so', async () => {
