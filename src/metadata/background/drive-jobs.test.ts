@@ -69,6 +69,7 @@ test('a job that cannot go on keeps no other from its turn', async () => {
   await world.put('a/1');
   await world.put('c/1');
   const stuck = await beginMove(world, { from: 'a/', to: 'b/' });
+  world.clock.advance(1);
   const other = await beginMove(world, { from: 'c/', to: 'd/' });
   world.clock.advance(LIMITS.jobLeftMs);
   const { shards } = world;
