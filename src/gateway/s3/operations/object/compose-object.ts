@@ -6,7 +6,12 @@ import { checkWriteConditions } from '../../../../model/preconditions.ts';
 import type { VersionRecord } from '../../../../model/version.ts';
 import type { CopyFrom } from '../../../../objects/object-store.ts';
 import { type Component, parseComposeBody } from '../../compose-body.ts';
-import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
+import {
+  composedAccess,
+  composedHeaders,
+  findKeptComposition,
+  refuseCustomerKeys,
+} from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { findComponent } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
@@ -57,8 +62,12 @@ export const composeObject = defineOperation({
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
-    const found = await Promise.all(components.map((component) => open(context, component)));
     const asked = ['ComposeObject', key, components, userMetadata, tags, conditions];
+    const idempotency = idempotencyToken(token, asked);
+    // First of all: its components may be gone, now that they are composed.
+    const kept = idempotency && (await findKeptComposition(context, idempotency));
+    if (kept !== undefined) return { status: 200, headers: composedHeaders(kept) };
+    const found = await Promise.all(components.map((component) => open(context, component)));
     const written = await context.objects.composeObject({
       calls: context.metadata,
       components: found,
@@ -68,7 +77,7 @@ export const composeObject = defineOperation({
       ...(userMetadata && { userMetadata }),
       ...(tags && { tags }),
       ...(conditions && { conditions }),
-      token: idempotencyToken(token, asked),
+      token: idempotency,
     });
     context.record.objectSizeBytes = written.sizeBytes;
     return { status: 200, headers: composedHeaders(written) };
