@@ -59,7 +59,6 @@ import { countComposedOnly } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
-import { findKept } from './queries/find-kept.ts';
 import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
@@ -180,7 +179,6 @@ const queries: Queries = {
   'resolve-claims': resolveClaims,
   'list-stale-uploads': listStaleUploads,
   'list-completed-uploads': listCompletedUploads,
-  'find-kept': findKept,
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
   'count-jobs': countJobs,

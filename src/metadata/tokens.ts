@@ -60,16 +60,9 @@ export function keptOutcome<Outcome>(
   view: View,
 ): { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' } | undefined {
   const row = token && view.row(tokenRow(bucketId, token.token));
-  return row && readOutcome<Outcome>(row, token);
-}
-
-/** The same of a token's row. */
-export function readOutcome<Outcome>(
-  row: Uint8Array,
-  token: IdempotencyToken,
-): { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' } {
+  if (row === undefined) return undefined;
   const { digest, outcome } = tokenCodec.decode(row);
-  return digest === token.digest
+  return digest === token?.digest
     ? { kind: 'repeated', outcome: outcome as Outcome }
     : { kind: 'token-reused' };
 }

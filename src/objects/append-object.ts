@@ -18,7 +18,6 @@ import type { WrittenBody } from './write-body.ts';
 import { abandonRefused, refusedCommit, sendCommit, takeIn } from './write-object.ts';
 
 type Outcome = OutcomeOf<'append-version'>;
-type Current = Pick<VersionRecord, 'kek' | 'checksum'>;
 type Refusal = Exclude<Outcome, { kind: 'committed' } | { kind: 'other-key' }>;
 
 /** Throws AppError as putObject does, and NoSuchKey, InvalidWriteOffset, EncryptionNotAllowed, InvalidRequest, EntityTooLarge. */
@@ -29,12 +28,8 @@ export async function appendObject(
 ): Promise<Written> {
   const { calls, bucket, key, body } = input;
   const shard = bucket.homeShard;
-  let current: Current;
-  if (input.tokenOf === undefined) {
-    const version = await findCurrent(input);
-    if (body.isUnasked) refuseEarly(input, version);
-    current = version;
-  } else current = await findForToken(path, input);
+  let current = await findCurrent(input);
+  if (body.isUnasked) refuseEarly(input, current);
   let kek = path.keys.openKek(current.kek);
   const kept = current.checksum?.algorithm ?? claimedAlgorithm(body);
   const written = await takeIn(path, input, { shard, kek, body, kept });
@@ -58,19 +53,6 @@ export async function appendObject(
   }
   await written.abandon();
   throw new AppError('ServiceUnavailable');
-}
-
-/**
- * The same for a request with a token. What it names may be gone, or as the first request has left it: only the shard can
- * tell, and only of a whole request. A body without an object is sealed by a key of its own, and goes again.
- */
-async function findForToken(path: DataPath, input: AppendObject): Promise<Current> {
-  try {
-    return await findCurrent(input);
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'NoSuchKey') return { kek: path.keys.newKek().wrapped };
-    throw error;
-  }
 }
 
 /** The version that is to grow. NoSuchKey, also for a delete marker. */
@@ -106,7 +88,7 @@ function pieceOf(written: WrittenBody): AppendedPiece {
 async function sendPiece(
   path: DataPath,
   { calls, bucket, key, offsetBytes, conditions, tokenOf }: AppendObject,
-  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: Current },
+  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: VersionRecord },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
   const { kek: found } = current;

@@ -158,12 +158,6 @@ export interface ExtensionQueries extends ComposeQueries {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: KeptVersion; next?: string };
   };
-  /** What a token stands for, for a request that could not be asked for again: what it was about may be gone. */
-  'find-kept': {
-    query: { bucketId: BucketId; token: IdempotencyToken };
-    /** null: nothing yet. */
-    result: { kept: { kind: 'repeated'; outcome: unknown } | { kind: 'token-reused' } | null };
-  };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };
     /** `keptAtMs` of the last one is where the next look begins. */

@@ -229,27 +229,6 @@ test('a token: sent again, the same bytes are appended once', async () => {
   });
 });
 
-// boto3 asks whether it may send a body, and is refused before it does where that is possible.
-test('a token: sent again, an append is answered although its conditions hold no more', async () => {
-  const etag = await api.put(bucket, 'retried', 'a');
-  const headers = {
-    'x-svc-idempotency-token': 'once more',
-    [OFFSET]: '1',
-    'if-match': etag,
-    expect: '100-continue',
-  };
-  expectStatus(await append('retried', 'b', headers), 200);
-  const again = await append('retried', 'b', headers);
-  expectStatus(again, 200);
-  expect(again.headers['x-amz-object-size']).toBe('2');
-  expect(await textOf('retried')).toBe('ab');
-  await api.send({ method: 'DELETE', path: pathOf(bucket, 'retried') });
-  expectStatus(await append('retried', 'b', headers), 200);
-  expect((await get('retried')).status).toBe(404);
-  const other = { ...headers, 'x-svc-idempotency-token': 'another one' };
-  expectError(await append('retried', 'b', other), { status: 404, code: 'NoSuchKey' });
-});
-
 describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', () => {
   const put = (key: string, body: string, offset: number, headers: Record<string, string> = {}) =>
     api.send({

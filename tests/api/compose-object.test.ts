@@ -265,23 +265,6 @@ describe('refused, and the target stays as it was', () => {
   });
 });
 
-test('a token: the same request again, when its components and its target are gone', async () => {
-  const headers = { 'x-svc-idempotency-token': 'compose and clean up', 'if-none-match': '*' };
-  for (const key of ['gone-1', 'gone-2']) await api.put(bucket, key, key);
-  const first = await compose('cleaned', ['gone-1', 'gone-2'], headers);
-  expectStatus(first, 200);
-  for (const key of ['gone-1', 'gone-2', 'cleaned'])
-    await api.send({ method: 'DELETE', path: pathOf(bucket, key) });
-  const again = await compose('cleaned', ['gone-1', 'gone-2'], headers);
-  expectStatus(again, 200);
-  expect(again.headers.etag).toBe(first.headers.etag);
-  expect((await get('cleaned')).status).toBe(404);
-  expectError(await compose('cleaned', ['gone-1'], headers), {
-    status: 400,
-    code: 'IdempotencyParameterMismatch',
-  });
-});
-
 test('a token: the same request again is answered again and changes nothing', async () => {
   const headers = { 'x-svc-idempotency-token': 'compose once' };
   const first = await compose('token', ['one', 'two'], headers);

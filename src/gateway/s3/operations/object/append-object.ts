@@ -66,10 +66,8 @@ export async function appendTo(context: OperationContext, input: AppendInput): P
   const written = await context.objects.appendObject({
     ...{ calls: context.metadata, bucket: context.bucket(), key, body, offsetBytes },
     ...(conditions && { conditions }),
-    ...(token !== undefined && {
-      tokenOf: ({ md5, sizeBytes }) =>
-        idempotencyToken(token, ['AppendObject', key, offsetBytes, conditions, sizeBytes, md5]),
-    }),
+    tokenOf: ({ md5, sizeBytes }) =>
+      idempotencyToken(token, ['AppendObject', key, offsetBytes, conditions, sizeBytes, md5]),
     signal: context.signal(),
   });
   context.record.objectSizeBytes = written.sizeBytes;

@@ -6,12 +6,7 @@ import { checkWriteConditions } from '../../../../model/preconditions.ts';
 import type { VersionRecord } from '../../../../model/version.ts';
 import type { CopyFrom } from '../../../../objects/object-store.ts';
 import { type Component, parseComposeBody } from '../../compose-body.ts';
-import {
-  composedAccess,
-  composedHeaders,
-  findKeptComposition,
-  refuseCustomerKeys,
-} from '../../composed-object.ts';
+import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { findComponent } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
@@ -62,12 +57,8 @@ export const composeObject = defineOperation({
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
-    const asked = ['ComposeObject', key, components, userMetadata, tags, conditions];
-    const idempotency = idempotencyToken(token, asked);
-    // First of all: its components may be gone, now that they are composed.
-    const kept = idempotency && (await findKeptComposition(context, idempotency));
-    if (kept !== undefined) return { status: 200, headers: composedHeaders(kept) };
     const found = await Promise.all(components.map((component) => open(context, component)));
+    const asked = ['ComposeObject', key, components, userMetadata, tags, conditions];
     const written = await context.objects.composeObject({
       calls: context.metadata,
       components: found,
@@ -77,7 +68,7 @@ export const composeObject = defineOperation({
       ...(userMetadata && { userMetadata }),
       ...(tags && { tags }),
       ...(conditions && { conditions }),
-      token: idempotency,
+      token: idempotencyToken(token, asked),
     });
     context.record.objectSizeBytes = written.sizeBytes;
     return { status: 200, headers: composedHeaders(written) };
