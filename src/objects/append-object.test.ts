@@ -1,6 +1,7 @@
 // Appends over the whole data path, and the folding of their pieces behind them.
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import {
   CHUNK_BYTES,
@@ -315,6 +316,58 @@ describe('folding', () => {
     world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
     for (let next = await reader.next(); next.done !== true; next = await reader.next()) got.push(next.value);
     expect(Buffer.concat(got).equals(Buffer.concat([expected, large]))).toBe(true);
+  });
+
+  test('in a bucket that is deleted meanwhile it ends', async () => {
+    let foldCount = 0;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      query: (envelope, name, query) => metadata.query(envelope, name, query),
+      execute: async (envelope, name, command) => {
+        if (name !== 'fold-version') return metadata.execute(envelope, name, command);
+        if (++foldCount > 10) throw new Error('it goes on and on');
+        await metadata.execute(envelope, 'close-bucket', { bucketId: world.bucket().claim.bucketId });
+        return metadata.execute(envelope, name, command);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('k', randomBytes(10));
+    await appendMany(world, 'k', 15, 10);
+    await world.store.foldingSettled();
+    expect(foldCount).toBe(1);
+  });
+
+  test('what came in the place of an object that was appended to stays as it was written', async () => {
+    let replacement: string | undefined;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      execute: (envelope, name, command) => metadata.execute(envelope, name, command),
+      query: async (envelope, name, query) => {
+        const isOfFold = name === 'get-version' && envelope.bucket === undefined;
+        const from = isOfFold ? replacement : undefined;
+        if (from !== undefined) {
+          replacement = undefined;
+          await world.copy(from, 'k');
+        }
+        return metadata.query(envelope, name, query);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('one', randomBytes(10));
+    const component = {
+      ...{ bucket: world.bucket(), key: 'one' as ObjectKey },
+      found: await world.find('one'),
+    };
+    await world.store.composeObject({
+      ...{ calls: world.calls, bucket: world.bucket(), key: 'many' as ObjectKey, owner: OWNER },
+      components: Array.from({ length: 20 }, () => component),
+    });
+    await uploadCopies(world, { from: 'many', to: 'parts', ranges: [{ offsetBytes: 0, sizeBytes: 200 }] });
+    await world.put('k', randomBytes(10));
+    replacement = 'parts';
+    await appendMany(world, 'k', 15, 10);
+    await world.store.foldingSettled();
+    expect([replacement, (await segmentsOf(world, 'k')).length]).toEqual([undefined, 20]);
   });
 
   test('stopped, it begins nothing more', async () => {

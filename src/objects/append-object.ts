@@ -28,8 +28,7 @@ export async function appendObject(
 ): Promise<Written> {
   const { calls, bucket, key, body } = input;
   const shard = bucket.homeShard;
-  let current = await findCurrent(input);
-  if (body.isUnasked) refuseEarly(input, current);
+  let current = await findFirst(path, input);
   let kek = path.keys.openKek(current.kek);
   const kept = current.checksum?.algorithm ?? claimedAlgorithm(body);
   const written = await takeIn(path, input, { shard, kek, body, kept });
@@ -53,6 +52,26 @@ export async function appendObject(
   }
   await written.abandon();
   throw new AppError('ServiceUnavailable');
+}
+
+/** What the piece is made for. */
+type Grown = Pick<VersionRecord, 'kek' | 'checksum'>;
+
+/**
+ * As findCurrent, and what fails now is refused. With a token it may be a request that has been answered already, whatever
+ * has become of the object since (extensions.md 2.1): that is known with its body, to the shard alone.
+ */
+async function findFirst(path: DataPath, input: AppendObject): Promise<Grown> {
+  const mayBeRepeated = input.tokenOf !== undefined;
+  try {
+    const current = await findCurrent(input);
+    if (input.body.isUnasked && !mayBeRepeated) refuseEarly(input, current);
+    return current;
+  } catch (error) {
+    const isNone = error instanceof AppError && ['NoSuchKey', 'EncryptionNotAllowed'].includes(error.code);
+    if (mayBeRepeated && isNone) return { kek: path.keys.newKek().wrapped };
+    throw error;
+  }
 }
 
 /** The version that is to grow. NoSuchKey, also for a delete marker. */
@@ -88,7 +107,7 @@ function pieceOf(written: WrittenBody): AppendedPiece {
 async function sendPiece(
   path: DataPath,
   { calls, bucket, key, offsetBytes, conditions, tokenOf }: AppendObject,
-  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: VersionRecord },
+  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: Grown },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
   const { kek: found } = current;

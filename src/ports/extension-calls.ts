@@ -13,7 +13,7 @@ import type {
 } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import type { Versioning } from '../model/versioning.ts';
-import type { ComposeCommands, ComposeQueries } from './compose-calls.ts';
+import type { ComposeCommands, ComposeQueries, TokenAnswer } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -157,6 +157,11 @@ export interface ExtensionQueries extends ComposeQueries {
   'look-for-kept': {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: KeptVersion; next?: string };
+  };
+  /** What a token stands for already, for requests that look at more than their command does. */
+  'get-kept-outcome': {
+    query: { bucketId: BucketId; token: IdempotencyToken };
+    result: TokenAnswer<unknown> | { kind: 'none' };
   };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };

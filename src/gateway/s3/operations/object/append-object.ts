@@ -66,8 +66,10 @@ export async function appendTo(context: OperationContext, input: AppendInput): P
   const written = await context.objects.appendObject({
     ...{ calls: context.metadata, bucket: context.bucket(), key, body, offsetBytes },
     ...(conditions && { conditions }),
-    tokenOf: ({ md5, sizeBytes }) =>
-      idempotencyToken(token, ['AppendObject', key, offsetBytes, conditions, sizeBytes, md5]),
+    ...(token !== undefined && {
+      tokenOf: ({ md5, sizeBytes }) =>
+        idempotencyToken(token, ['AppendObject', key, offsetBytes, conditions, sizeBytes, md5]),
+    }),
     signal: context.signal(),
   });
   context.record.objectSizeBytes = written.sizeBytes;
