@@ -141,7 +141,7 @@ function workersOf(
       ? [
           createPartRelease(deps),
           createClaimResolver(deps),
-          createJobDriver(deps),
+          createJobDriver({ ...deps, clock }),
           createJobForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),
           createTokenForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),
           createUploadExpiry({ ...deps, timeJumps: NO_TIME_JUMPS, uploadKeptMs: UPLOAD_KEPT_MS }),
