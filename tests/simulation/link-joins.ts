@@ -18,7 +18,7 @@ const OPERATIONS_OF_CLIENT = 9;
 const PAUSE_MAX_MS = 2500;
 /** Keys of two prefixes, each of which is moved onto the other. */
 const PREFIXES = ['owl/', 'yak/'];
-const NAMES = ['a', 'b', 'c'];
+const NAMES = ['a', 'b', 'c', 'd'];
 const BEGUN: readonly Begun[] = ['now', 'now', 'hours ago', 'a day ago'];
 const COMPONENTS_MAX = 3;
 /** Appends to one object at the same moment. */
@@ -28,10 +28,10 @@ const REPEATED_MAX_MS = 4000;
 
 /** Behind which steps each is cut. */
 const STEPS = {
-  append: ['append-version', 'append-version', 'fold-version'],
+  append: ['append-version', 'fold-version'],
   compose: ['claim-links', 'compose-version'],
   move: ['move-key'],
-  movePrefix: ['begin-move', 'step-move', 'step-move'],
+  movePrefix: ['begin-move', 'step-move'],
 } satisfies Record<string, readonly GatewayStep[]>;
 
 const BRANCHES = {

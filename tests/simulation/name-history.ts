@@ -21,7 +21,7 @@ import { SimulationFailure } from './scheduler.ts';
 export interface NameMoment {
   step: number;
   record: NameRecord | undefined;
-  /** The open bucket that the name leads to; undefined: readers find none. */
+  /** The bucket that the name leads to, which may be closing; undefined: readers find none. */
   leads: BucketId | undefined;
 }
 
@@ -151,7 +151,8 @@ export class NameHistory {
   #noteMoment(name: string, step: number): void {
     const record = this.#names.get(name);
     const bucket = record && this.#buckets.get(record.bucketId);
-    const isRead = record?.state !== 'creating' && bucket?.state === 'open' && bucket.name === name;
+    const isThere = bucket !== undefined && bucket.state !== 'deleted';
+    const isRead = record?.state !== 'creating' && isThere && bucket.name === name;
     const moments = this.#moments.get(name) ?? [];
     this.#moments.set(name, moments);
     moments.push({ step, record, leads: isRead ? bucket.bucketId : undefined });

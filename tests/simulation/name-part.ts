@@ -1,22 +1,22 @@
-// Names of buckets: gateways race to create, delete and rename few buckets of two accounts, and go away between any two
-// steps; others read, by what they have cached. Checked: every answer was so at one moment (I7), a name never leads to
+// Names of buckets: gateways race to create, delete and rename few buckets of two accounts, also by force, and go away between
+// any two steps; others read, by what they have cached. Checked: every answer was so at one moment (I7), a name never leads to
 // two buckets (I13), and at rest nothing is under way.
 
-import type { OperationContext, ResolvedBucket } from '../../src/gateway/s3/context.ts';
-import { createBucket } from '../../src/gateway/s3/operations/bucket/create-bucket.ts';
-import { deleteBucket } from '../../src/gateway/s3/operations/bucket/delete-bucket.ts';
-import { presentBucket } from '../../src/gateway/s3/present-bucket.ts';
+import { toHex } from '../../src/lib/bytes.ts';
+import { TABLES } from '../../src/metadata/keyspace.ts';
 import { AppError } from '../../src/model/errors.ts';
 import type { AccountId, BucketId, BucketName } from '../../src/model/names.ts';
 import type { AccountRecord } from '../../src/model/records/rows.ts';
-import type { MetadataCalls } from '../../src/objects/object-store.ts';
+import type { KvPut } from '../../src/ports/kv.ts';
 import { type MetadataPort, SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { keyOfRow } from '../../src/shard/row-keys.ts';
 import type { Chance } from './chance.ts';
+import { type Answer, type Change, fill, perform } from './name-changes.ts';
 import { NameHistory, type NameMoment } from './name-history.ts';
 import { GatewayPool, type Part, type PartWorld } from './part.ts';
-import type { ProductGateway } from './product-gateway.ts';
 import type { ReplicaWatch } from './replica-watch.ts';
 import { SimulationFailure } from './scheduler.ts';
+import { CLOSING_DRIVEN_ON } from './shard-work.ts';
 
 const CLIENT_COUNT = 4;
 const OPERATIONS_OF_CLIENT = 16;
@@ -27,17 +27,22 @@ const BUCKETS_MAX = 2;
 /** Of what changes names: its client goes away between two of its steps, and it ends there, or stands still for a while. */
 const LEFT_SHARE = 0.25;
 const LEFT_AFTER_MAX = 3;
-/** A rename that has begun, above all. */
+/** A rename or a forced deletion that has begun, above all. */
 const RENAME_LEFT_SHARE = 0.5;
 const ENDS_SHARE = 0.3;
 const STANDS_MIN_MS = 3000;
 const STANDS_MAX_MS = 12_000;
+/** Of deletions. */
+const FORCED_SHARE = 0.6;
+/** Of buckets that are made: something is put into them. */
+const FILLED_SHARE = 0.5;
 /** Of renames that stand still: somebody else takes it back meanwhile, once it is finished. */
 const BACK_SHARE = 0.7;
 const BACK_MIN_MS = 1500;
 const BACK_MAX_MS = 5000;
 const REST_MAX_MS = 120_000;
 const LOOK_EVERY_MS = 500;
+const BUCKET_ID_BYTES = 8;
 
 const BRANCHES = {
   created: 'names: created',
@@ -49,21 +54,12 @@ const BRANCHES = {
   tooMany: 'names: too many buckets',
   left: 'names: left between two steps',
   stale: 'names: bucket looked up again',
+  forced: 'names: deleted by force',
+  drivenOn: CLOSING_DRIVEN_ON,
+  filled: 'names: bucket filled',
 };
 
 export const NAME_BRANCHES: readonly string[] = Object.values(BRANCHES);
-
-type Change =
-  | { kind: 'create' | 'delete' | 'read'; name: BucketName }
-  | { kind: 'rename'; name: BucketName; to: BucketName };
-
-type Answer =
-  | { kind: 'led'; name: BucketName; bucketId: BucketId | undefined }
-  | { kind: 'created' | 'taken' | 'under-way' | 'too-many' }
-  | { kind: 'deleted'; bucketId: BucketId }
-  | { kind: 'renamed'; bucketId: BucketId }
-  /** Says nothing about names. */
-  | { kind: 'nothing' };
 
 export class NamePart implements Part {
   readonly #world: PartWorld;
@@ -135,34 +131,65 @@ export class NamePart implements Part {
   async rest(): Promise<void> {
     const { scheduler } = this.#world.ground;
     const endMs = scheduler.nowMs + REST_MAX_MS;
-    while (!(await this.#areOutboxesEmpty()) && scheduler.nowMs < endMs)
-      await scheduler.sleep(LOOK_EVERY_MS, 'outboxes are emptied');
-    if (scheduler.nowMs >= endMs) throw new SimulationFailure('I16: an outbox is not emptied');
+    while (!(await this.#isNothingUnderWay()) && scheduler.nowMs < endMs)
+      await scheduler.sleep(LOOK_EVERY_MS, 'outboxes are emptied, and deleted buckets');
+    if (scheduler.nowMs >= endMs)
+      throw new SimulationFailure('I16: an outbox or a deleted bucket is not emptied');
     this.#names.checkRest();
+    this.#checkEmptied();
     for (const bucketId of this.#deleted)
       if (this.#names.bucket(bucketId)?.state !== 'deleted')
         throw new SimulationFailure(`I7: bucket ${bucketId} is there, and was told to be deleted`);
   }
 
-  async #areOutboxesEmpty(): Promise<boolean> {
+  async #isNothingUnderWay(): Promise<boolean> {
     for (let shard = 0; shard < this.#world.shardCount; shard++) {
       const gateway = await this.#pool.pick();
-      const attempt = await this.#pool.run(gateway, 'looks into an outbox', ({ router }) =>
-        router.query({ shard }, 'list-outbox', { limit: 1 }),
-      );
-      const reply = attempt.kind === 'done' ? attempt.value : undefined;
-      if (reply?.kind !== 'done' || reply.value.items.length > 0) return false;
+      const attempt = await this.#pool.run(gateway, 'looks for what is under way', async ({ router }) => {
+        const outbox = await router.query({ shard }, 'list-outbox', { limit: 1 });
+        const open = { kind: 'empty-bucket', limit: 1 } as const;
+        const jobs = await router.query({ shard }, 'list-open-jobs', open);
+        return outbox.kind === 'done' && jobs.kind === 'done'
+          ? outbox.value.items.length + jobs.value.jobs.length
+          : undefined;
+      });
+      if (attempt.kind !== 'done' || attempt.value !== 0) return false;
     }
     return true;
+  }
+
+  /** What was in buckets that are deleted has gone with them. */
+  #checkEmptied(): void {
+    for (let shard = 0; shard < this.#world.shardCount; shard++) {
+      const history = this.#world.history(shard);
+      for (const bucketId of bucketsWithObjects(history.changes(0, history.lastSeq)))
+        if (this.#names.bucket(bucketId)?.state === 'deleted')
+          throw new SimulationFailure(`I16: bucket ${bucketId} is deleted, and there are objects of it`);
+    }
   }
 
   async #runClient(id: number): Promise<void> {
     const { scheduler } = this.#world.ground;
     const chance = this.#chance.fork(`client ${id}`);
+    const forced = this.#chance.fork(`forced by ${id}`);
     for (let count = 0; count < OPERATIONS_OF_CLIENT; count++) {
       await scheduler.sleep(chance.between(0, PAUSE_MAX_MS), `client of names ${id} begins`);
-      await this.#do(drawChange(chance), chance.pick(OWNERS), chance);
+      const change = drawChange(chance);
+      const isForced = change.kind === 'delete' && forced.happens(FORCED_SHARE);
+      const owner = chance.pick(OWNERS);
+      await this.#do(isForced ? { ...change, kind: 'force-delete' } : change, owner, chance);
+      if (change.kind === 'create' && forced.happens(FILLED_SHARE)) await this.#fill(change.name, owner);
     }
+  }
+
+  async #fill(name: BucketName, owner: AccountId): Promise<void> {
+    const { ground } = this.#world;
+    const gateway = await this.#pool.pick();
+    const attempt = await this.#pool.run(gateway, `fills ${name}`, () =>
+      fill(gateway, { name, owner, ground }),
+    );
+    if (attempt.kind === 'failed' && !(attempt.error instanceof AppError)) throw attempt.error;
+    if (attempt.kind === 'done') ground.counts.add(BRANCHES.filled);
   }
 
   async #do(change: Change, owner: AccountId, chance: Chance): Promise<void> {
@@ -251,13 +278,20 @@ export class NamePart implements Part {
   #count(answer: Answer, change: Change): void {
     const { counts } = this.#world.ground;
     if (answer.kind === 'created') counts.add(BRANCHES.created);
-    if (answer.kind === 'deleted') counts.add(BRANCHES.deleted);
+    if (answer.kind === 'deleted')
+      counts.add(change.kind === 'force-delete' ? BRANCHES.forced : BRANCHES.deleted);
     if (answer.kind === 'renamed') counts.add(BRANCHES.renamed);
     if (answer.kind === 'nothing' && change.kind === 'rename') counts.add(BRANCHES.undone);
     if (answer.kind === 'taken') counts.add(BRANCHES.taken);
     if (answer.kind === 'under-way') counts.add(BRANCHES.underWay);
     if (answer.kind === 'too-many') counts.add(BRANCHES.tooMany);
   }
+}
+
+function* bucketsWithObjects(rows: ReadonlyMap<string, KvPut>): Generator<BucketId> {
+  for (const { column, key, value } of rows.values())
+    if (column === 'rows' && key[2] === TABLES.objects.id && value !== null)
+      yield toHex(keyOfRow(key).subarray(1, 1 + BUCKET_ID_BYTES)) as BucketId;
 }
 
 function accountOf(index: number): Omit<AccountRecord, 'accountId' | 'bucketCount' | 'createdAtMs'> {
@@ -267,7 +301,7 @@ function accountOf(index: number): Omit<AccountRecord, 'accountId' | 'bucketCoun
 }
 
 function drawLeftAfter({ kind }: Change, chance: Chance): number {
-  if (kind === 'rename' && chance.happens(RENAME_LEFT_SHARE)) return 1;
+  if ((kind === 'rename' || kind === 'force-delete') && chance.happens(RENAME_LEFT_SHARE)) return 1;
   return chance.happens(LEFT_SHARE) ? chance.int(1, LEFT_AFTER_MAX) : Number.POSITIVE_INFINITY;
 }
 
@@ -292,102 +326,4 @@ function standingAfter(metadata: MetadataPort, count: number, stand: () => Promi
       return reply;
     },
   };
-}
-
-async function perform(
-  gateway: ProductGateway,
-  metadata: MetadataPort,
-  { change, owner }: { change: Change; owner: AccountId },
-): Promise<Answer> {
-  const calls = gateway.calls(metadata);
-  try {
-    switch (change.kind) {
-      case 'create':
-        await createBucket.run(contextOf(gateway, calls, { owner }), targetOf(change.name), NO_DOCUMENT);
-        return { kind: 'created' };
-      case 'delete':
-        return await remove(gateway, calls, { name: change.name, owner });
-      case 'rename':
-        return await rename(gateway, calls, change);
-      case 'read':
-        return await read(gateway, calls, change.name);
-    }
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    if (error.code === 'BucketAlreadyExists') return { kind: 'taken' };
-    if (error.code === 'TooManyBuckets') return { kind: 'too-many' };
-    if (error.code === 'OperationAborted' && change.kind === 'create') return { kind: 'under-way' };
-    if (error.code === 'NoSuchBucket') return { kind: 'led', name: change.name, bucketId: undefined };
-    throw error;
-  }
-}
-
-async function remove(
-  gateway: ProductGateway,
-  calls: MetadataCalls,
-  { name, owner }: { name: BucketName; owner: AccountId },
-): Promise<Answer> {
-  const found = await gateway.buckets.find(name);
-  if (found === undefined) return { kind: 'led', name, bucketId: undefined };
-  const context = contextOf(gateway, calls, { owner, bucket: found.bucket });
-  await deleteBucket.run(context, targetOf(name), NO_DOCUMENT);
-  return { kind: 'deleted', bucketId: found.bucket.record.bucketId };
-}
-
-/** R43, by the row that the gateway has, which may be of an earlier rename. */
-async function rename(
-  gateway: ProductGateway,
-  calls: MetadataCalls,
-  { name: from, to }: Change & { kind: 'rename' },
-): Promise<Answer> {
-  const found = await gateway.buckets.find(from);
-  if (found === undefined) return { kind: 'led', name: from, bucketId: undefined };
-  const { record, homeShard } = found.bucket;
-  const { bucketId, nameEpoch } = record;
-  const names = { bucketId, from, to };
-  const system = { shard: SYSTEM_SHARD };
-  const { value: begun } = await calls.execute(system, 'begin-rename', { ...names, nameEpoch });
-  if (begun.kind === 'taken' || begun.kind === 'owned-already') return { kind: 'taken' };
-  if (begun.kind === 'in-progress') return { kind: 'under-way' };
-  if (begun.kind !== 'begun') {
-    gateway.buckets.forget(from);
-    return { kind: 'nothing' };
-  }
-  const { itemId } = begun;
-  const command = { ...names, nameEpoch: begun.nameEpoch };
-  const { value: decided } = await calls.execute({ shard: homeShard }, 'rename-bucket', command);
-  const verdict = decided.kind;
-  await calls.execute(system, 'end-rename', { ...names, itemId, verdict });
-  gateway.buckets.forget(from);
-  return verdict === 'renamed' ? { kind: 'renamed', bucketId } : { kind: 'nothing' };
-}
-
-/** As HeadBucket does: by the cache, and asked of the home, which says when it is out of date (R45). */
-async function read(gateway: ProductGateway, calls: MetadataCalls, name: BucketName): Promise<Answer> {
-  const found = await gateway.buckets.find(name);
-  if (found === undefined) return { kind: 'led', name, bucketId: undefined };
-  const owner = found.bucket.record.owner;
-  const { bucketId } = await presentBucket(contextOf(gateway, calls, { owner, bucket: found.bucket }));
-  return { kind: 'led', name, bucketId };
-}
-
-/** What the operations parse from a request is sealed within them. */
-function targetOf(name: BucketName): never {
-  return { name, resource: `arn:aws:s3:::${name}` } as never;
-}
-
-const NO_DOCUMENT = undefined as never;
-
-/** Of an operation, what these use. */
-function contextOf(
-  gateway: ProductGateway,
-  calls: MetadataCalls,
-  { owner, bucket }: { owner: AccountId; bucket?: ResolvedBucket },
-): OperationContext {
-  return {
-    metadata: calls,
-    account: () => ({ accountId: owner }) as AccountRecord,
-    bucket: () => bucket as ResolvedBucket,
-    forgetBucket: (name: string) => gateway.buckets.forget(name),
-  } as unknown as OperationContext;
 }

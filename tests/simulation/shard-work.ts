@@ -11,6 +11,7 @@ import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
 import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
+import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
 import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
@@ -44,6 +45,8 @@ const AWAY_AFTER_MS = 9000;
 const UPLOAD_KEPT_MS = 12 * 60 * 60_000;
 /** Shard time follows a majority of clocks (R19). */
 const NO_TIME_JUMPS = { mayRemoveByAge: () => true };
+
+export const CLOSING_DRIVEN_ON = 'names: forced deletion driven on by its shard';
 
 const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
 
@@ -110,7 +113,7 @@ function placeDisks(
 }
 
 function workersOf(
-  { hasNames, openChunks, links, process }: ShardWorkOptions,
+  { hasNames, openChunks, links, process, ground }: ShardWorkOptions,
   deps: {
     metadata: MetadataPort;
     shards(): number[];
@@ -134,6 +137,9 @@ function workersOf(
           createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),
     ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
+    ...(hasNames
+      ? [createBucketEmptier({ ...deps, clock, metadata: countingClosings(deps.metadata, ground) })]
+      : []),
     ...(openChunks !== undefined || hasLinks
       ? [createBlobCondemner(deps), createBlobRelease({ ...deps, chunks, readingGraceMs: READING_GRACE_MS })]
       : []),
@@ -149,4 +155,15 @@ function workersOf(
       : []),
   ];
   return workers.map(hurried);
+}
+
+function countingClosings(metadata: MetadataPort, { counts }: Ground): MetadataPort {
+  return {
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    execute(envelope, name, command) {
+      if (name === 'step-closing') counts.add(CLOSING_DRIVEN_ON);
+      return metadata.execute(envelope, name, command);
+    },
+  };
 }

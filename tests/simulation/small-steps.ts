@@ -5,8 +5,8 @@ import { LIMITS } from '../../src/model/limits.ts';
 type Changed = 'moveKeysMax' | 'jobLeftMs' | 'foldPiecesMin' | 'foldGrowthMin' | 'foldReadPiecesMin';
 const limits = LIMITS as { -readonly [Name in Changed]: number };
 
-limits.moveKeysMax = 2;
-limits.jobLeftMs = 5000;
-limits.foldPiecesMin = 5;
+limits.moveKeysMax = 1;
+limits.jobLeftMs = 1500;
+limits.foldPiecesMin = 3;
 limits.foldGrowthMin = 2;
-limits.foldReadPiecesMin = 4;
+limits.foldReadPiecesMin = 3;
