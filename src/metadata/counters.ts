@@ -2,6 +2,7 @@
 // markers, current or not; bytes are theirs, as often as versions show them, however many share a blob. Parts of open
 // uploads are not counted.
 import type { BucketId } from '../model/names.ts';
+import type { JobKind, JobState } from '../model/records/job-record.ts';
 import type { VersionRecord } from '../model/version.ts';
 import type { CounterDelta } from '../ports/state-machine.ts';
 
@@ -14,6 +15,8 @@ export const COUNTER = {
   condemned: 'condemned',
   /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
   moves: 'moves',
+  /** Jobs that are kept: anybody may begin any number of them within a day. */
+  jobs: (kind: JobKind, state: JobState) => `jobs/${kind}/${state}`,
   /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
   debts: (copies: number) => `debts/${copies}`,
   debtChunks: (copies: number) => `debt-chunks/${copies}`,

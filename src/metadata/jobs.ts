@@ -3,8 +3,10 @@
 import { concatBytes, fromHex, toHex } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { JobId } from '../model/names.ts';
-import { JOB_KINDS, type JobKind, type JobRecord, jobCodec } from '../model/records/job-record.ts';
-import type { RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import { JOB_KINDS, type JobKind, type JobRecord, jobCodec, jobState } from '../model/records/job-record.ts';
+import type { CounterDelta, RangeAddress, RowAddress, View } from '../ports/state-machine.ts';
+import { COUNTER } from './counters.ts';
+import type { RowChange } from './debts.ts';
 import { PRESENT, prefixRange, put, remove, TABLES } from './keyspace.ts';
 
 export function jobRow(jobId: JobId): RowAddress {
@@ -38,24 +40,37 @@ export function openJobs(options: { kind: JobKind; after?: JobId | undefined; li
   return { ...range, gte: concatBytes(openJobRow({ kind, jobId: after }).key, Uint8Array.of(0)) };
 }
 
-/** The rows of a job that begins, goes on or ends. */
-export function jobPuts(job: JobRecord): RowPut[] {
+/** What is written of a job that begins, goes on or ends; `before`: as it was, undefined where it begins. */
+export function changeJob(before: JobRecord | undefined, job: JobRecord): RowChange {
   const mark = openJobRow(job);
-  return [
+  const puts = [
     put(jobRow(job.jobId), jobCodec.encode(job)),
     job.endedAtMs === undefined ? put(mark, PRESENT) : remove(mark),
   ];
+  return { puts, counters: jobDeltas(before, job) };
 }
 
-/** The rows by which a job is as if it had never been. */
-export function dropJob(job: JobRecord): RowPut[] {
-  return [remove(jobRow(job.jobId)), remove(openJobRow(job))];
+/** What makes a job as if it had never been. */
+export function dropJob(job: JobRecord): RowChange {
+  return { puts: [remove(jobRow(job.jobId)), remove(openJobRow(job))], counters: jobDeltas(job, undefined) };
 }
 
-/** The rows that forget a job; none while it is under way, or has ended lately. */
-export function forgetJob(view: View, jobId: JobId, nowMs: number): RowPut[] {
+/** What forgets a job; nothing while it is under way, or has ended lately. */
+export function forgetJob(view: View, jobId: JobId, nowMs: number): RowChange {
   const job = findJob(view, jobId);
-  return job !== undefined && isForgettable(job, nowMs) ? [remove(jobRow(jobId))] : [];
+  const isDue = job !== undefined && isForgettable(job, nowMs);
+  return isDue
+    ? { puts: [remove(jobRow(jobId))], counters: jobDeltas(job, undefined) }
+    : { puts: [], counters: [] };
+}
+
+function jobDeltas(before: JobRecord | undefined, after: JobRecord | undefined): CounterDelta[] {
+  const [was, is] = [before, after].map((job) => job && COUNTER.jobs(job.kind, jobState(job)));
+  if (was === is) return [];
+  return [
+    ...(was === undefined ? [] : [{ name: was, delta: -1 }]),
+    ...(is === undefined ? [] : [{ name: is, delta: 1 }]),
+  ];
 }
 
 export function isForgettable({ endedAtMs }: JobRecord, nowMs: number): boolean {

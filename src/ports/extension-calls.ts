@@ -168,13 +168,13 @@ export interface ExtensionQueries extends ComposeQueries {
     /** `keptAtMs` of the last one is where the next look begins. */
     result: { tokens: KeptToken[] };
   };
-  /** In the order in which they began, those that have ended too; `next` is absent at the end. */
+  /** Those that began last first, those that have ended too. `before` which to go on, exclusive: the `next` of a page. */
   'list-jobs': {
-    query: { after?: JobId; limit: number };
-    /** `nowMs`: shard time, by which it is told how long ago each was driven on. */
+    query: { before?: JobId; limit: number };
+    /** Absent `next`: at the end. `nowMs`: shard time, by which it is told how long ago each was driven on. */
     result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
   };
-  /** Those that there are of each kind and state; others are left out. */
+  /** Of each kind and state. */
   'count-jobs': {
     query: Record<never, never>;
     result: { counts: { kind: JobRecord['kind']; state: JobState; count: number }[] };

@@ -65,7 +65,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'the job of a forced deletion of which its bucket knows nothing',
-    { 'queue-stray': 1 },
+    { 'queue-stray': 1, 'counter-wrong': 1 },
     async (world) => {
       const { bucketId, name } = await changeBucket(world, {});
       const jobId = '02'.repeat(14) as JobId;
@@ -338,7 +338,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a job under way that nobody finds',
-    { 'index-missing': 1 },
+    { 'index-missing': 1, 'counter-wrong': 1 },
     async (world) => {
       const { bucketId, name } = world.bucket(1).claim;
       const jobId = 'a'.repeat(28) as JobId;
@@ -348,7 +348,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
   ],
   [
     'a job found under way that has ended, and one that is not there',
-    { 'index-stray': 2 },
+    { 'index-stray': 2, 'counter-wrong': 1 },
     async (world) => {
       const { bucketId } = world.bucket(1).claim;
       const [ended, unknown] = ['a'.repeat(28) as JobId, 'b'.repeat(28) as JobId];

@@ -37,18 +37,27 @@ export interface JobReport {
 export async function readJobs(metadata: MetadataPort): Promise<JobReport> {
   const all = Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const found = await Promise.all(all.map((shard) => jobsOf(metadata, shard)));
-  const jobs = found.flatMap((some) => some ?? []).sort((a, b) => a.ageMs - b.ageMs);
+  const jobs = found.flatMap((some) => some?.jobs ?? []).sort((a, b) => a.ageMs - b.ageMs);
+  const count = found.reduce((sum, some) => sum + (some?.count ?? 0), 0);
+  const shown = jobs.slice(0, JOBS_SHOWN_MAX);
   return {
-    jobs: jobs.slice(0, JOBS_SHOWN_MAX),
-    leftOutCount: Math.max(0, jobs.length - JOBS_SHOWN_MAX),
+    jobs: shown,
+    leftOutCount: Math.max(0, count - shown.length),
     missingShards: all.filter((shard) => found[shard] === undefined),
   };
 }
 
-async function jobsOf(metadata: MetadataPort, shard: number): Promise<ShownJob[] | undefined> {
+/** Its last ones, and how many it has in all: somebody may have begun very many within the day. */
+async function jobsOf(
+  metadata: MetadataPort,
+  shard: number,
+): Promise<{ jobs: ShownJob[]; count: number } | undefined> {
+  const counted = await metadata.query({ shard }, 'count-jobs', {});
+  if (counted.kind !== 'done') return undefined;
+  const count = counted.value.counts.reduce((sum, each) => sum + each.count, 0);
   const shown: ShownJob[] = [];
-  for (let after: JobRecord['jobId'] | undefined, isWhole = false; !isWhole; ) {
-    const query = { ...(after && { after }), limit: PAGE };
+  for (let before: JobRecord['jobId'] | undefined, isWhole = false; !isWhole; ) {
+    const query = { ...(before && { before }), limit: PAGE };
     const reply = await metadata.query({ shard }, 'list-jobs', query);
     if (reply.kind !== 'done') return undefined;
     const { jobs, nowMs, next } = reply.value;
@@ -56,9 +65,9 @@ async function jobsOf(metadata: MetadataPort, shard: number): Promise<ShownJob[]
       const bucket = job.kind === 'empty-bucket' ? job.name : await nameOf(metadata, shard, job);
       shown.push(showJob(job, { shard, bucket, nowMs }));
     }
-    [after, isWhole] = [next, next === undefined];
+    [before, isWhole] = [next, next === undefined || shown.length >= JOBS_SHOWN_MAX];
   }
-  return shown;
+  return { jobs: shown, count };
 }
 
 async function nameOf(metadata: MetadataPort, shard: number, { bucketId }: JobRecord): Promise<string> {

@@ -166,6 +166,30 @@ test('a day after its end a job is forgotten, one under way never', async () => 
   expect(await jobOf(open)).toBeDefined();
 });
 
+test('how many there are is told without reading them', async () => {
+  const countsOf = async () => {
+    const { counts } = await world.query('count-jobs', {});
+    const { findings } = await world.query('check-counters', { counted: [] });
+    expect(findings).toEqual([]);
+    return counts
+      .filter(({ count }) => count > 0)
+      .map(({ kind, state, count }) => `${kind} ${state} ${count}`);
+  };
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  await beginMove(world, { from: 'c/', to: 'd/' });
+  expect(await countsOf()).toEqual(['move-prefix under-way 2']);
+  await driveJob(world, job);
+  expect(await countsOf()).toEqual(['move-prefix under-way 1', 'move-prefix done 1']);
+  const { jobs, next } = await world.query('list-jobs', { limit: 1 });
+  expect(jobs).toHaveLength(1);
+  const rest = await world.query('list-jobs', { limit: 2, ...(next && { before: next }) });
+  expect([...jobs, ...rest.jobs].map(({ jobId }) => jobId)).toContain(job.jobId);
+  expect(rest).not.toHaveProperty('next');
+  world.clock.advance(LIMITS.jobKeptMs + DAY);
+  await background.run('jobs');
+  expect(await countsOf()).toEqual(['move-prefix under-way 1']);
+});
+
 test('a shard has so many under way and no more', async () => {
   const jobs = [];
   for (let at = 0; at < LIMITS.jobsMax; at++)

@@ -10,6 +10,7 @@ import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/st
 import { COUNTER } from '../counters.ts';
 import { REGION, TABLES } from '../keyspace.ts';
 import { debtCounts } from './check-debts.ts';
+import { jobCounts } from './check-jobs.ts';
 import { CheckScan } from './scan.ts';
 
 interface Sums {
@@ -31,6 +32,7 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
         [COUNTER.buckets, total.openCount],
         [COUNTER.condemned, condemned],
         ...(await debtCounts(view)),
+        ...(await jobCounts(view)),
       ]);
       if (shard === SYSTEM_SHARD) await checkBucketCounts(scan);
       return { findings: scan.findings };

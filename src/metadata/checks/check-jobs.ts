@@ -1,7 +1,11 @@
 // Jobs: each lies under its own id, its bucket is known, and those under way are marked so.
 import { toHex } from '../../lib/bytes.ts';
-import { jobCodec } from '../../model/records/job-record.ts';
+import { allRows } from '../../lib/table-rows.ts';
+import { JOB_KINDS, JOB_STATES, jobCodec, jobState } from '../../model/records/job-record.ts';
+import type { StateView } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
 import { jobRow, openJobId, openJobRow } from '../jobs.ts';
+import { TABLES } from '../keyspace.ts';
 import type { RowCheck } from './scan.ts';
 
 export const checkJob: RowCheck = async (row, scan) => {
@@ -23,3 +27,15 @@ export const checkOpenJob: RowCheck = async (row, scan) => {
   const isOpen = job !== undefined && jobCodec.decode(job).endedAtMs === undefined;
   if (!isOpen) scan.found('index-stray', { table: 'openJobs', note: jobId });
 };
+
+/** What the counters of jobs are to be. */
+export async function jobCounts(view: StateView): Promise<[name: string, value: number][]> {
+  const names = JOB_KINDS.flatMap((kind) => JOB_STATES.map((state) => COUNTER.jobs(kind, state)));
+  const counts = new Map(names.map((name) => [name, 0]));
+  for await (const { value } of allRows(view, TABLES.jobs)) {
+    const job = jobCodec.decode(value);
+    const name = COUNTER.jobs(job.kind, jobState(job));
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts];
+}

@@ -7,7 +7,7 @@ import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { jobPuts, openJobs } from '../jobs.ts';
+import { changeJob, openJobs } from '../jobs.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -43,9 +43,11 @@ export const beginMove = defineCommand<Command, Outcome>({
       ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
     };
     const begun: Begun = { jobId };
+    const { puts, counters } = changeJob(undefined, job);
     return {
       outcome: { kind: 'begun', job },
-      puts: [...jobPuts(job), ...keepOutcome(command, begun, nowMs)],
+      puts: [...puts, ...keepOutcome(command, begun, nowMs)],
+      counters,
     };
   },
 });

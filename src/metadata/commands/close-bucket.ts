@@ -7,7 +7,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { findJob, jobPuts } from '../jobs.ts';
+import { changeJob, findJob } from '../jobs.ts';
 import { bucketRow, put } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
@@ -40,9 +40,11 @@ export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'c
     };
     const cfgVersion = before.cfgVersion + 1;
     const bucket: BucketRecord = { ...before, state: 'closing', cfgVersion, jobId: job.jobId };
+    const { puts, counters } = changeJob(undefined, job);
     return {
       outcome: { kind: 'closing', job },
-      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), ...jobPuts(job)],
+      puts: [put(bucketRow(bucketId), bucketCodec.encode(bucket)), ...puts],
+      counters,
     };
   },
 });

@@ -12,7 +12,7 @@ import type { RangeAddress, Row, RowPut, View } from '../../ports/state-machine.
 import { findBucket } from '../buckets.ts';
 import { usageDeltas } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { findJob, jobPuts } from '../jobs.ts';
+import { changeJob, findJob } from '../jobs.ts';
 import { bucketRow, put, REGION, remove, TABLES, versionIdRow } from '../keyspace.ts';
 import { endLinks, type LinkName } from '../links.ts';
 import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
@@ -49,7 +49,8 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
     const taken = emptying.stage === 'tokens' ? takeTokens(rows) : takeVersions(rows, emptying);
     const isWhole = taken.rowCount === rows.length && rows.length < EMPTY_ROWS_MAX;
     const job = stepped(emptying, { taken, rows, isWhole, nowMs });
-    const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...jobPuts(job)];
+    const change = changeJob(emptying.job, job);
+    const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...change.puts];
     if (job.stage === 'emptied') {
       const { jobId: _, ...bucket } = must(
         findBucket(view, bucketId),
@@ -57,8 +58,8 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
       );
       puts.push(put(bucketRow(bucketId), bucketCodec.encode(bucket)));
     }
-    const counters = usageDeltas(bucketId, { added: [], removed: taken.versions });
-    return { outcome: { kind: 'stepped', job }, puts, counters };
+    const usage = usageDeltas(bucketId, { added: [], removed: taken.versions });
+    return { outcome: { kind: 'stepped', job }, puts, counters: [...usage, ...change.counters] };
   },
 });
 

@@ -1,5 +1,6 @@
 // Forgets jobs once their outcome has been kept long enough.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { findJob, forgetJob } from '../jobs.ts';
 
@@ -10,8 +11,8 @@ export const forgetJobs = defineCommand<CommandOf<'forget-jobs'>, OutcomeOf<'for
     for (const jobId of jobIds) findJob(view, jobId);
   },
 
-  decide: ({ jobIds }, view, { nowMs }) => ({
-    outcome: { kind: 'forgotten' },
-    puts: jobIds.flatMap((jobId) => forgetJob(view, jobId, nowMs)),
-  }),
+  decide({ jobIds }, view, { nowMs }) {
+    const changes = [...new Set(jobIds)].map((jobId) => forgetJob(view, jobId, nowMs));
+    return { outcome: { kind: 'forgotten' }, ...joinChanges(changes) };
+  },
 });

@@ -10,7 +10,7 @@ import type { DecideContext, Decision, RangeAddress, View } from '../../ports/st
 import { findBucket } from '../buckets.ts';
 import { COUNTER } from '../counters.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { dropJob, findJob, jobPuts } from '../jobs.ts';
+import { changeJob, dropJob, findJob } from '../jobs.ts';
 import {
   bucketRow,
   bucketUploads,
@@ -59,7 +59,7 @@ export const stepClosing = defineCommand<Command, ClosingOutcome>({
     if (next.kind === 'delete') return deleteClosed({ bucket, job }, view, context);
     if (next.kind === 'reopen') return reopen({ bucket, job }, context);
     const noted = { ...job, after: next.after };
-    return { outcome: { kind: 'looking', job: noted }, puts: jobPuts(noted) };
+    return { outcome: { kind: 'looking', job: noted }, ...changeJob(before, noted) };
   },
 });
 
@@ -87,27 +87,27 @@ function deleteClosed(
   const { jobId: _, ...rest } = bucket;
   const deleted: BucketRecord = { ...rest, state: 'deleted', ...(!isEmpty && { jobId: job.jobId }) };
   const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
+  const change = isEmpty ? dropJob(job) : changeJob(job, { ...job, stage: 'older' });
   const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
   return {
     outcome: { kind: 'deleted', bucket: deleted },
     puts: [
       put(bucketRow(bucketId), bucketCodec.encode(deleted)),
       put(outboxRow(id), outboxCodec.encode(forget)),
-      ...(isEmpty ? dropJob(job) : jobPuts({ ...job, stage: 'older' })),
+      ...change.puts,
       ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
     ],
-    counters: [{ name: COUNTER.buckets, delta: -1 }],
+    counters: [{ name: COUNTER.buckets, delta: -1 }, ...change.counters],
   };
 }
 
 function reopen({ bucket, job }: Closing, { nowMs }: DecideContext): Decision<ClosingOutcome> {
   const { jobId: _, ...rest } = bucket;
   const open: BucketRecord = { ...rest, state: 'open', cfgVersion: bucket.cfgVersion + 1 };
+  const { puts, counters } = changeJob(job, { ...job, stage: 'refused', endedAtMs: nowMs });
   return {
     outcome: { kind: 'reopened' },
-    puts: [
-      put(bucketRow(bucket.bucketId), bucketCodec.encode(open)),
-      ...jobPuts({ ...job, stage: 'refused', endedAtMs: nowMs }),
-    ],
+    puts: [put(bucketRow(bucket.bucketId), bucketCodec.encode(open)), ...puts],
+    counters,
   };
 }

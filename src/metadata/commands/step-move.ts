@@ -12,7 +12,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { findJob, jobPuts } from '../jobs.ts';
+import { changeJob, findJob } from '../jobs.ts';
 import { REGION } from '../keyspace.ts';
 import {
   type LoadedMove,
@@ -66,7 +66,7 @@ export const stepMove = defineCommand<Command, Outcome>({
     if (bucket?.state === 'closing') return refuse({ kind: 'held' });
     if (bucket?.state !== 'open') {
       const ended = { ...job, endedAtMs: nowMs };
-      return { outcome: { kind: 'elsewhere', job: ended }, puts: jobPuts(ended) };
+      return { outcome: { kind: 'elsewhere', job: ended }, ...changeJob(job, ended) };
     }
     const { overwrites } = job;
     const { versioning } = bucket;
@@ -83,8 +83,10 @@ export const stepMove = defineCommand<Command, Outcome>({
       for (const row of change.puts) puts.push(row);
       for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
     }
-    for (const row of jobPuts(progressed(job, { command, moves, results, nowMs }))) puts.push(row);
+    const change = changeJob(job, progressed(job, { command, moves, results, nowMs }));
+    for (const row of change.puts) puts.push(row);
     const counters: CounterDelta[] = [...deltas].map(([name, delta]) => ({ name, delta }));
+    counters.push(...change.counters);
     return { outcome: { kind: 'stepped', results, versioning }, puts, counters };
   },
 });
