@@ -156,6 +156,14 @@ export function isComposed({ appendCount }: Pick<VersionRecord, 'appendCount'>):
   return appendCount !== undefined;
 }
 
+/**
+ * Whether its small pieces may be folded: they came by appends. A composition's are other objects' data, which it was made
+ * not to copy: who composes and reads a byte would have the store write all of it again.
+ */
+export function mayBeFolded({ appendCount = 0 }: Pick<VersionRecord, 'appendCount'>): boolean {
+  return appendCount > 0;
+}
+
 /** A link that no other version ever has, so it tells which data a version stands for; null when it has none. */
 export function dataLinkId(manifest: Manifest): LinkId | null {
   return linksOf(manifest)[0]?.linkId ?? null;

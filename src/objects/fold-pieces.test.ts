@@ -1,8 +1,8 @@
-// The folding of small pieces that appends leave behind, over the whole data path.
+// The folding of small pieces behind appends and reads, over the whole data path.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany, segmentsOf } from '../../tests/support/appends.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { append, appendMany, segmentsOf } from '../../tests/support/object-appends.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -171,7 +171,7 @@ describe('folding', () => {
     expect(foldCount).toBe(1);
   });
 
-  test('what came in the place of an object that was appended to stays as it was written', async () => {
+  test('what was not appended to stays as it was written: a composition, what came in the place of another object', async () => {
     let replacement: string | undefined;
     const intercept = (metadata: MetadataPort): MetadataPort => ({
       shardCount: metadata.shardCount,
@@ -196,6 +196,11 @@ describe('folding', () => {
       ...{ calls: world.calls, bucket: world.bucket(), key: 'many' as ObjectKey, owner: OWNER },
       components: Array.from({ length: 20 }, () => component),
     });
+    await world.get('many');
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'many'), 'what is composed is not copied for who reads it').toHaveLength(
+      20,
+    );
     await uploadCopies(world, { from: 'many', to: 'parts', ranges: [{ offsetBytes: 0, sizeBytes: 200 }] });
     await world.put('k', randomBytes(10));
     replacement = 'parts';

@@ -6,7 +6,7 @@ import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import { type FoldRule, planFold } from '../model/plan-fold.ts';
-import { isComposed, ownBody, type VersionRecord } from '../model/version.ts';
+import { mayBeFolded, ownBody, type VersionRecord } from '../model/version.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
 import type { DataPath } from './data-path.ts';
 import type { BucketTarget, MetadataCalls } from './object-store.ts';
@@ -115,7 +115,7 @@ function piecesToFold(
   const plan = planFold(sizes, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
   // What has come in the place of one that was appended to stays as it was written.
-  if (!isComposed(version)) return undefined;
+  if (!mayBeFolded(version)) return undefined;
   const sizeOf = (segments: readonly { sizeBytes: number }[]) =>
     segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const folded = body.segments.slice(plan.from, plan.to);

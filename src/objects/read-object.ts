@@ -4,7 +4,14 @@ import { Readable } from 'node:stream';
 import { equalBytes } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import { FOLD_READ, planFold } from '../model/plan-fold.ts';
-import { dataLinkId, isComposed, type Manifest, ownBody, type VersionRecord } from '../model/version.ts';
+import {
+  dataLinkId,
+  isComposed,
+  type Manifest,
+  mayBeFolded,
+  ownBody,
+  type VersionRecord,
+} from '../model/version.ts';
 import type { DataPath } from './data-path.ts';
 import type { FoldPieces } from './fold-pieces.ts';
 import { fetchPage } from './locate-runs.ts';
@@ -42,7 +49,7 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
 /** Who meets many small pieces sees to it that the next reader does not. */
 function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
   const segments = found.isLatest ? ownBody(found.version.manifest)?.segments : undefined;
-  if (segments === undefined || !isComposed(found.version)) return;
+  if (segments === undefined || !mayBeFolded(found.version)) return;
   const sizes = segments.map(({ sizeBytes }) => sizeBytes);
   if (planFold(sizes, FOLD_READ) !== undefined) folding.schedule({ calls, bucket, key, rule: FOLD_READ });
 }
@@ -68,8 +75,8 @@ export async function rereadManifest(
 }
 
 /**
- * Whether `now` is what `before` has become by appends and by folding, which may have replaced its first blob: no other
- * object has its key, and what it was made of comes first.
+ * Whether `now` is what `before` has become by appends and by folding, which may have replaced its first blob: it has the
+ * same key, as copies and compositions have, too, and what `before` was made of comes first, so its bytes do.
  */
 function hasGrown({ keys }: DataPath, before: VersionRecord, now: VersionRecord): boolean {
   if (!isComposed(now) || before.kek?.by !== 'master' || now.kek?.by !== 'master') return false;

@@ -174,6 +174,16 @@ describe('refused, and the object stays as it was', () => {
     await refused(append('offset', 'def', { [OFFSET]: '3' }), 400, 'InvalidWriteOffset');
   });
 
+  test.each(['', 'abc', '1.5', '4e0', '+4', '0x4', '9'.repeat(30)])('an offset of "%s"', (offset) =>
+    refused(append('kept', 'x', { [OFFSET]: offset }), 400, 'InvalidArgument'),
+  );
+
+  test('an offset that no object has', () =>
+    refused(append('kept', 'x', { [OFFSET]: '999999999999999' }), 400, 'InvalidWriteOffset'));
+
+  test('the source of a copy beside it', () =>
+    refused(append('kept', 'x', { 'x-amz-copy-source': `${bucket}/kept` }), 400, 'InvalidArgument'));
+
   test('conditions', async () => {
     await refused(append('kept', 'x', { 'if-match': '"0"' }), 412, 'PreconditionFailed');
     await refused(append('kept', 'x', { 'if-none-match': '*' }), 412, 'PreconditionFailed');

@@ -249,6 +249,9 @@ describe('refused, and the target stays as it was', () => {
     await refused(compose('two', ['one'], headers), 400, 'EncryptionNotAllowed');
   });
 
+  test('the source of a copy', () =>
+    refused(compose('two', ['one'], { 'x-amz-copy-source': `${bucket}/one` }), 400, 'InvalidArgument'));
+
   test('headers that cannot be kept', async () => {
     await refused(compose('two', ['one'], { 'x-amz-meta-a': 'x'.repeat(2100) }), 400, 'MetadataTooLarge');
     await refused(compose('two', ['one'], { 'x-amz-tagging': 'aws:a=b' }), 400, 'InvalidTag');

@@ -130,6 +130,8 @@ export class LinkClients {
       clock: gateway.process.clock,
       bucket: () => bucket,
       signal: never,
+      // As where others wait: steps are small, and there are more of them.
+      hasCompany: () => true,
       record: NO_RECORD,
     };
     const result = await movePrefix(context as unknown as OperationContext, { ...asked, isQuiet: false });

@@ -3,16 +3,27 @@ import { AppError } from '../../model/errors.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { writesNullVersion } from '../../model/versioning.ts';
 import type { Written } from '../../objects/object-store.ts';
+import { invalidArgument } from './arguments.ts';
 import type { AccessPair } from './caller.ts';
 import { addChecksum } from './checksum-headers.ts';
 import { CUSTOMER_KEY_HEADERS } from './customer-key.ts';
 import { shownVersionId } from './find-version.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 
+const COPY_SOURCE = 'x-amz-copy-source';
+
 /** EncryptionNotAllowed where the request brings a customer's key (service.txt 4.2, compose rule 5). */
 export function refuseCustomerKeys(headers: Readonly<Record<string, string>>): void {
   if (CUSTOMER_KEY_HEADERS.some((name) => headers[name] !== undefined))
     throw new AppError('EncryptionNotAllowed');
+}
+
+/** InvalidArgument for the source of a copy: passed over, it would be other data than was asked for. */
+export function refuseCopySource(headers: Readonly<Record<string, string>>): void {
+  const { [COPY_SOURCE]: value } = headers;
+  if (value === undefined) return;
+  const message = 'A composition or an append has no copy source.';
+  throw invalidArgument({ name: COPY_SOURCE, value, message });
 }
 
 /**

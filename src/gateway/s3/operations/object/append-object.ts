@@ -4,7 +4,12 @@ import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
 import type { WriteConditions } from '../../../../model/preconditions.ts';
-import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
+import {
+  composedAccess,
+  composedHeaders,
+  refuseCopySource,
+  refuseCustomerKeys,
+} from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
@@ -45,6 +50,7 @@ export const appendObject = defineOperation({
   parse: (request) => {
     const { bucket, key, body, headers } = request;
     refuseCustomerKeys(headers);
+    refuseCopySource(headers);
     if (body.sizeBytes > LIMITS.putBytesMax) {
       throw new AppError('EntityTooLarge', {
         fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },

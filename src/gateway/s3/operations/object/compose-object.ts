@@ -9,7 +9,12 @@ import type { CopyFrom, Written } from '../../../../objects/object-store.ts';
 import type { ComposedVersion } from '../../../../ports/compose-calls.ts';
 import type { IdempotencyToken } from '../../../../ports/extension-calls.ts';
 import { type Component, parseComposeBody } from '../../compose-body.ts';
-import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
+import {
+  composedAccess,
+  composedHeaders,
+  refuseCopySource,
+  refuseCustomerKeys,
+} from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { findComponent } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
@@ -44,6 +49,7 @@ export const composeObject = defineOperation({
     'Not of AWS: an object of the data of up to 32 others in the bucket, of which nothing is read or copied ([extensions.md](extensions.md#compose)).',
   parse: ({ bucket, key, headers }) => {
     refuseCustomerKeys(headers);
+    refuseCopySource(headers);
     return {
       key,
       resource: objectArn({ bucket, key }),
