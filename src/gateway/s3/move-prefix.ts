@@ -1,7 +1,7 @@
 // MOVE of a prefix as one request sees it: it begins the job, or finds the one that its token began, drives it while its
 // client listens, and tells what becomes of each key. A client that leaves does not end it (metadata/background/drive-jobs.ts).
 import { must } from '../../lib/assert.ts';
-import { driveMove, type MoveCalls } from '../../metadata/drive-move.ts';
+import { driveMove, type MoveCalls, restBetweenSteps } from '../../metadata/drive-move.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
@@ -76,6 +76,7 @@ class PrefixAnswer {
         await clock.sleep(LOOK_EVERY_MS, context.signal());
         return !context.signal().aborted;
       },
+      others: restBetweenSteps(clock, context.hasCompany),
     };
   }
 

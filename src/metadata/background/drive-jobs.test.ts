@@ -47,7 +47,7 @@ test('a job that was left is driven to its end, and no sooner', async () => {
   expect((await jobOf(job))?.stepCount).toBe(2);
   world.clock.advance(LIMITS.jobLeftMs);
   await background.run('drive');
-  expect(await jobOf(job)).toMatchObject({ stepCount: 3, movedCount: names.length, errorCount: 0 });
+  expect(await jobOf(job)).toMatchObject({ movedCount: names.length, errorCount: 0 });
   expect((await jobOf(job))?.endedAtMs).toBeDefined();
   expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
   expect(await world.query('list-open-jobs', { kind: 'move-prefix', limit: 10 })).toMatchObject({ jobs: [] });
@@ -82,7 +82,7 @@ test('a job that cannot go on keeps no other from its turn', async () => {
       return shards.execute(...call);
     },
   } as never;
-  const driver = createJobDriver({ metadata, shards: () => [0] });
+  const driver = createJobDriver({ metadata, shards: () => [0], clock: world.clock });
   await expect(driver.work(new AbortController().signal)).rejects.toThrow('not this one');
   expect((await jobOf(other))?.endedAtMs).toBeDefined();
   expect((await jobOf(stuck))?.endedAtMs).toBeUndefined();
@@ -92,7 +92,7 @@ test('two drivers: each step is made once, and the other one is told so', async 
   await putMany(10);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   const { bucketId, jobId, from, to } = job;
-  const { keys } = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 } });
+  const { keys } = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 }, keysMax: 100 });
   const some = keys.slice(0, 4);
   const after = some.at(-1) as ObjectKey;
   const step = { bucketId, jobId, stepCount: 0, from, to, keys: some, cursor: { leg: 0, after } };
@@ -247,7 +247,8 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   for (const key of keys) await world.put(key);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
   const { bucketId, jobId, from, to } = job;
-  const found = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 } });
+  const query = { bucketId, from, to, cursor: { leg: 0 }, keysMax: LIMITS.moveKeysMax };
+  const found = await world.query('find-moves', query);
   expect(found.keys).toEqual(keys);
   const sealedHeaders = new Uint8Array(1024 * 1024);
   for (let at = 0; at < 10; at++)

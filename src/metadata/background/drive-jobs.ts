@@ -1,17 +1,22 @@
 // Drives on jobs whose driver has left them (R21): the gateway that began a prefix's MOVE is gone, or its client is.
 import { LIMITS } from '../../model/limits.ts';
 import type { JobRecord, MovePrefixJob } from '../../model/records/job-record.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { driveMove, type MoveCalls } from '../drive-move.ts';
+import { driveMove, type MoveCalls, restBetweenSteps } from '../drive-move.ts';
 import { createShardWorker, doneValue, forEachJob } from './shard-worker.ts';
 
 const IDLE_MS = 5000;
 /** Of one job in one unit of work: the other shards have jobs, too. */
 const STEPS_MAX = 16;
 
-export function createJobDriver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
-  const { metadata, shards } = deps;
+export function createJobDriver(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+}): Worker {
+  const { metadata, shards, clock } = deps;
 
   function callsOf(shard: number, { jobId }: MovePrefixJob): MoveCalls {
     return {
@@ -23,6 +28,8 @@ export function createJobDriver(deps: { metadata: MetadataPort; shards(): readon
       },
       // Another driver goes on with it.
       pause: async () => false,
+      // Nobody waits for it, and clients of this shard may.
+      others: restBetweenSteps(clock, () => true),
     };
   }
 
