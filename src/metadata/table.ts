@@ -59,11 +59,11 @@ import { countComposedOnly } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
-import { findKept } from './queries/find-kept.ts';
 import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
 import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
 import { getHistory, listClaims } from './queries/get-history.ts';
+import { getKeptOutcome } from './queries/get-kept-outcome.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
 import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
@@ -180,7 +180,7 @@ const queries: Queries = {
   'resolve-claims': resolveClaims,
   'list-stale-uploads': listStaleUploads,
   'list-completed-uploads': listCompletedUploads,
-  'find-kept': findKept,
+  'get-kept-outcome': getKeptOutcome,
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
   'count-jobs': countJobs,

@@ -5,6 +5,7 @@ import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BucketId } from '../model/names.ts';
 import { tokenCodec } from '../model/records/rows.ts';
+import type { TokenAnswer } from '../ports/compose-calls.ts';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type { LockRequest, RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
 import { exclusive, LOCK } from './define-command.ts';
@@ -58,18 +59,18 @@ export function lookAtToken({ bucketId, token }: TokenUse, view: View): void {
 export function keptOutcome<Outcome>(
   { bucketId, token }: TokenUse,
   view: View,
-): { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' } | undefined {
+): TokenAnswer<Outcome> | undefined {
   const row = token && view.row(tokenRow(bucketId, token.token));
-  return row && readOutcome<Outcome>(row, token);
+  return row && outcomeIn(row, token);
 }
 
-/** The same of a token's row. */
-export function readOutcome<Outcome>(
+/** The same of the token's row. */
+export function outcomeIn<Outcome>(
   row: Uint8Array,
-  token: IdempotencyToken,
-): { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' } {
+  token: IdempotencyToken | undefined,
+): TokenAnswer<Outcome> {
   const { digest, outcome } = tokenCodec.decode(row);
-  return digest === token.digest
+  return digest === token?.digest
     ? { kind: 'repeated', outcome: outcome as Outcome }
     : { kind: 'token-reused' };
 }

@@ -18,7 +18,6 @@ import type { WrittenBody } from './write-body.ts';
 import { abandonRefused, refusedCommit, sendCommit, takeIn } from './write-object.ts';
 
 type Outcome = OutcomeOf<'append-version'>;
-type Current = Pick<VersionRecord, 'kek' | 'checksum'>;
 type Refusal = Exclude<Outcome, { kind: 'committed' } | { kind: 'other-key' }>;
 
 /** Throws AppError as putObject does, and NoSuchKey, InvalidWriteOffset, EncryptionNotAllowed, InvalidRequest, EntityTooLarge. */
@@ -29,12 +28,7 @@ export async function appendObject(
 ): Promise<Written> {
   const { calls, bucket, key, body } = input;
   const shard = bucket.homeShard;
-  let current: Current;
-  if (input.tokenOf === undefined) {
-    const version = await findCurrent(input);
-    if (body.isUnasked) refuseEarly(input, version);
-    current = version;
-  } else current = await findForToken(path, input);
+  let current = await findFirst(path, input);
   let kek = path.keys.openKek(current.kek);
   const kept = current.checksum?.algorithm ?? claimedAlgorithm(body);
   const written = await takeIn(path, input, { shard, kek, body, kept });
@@ -60,15 +54,22 @@ export async function appendObject(
   throw new AppError('ServiceUnavailable');
 }
 
+/** What the piece is made for. */
+type Grown = Pick<VersionRecord, 'kek' | 'checksum'>;
+
 /**
- * The same for a request with a token. What it names may be gone, or as the first request has left it: only the shard can
- * tell, and only of a whole request. A body without an object is sealed by a key of its own, and goes again.
+ * As findCurrent, and what fails now is refused. With a token it may be a request that has been answered already, whatever
+ * has become of the object since (extensions.md 2.1): that is known with its body, to the shard alone.
  */
-async function findForToken(path: DataPath, input: AppendObject): Promise<Current> {
+async function findFirst(path: DataPath, input: AppendObject): Promise<Grown> {
+  const mayBeRepeated = input.tokenOf !== undefined;
   try {
-    return await findCurrent(input);
+    const current = await findCurrent(input);
+    if (input.body.isUnasked && !mayBeRepeated) refuseEarly(input, current);
+    return current;
   } catch (error) {
-    if (error instanceof AppError && error.code === 'NoSuchKey') return { kek: path.keys.newKek().wrapped };
+    const isNone = error instanceof AppError && ['NoSuchKey', 'EncryptionNotAllowed'].includes(error.code);
+    if (mayBeRepeated && isNone) return { kek: path.keys.newKek().wrapped };
     throw error;
   }
 }
@@ -106,7 +107,7 @@ function pieceOf(written: WrittenBody): AppendedPiece {
 async function sendPiece(
   path: DataPath,
   { calls, bucket, key, offsetBytes, conditions, tokenOf }: AppendObject,
-  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: Current },
+  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: Grown },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
   const { kek: found } = current;

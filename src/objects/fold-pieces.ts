@@ -6,7 +6,7 @@ import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import { type FoldRule, planFold } from '../model/plan-fold.ts';
-import { ownBody, type VersionRecord } from '../model/version.ts';
+import { isComposed, ownBody, type VersionRecord } from '../model/version.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
 import type { DataPath } from './data-path.ts';
 import type { BucketTarget, MetadataCalls } from './object-store.ts';
@@ -98,8 +98,8 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
   );
   if (outcome.value.kind === 'folded') return planFold(pieces.sizesAfter, rule) !== undefined;
   if (outcome.value.kind !== 'exists') await written.abandon();
-  // Something else was quicker, and has left something else to be folded.
-  return outcome.value.kind === 'changed';
+  // Something else was quicker, and sees to what it has left to be folded; or the bucket is being deleted.
+  return false;
 }
 
 /** The pieces of a version that are worth folding, and where they lie in it. */
@@ -114,6 +114,8 @@ function piecesToFold(
   const sizes = body?.segments.map(({ sizeBytes }) => sizeBytes) ?? [];
   const plan = planFold(sizes, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
+  // What has come in the place of one that was appended to stays as it was written.
+  if (!isComposed(version)) return undefined;
   const sizeOf = (segments: readonly { sizeBytes: number }[]) =>
     segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const folded = body.segments.slice(plan.from, plan.to);

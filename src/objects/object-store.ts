@@ -144,7 +144,7 @@ export interface AppendObject {
   /** Where it is to begin; absent: wherever the object ends. */
   offsetBytes?: number | undefined;
   conditions?: WriteConditions;
-  /** The token of the request that has this body; absent where it bears none. */
+  /** The token of the request that has this body. */
   tokenOf?(body: { md5: string; sizeBytes: number }): IdempotencyToken | undefined;
   signal: AbortSignal;
 }

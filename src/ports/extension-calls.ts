@@ -13,7 +13,7 @@ import type {
 } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import type { Versioning } from '../model/versioning.ts';
-import type { ComposeCommands, ComposeQueries } from './compose-calls.ts';
+import type { ComposeCommands, ComposeQueries, TokenAnswer } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -158,11 +158,10 @@ export interface ExtensionQueries extends ComposeQueries {
     query: { bucketId: BucketId; after?: string; limit: number };
     result: { count: number; kept?: KeptVersion; next?: string };
   };
-  /** What a token stands for, for a request that could not be asked for again: what it was about may be gone. */
-  'find-kept': {
+  /** What a token stands for already, for requests that look at more than their command does. */
+  'get-kept-outcome': {
     query: { bucketId: BucketId; token: IdempotencyToken };
-    /** null: nothing yet. */
-    result: { kept: { kind: 'repeated'; outcome: unknown } | { kind: 'token-reused' } | null };
+    result: TokenAnswer<unknown> | { kind: 'none' };
   };
   'list-kept-tokens': {
     query: { fromMs?: number; olderThanMs: number; limit: number };

@@ -229,25 +229,31 @@ test('a token: sent again, the same bytes are appended once', async () => {
   });
 });
 
-// boto3 asks whether it may send a body, and is refused before it does where that is possible.
-test('a token: sent again, an append is answered although its conditions hold no more', async () => {
-  const etag = await api.put(bucket, 'retried', 'a');
-  const headers = {
-    'x-svc-idempotency-token': 'once more',
-    [OFFSET]: '1',
-    'if-match': etag,
-    expect: '100-continue',
+describe('a token whose object is not what it was', () => {
+  const again = async (key: string, headers: Record<string, string>, change: () => Promise<unknown>) => {
+    await api.put(bucket, key, 'a');
+    const tokened = { 'x-svc-idempotency-token': `appended ${key}`, ...headers };
+    const first = await append(key, 'b', tokened);
+    expectStatus(first, 200);
+    await change();
+    const second = await append(key, 'b', tokened);
+    expect([second.status, second.headers.etag]).toEqual([200, first.headers.etag]);
   };
-  expectStatus(await append('retried', 'b', headers), 200);
-  const again = await append('retried', 'b', headers);
-  expectStatus(again, 200);
-  expect(again.headers['x-amz-object-size']).toBe('2');
-  expect(await textOf('retried')).toBe('ab');
-  await api.send({ method: 'DELETE', path: pathOf(bucket, 'retried') });
-  expectStatus(await append('retried', 'b', headers), 200);
-  expect((await get('retried')).status).toBe(404);
-  const other = { ...headers, 'x-svc-idempotency-token': 'another one' };
-  expectError(await append('retried', 'b', other), { status: 404, code: 'NoSuchKey' });
+
+  test('it has grown by the append itself, and the client asks before it sends the body', async () => {
+    const headers = { [OFFSET]: '1', 'if-match': `"${md5('a').toString('hex')}"`, expect: '100-continue' };
+    await again('asked before', headers, async () => {});
+    expect(await textOf('asked before')).toBe('ab');
+  });
+
+  test('it is gone, or under a customer’s key; another request is told so', async () => {
+    const path = pathOf(bucket, 'gone since');
+    await again('gone since', {}, () => api.send({ method: 'DELETE', path }));
+    const other = { 'x-svc-idempotency-token': 'of another append' };
+    expectError(await append('gone since', 'b', other), { status: 404, code: 'NoSuchKey' });
+    await again('secret since', {}, () => api.put(bucket, 'secret since', 'x', keyHeaders(randomBytes(32))));
+    expectError(await append('secret since', 'b', other), { status: 400, code: 'EncryptionNotAllowed' });
+  });
 });
 
 describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', () => {

@@ -2,13 +2,9 @@
 import { AppError } from '../../model/errors.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { writesNullVersion } from '../../model/versioning.ts';
-import { composedAnswer } from '../../objects/composed-answer.ts';
 import type { Written } from '../../objects/object-store.ts';
-import type { ComposedVersion } from '../../ports/compose-calls.ts';
-import type { IdempotencyToken } from '../../ports/extension-calls.ts';
 import type { AccessPair } from './caller.ts';
 import { addChecksum } from './checksum-headers.ts';
-import type { OperationContext } from './context.ts';
 import { CUSTOMER_KEY_HEADERS } from './customer-key.ts';
 import { shownVersionId } from './find-version.ts';
 import type { AnswerHeaders } from './object-headers.ts';
@@ -38,17 +34,4 @@ export function composedHeaders(written: Written): AnswerHeaders {
   };
   addChecksum(answer, written.checksum);
   return answer;
-}
-
-/** What the composition that bore this token before made; undefined: none did. IdempotencyParameterMismatch. */
-export async function findKeptComposition(
-  context: OperationContext,
-  token: IdempotencyToken,
-): Promise<Written | undefined> {
-  const { homeShard, claim } = context.bucket();
-  const query = { bucketId: claim.bucketId, token };
-  const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'find-kept', query);
-  if (value.kept === null) return undefined;
-  if (value.kept.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
-  return composedAnswer(value.kept.outcome as ComposedVersion);
 }

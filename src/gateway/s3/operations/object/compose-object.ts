@@ -4,19 +4,17 @@ import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { checkWriteConditions } from '../../../../model/preconditions.ts';
 import type { VersionRecord } from '../../../../model/version.ts';
-import type { CopyFrom } from '../../../../objects/object-store.ts';
+import { composedAnswer } from '../../../../objects/composed-answer.ts';
+import type { CopyFrom, Written } from '../../../../objects/object-store.ts';
+import type { ComposedVersion } from '../../../../ports/compose-calls.ts';
+import type { IdempotencyToken } from '../../../../ports/extension-calls.ts';
 import { type Component, parseComposeBody } from '../../compose-body.ts';
-import {
-  composedAccess,
-  composedHeaders,
-  findKeptComposition,
-  refuseCustomerKeys,
-} from '../../composed-object.ts';
+import { composedAccess, composedHeaders, refuseCustomerKeys } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { findComponent } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { parseUserMetadata } from '../../object-headers.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
@@ -62,11 +60,9 @@ export const composeObject = defineOperation({
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
-    const asked = ['ComposeObject', key, components, userMetadata, tags, conditions];
-    const idempotency = idempotencyToken(token, asked);
-    // First of all: its components may be gone, now that they are composed.
-    const kept = idempotency && (await findKeptComposition(context, idempotency));
-    if (kept !== undefined) return { status: 200, headers: composedHeaders(kept) };
+    const asked = idempotencyToken(token, ['ComposeObject', key, components, userMetadata, tags, conditions]);
+    const kept = asked && (await findKept(context, asked));
+    if (kept !== undefined) return answer(context, kept);
     const found = await Promise.all(components.map((component) => open(context, component)));
     const written = await context.objects.composeObject({
       calls: context.metadata,
@@ -77,12 +73,30 @@ export const composeObject = defineOperation({
       ...(userMetadata && { userMetadata }),
       ...(tags && { tags }),
       ...(conditions && { conditions }),
-      token: idempotency,
+      token: asked,
     });
-    context.record.objectSizeBytes = written.sizeBytes;
-    return { status: 200, headers: composedHeaders(written) };
+    return answer(context, written);
   },
 });
+
+function answer({ record }: OperationContext, written: Written): OperationResult {
+  record.objectSizeBytes = written.sizeBytes;
+  return { status: 200, headers: composedHeaders(written) };
+}
+
+/**
+ * The answer of the same request before: looked for before the components, which may have gone since, or have grown, as a
+ * target that is one of them has. IdempotencyParameterMismatch.
+ */
+async function findKept(context: OperationContext, token: IdempotencyToken): Promise<Written | undefined> {
+  const { claim, homeShard } = context.bucket();
+  const target = { shard: homeShard, bucket: claim };
+  const { bucketId } = claim;
+  const { value } = await context.metadata.query(target, 'get-kept-outcome', { bucketId, token });
+  if (value.kind === 'none') return undefined;
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  return composedAnswer(value.outcome as ComposedVersion);
+}
 
 /** AccessDenied, NoSuchKey, NoSuchVersion, InvalidRequest for a delete marker, PreconditionFailed. */
 async function open(context: OperationContext, component: Component): Promise<CopyFrom> {

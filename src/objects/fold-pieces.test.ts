@@ -1,0 +1,215 @@
+// The folding of small pieces that appends leave behind, over the whole data path.
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { append, appendMany, segmentsOf } from '../../tests/support/appends.ts';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { uploadCopies } from '../../tests/support/object-uploads.ts';
+import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
+import { linksOf, ownBody } from '../model/version.ts';
+import type { MetadataPort } from '../ports/metadata.ts';
+
+const KiB = 1024;
+
+describe('folding', () => {
+  test('small pieces become few; bytes, ETag, version and times stay; what they were goes', async () => {
+    const world = await openObjectWorld();
+    await world.put('k', randomBytes(100));
+    const expected = await appendMany(world, 'k', 70, 300);
+    const before = (await world.find('k')).version;
+    await world.store.foldingSettled();
+    expect((await segmentsOf(world, 'k')).length).toBeLessThan(32);
+    expect((await world.get('k')).equals(expected)).toBe(true);
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'k'), 'who reads it folds more').toHaveLength(1);
+    const { version } = await world.find('k');
+    const { manifest, ...rest } = version;
+    const { manifest: _manifest, ...restBefore } = before;
+    expect(rest).toEqual(restBefore);
+    expect(linksOf(manifest)).toHaveLength(1);
+    for (let round = 0; round < 3; round++) await world.metadata.condemn();
+    const states = await world.metadata.stateOf(...linksOf(manifest).map(({ blobId }) => blobId));
+    expect(new Set(states)).toEqual(new Set(['live']));
+    const { totalCount } = await world.metadata.query('list-condemned', { olderThanMs: 0, limit: 1 });
+    expect(totalCount).toBeGreaterThanOrEqual(64);
+    expect((await world.get('k')).equals(expected), 'of what is left').toBe(true);
+  });
+
+  test('into chunks, where they are large; the object that they lie behind is not written again', async () => {
+    const world = await openObjectWorld();
+    await world.put('k', randomBytes(2 * 1024 * KiB));
+    const chunksBefore = await world.chunkCount();
+    const expected = await appendMany(world, 'k', 20, INLINE_BYTES_MAX);
+    await world.store.foldingSettled();
+    expect(await world.chunkCount()).toBe(chunksBefore + 1);
+    const segments = await segmentsOf(world, 'k');
+    expect(segments.map(({ sizeBytes }) => sizeBytes)).toEqual([
+      2 * 1024 * KiB,
+      16 * INLINE_BYTES_MAX,
+      ...Array(4).fill(INLINE_BYTES_MAX),
+    ]);
+    expect((await world.get('k')).equals(expected)).toBe(true);
+  });
+
+  test('in the tail of an object with pages', async () => {
+    const world = await openObjectWorld();
+    await world.put('source', randomBytes(LIMITS.partBytesMin));
+    const range = { offsetBytes: 0, sizeBytes: LIMITS.partBytesMin };
+    await uploadCopies(world, { from: 'source', to: 'k', ranges: Array(65).fill(range) });
+    const offsetBytes = 65 * LIMITS.partBytesMin;
+    const pieces = Array.from({ length: 20 }, () => randomBytes(100));
+    for (const piece of pieces) await append(world, 'k', piece);
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'k')).toHaveLength(5);
+    const got = await world.get('k', { range: { offsetBytes, sizeBytes: 2000 } });
+    expect(got.equals(Buffer.concat(pieces))).toBe(true);
+  });
+
+  test('in versions: the older ones keep what they had', async () => {
+    const world = await openObjectWorld();
+    const { bucketId } = world.bucket().claim;
+    await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
+    const row = await world.metadata.query('get-bucket', { bucketId });
+    const cfgVersion = row.bucket?.cfgVersion ?? 0;
+    const bucket = { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion } };
+    await world.put('k', Buffer.from('0'), { bucket });
+    const pieces = [Buffer.from('0')];
+    const ids: { id: string; size: number }[] = [];
+    for (let at = 1; at <= 40; at++) {
+      pieces.push(randomBytes(50));
+      const { versionId, sizeBytes } = await append(world, 'k', pieces[at] as Buffer, { bucket });
+      ids.push({ id: versionId, size: sizeBytes });
+    }
+    await world.store.foldingSettled();
+    await world.metadata.condemn();
+    const whole = Buffer.concat(pieces);
+    for (const { id, size } of ids.filter((_one, at) => at % 5 === 0)) {
+      const found = await world.find('k', { bucket, versionId: id as never });
+      const opened = await world.store.openObject({
+        ...{ calls: world.calls, bucket, key: 'k' as ObjectKey, found },
+        ...{ range: { offsetBytes: 0, sizeBytes: size }, signal: new AbortController().signal },
+      });
+      const got = opened.kind === 'bytes' ? opened.bytes : await readAll(opened.stream);
+      expect(got.equals(whole.subarray(0, size))).toBe(true);
+    }
+  });
+
+  test('a fold that fails between the blob and its commit leaves the object, and garbage for the sweep', async () => {
+    let fails = true;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      query: (envelope, name, query) => metadata.query(envelope, name, query),
+      execute: (envelope, name, command) => {
+        if (name === 'fold-version' && fails) throw new Error('crash');
+        return metadata.execute(envelope, name, command);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('k', randomBytes(10));
+    const expected = await appendMany(world, 'k', 16, INLINE_BYTES_MAX);
+    await world.store.foldingSettled();
+    expect(world.events).toContain('pieces-not-folded');
+    expect(await segmentsOf(world, 'k')).toHaveLength(17);
+    expect((await world.get('k')).equals(expected)).toBe(true);
+    const garbage = await world.chunkCount();
+    expect(garbage).toBe(1);
+    fails = false;
+    await world.get('k');
+    await world.store.foldingSettled();
+    expect(await world.chunkCount(), 'it rests after a failure').toBe(1);
+    world.metadata.clock.advance(LIMITS.foldRestMs);
+    expect((await world.get('k')).equals(expected), 'a read sees to it, too').toBe(true);
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'k')).toHaveLength(1);
+    expect((await world.get('k')).equals(expected)).toBe(true);
+  });
+
+  test('a reader goes on behind a fold: it looks for the pieces in their new place', async () => {
+    const world = await openObjectWorld();
+    await world.put('k', randomBytes(10));
+    const expected = await appendMany(world, 'k', 15, INLINE_BYTES_MAX);
+    const found = await world.find('k');
+    const large = randomBytes(20 * CHUNK_BYTES);
+    await append(world, 'k', large);
+    const begun = await world.find('k');
+    const sizeBytes = begun.version.sizeBytes;
+    const opened = await world.store.openObject({
+      ...{ calls: world.calls, bucket: world.bucket(), key: 'k' as ObjectKey, found: begun },
+      ...{ range: { offsetBytes: 0, sizeBytes }, signal: new AbortController().signal },
+    });
+    if (opened.kind !== 'stream') throw new Error(opened.kind);
+    const reader = opened.stream[Symbol.asyncIterator]();
+    const got = [(await reader.next()).value as Buffer];
+    // Folded, and what was folded erased, while the reader stands still.
+    await append(world, 'k', randomBytes(1));
+    await world.store.foldingSettled();
+    expect((await segmentsOf(world, 'k')).length).toBeLessThan(
+      ownBody(found.version.manifest)?.segments.length ?? 0,
+    );
+    world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
+    for (let next = await reader.next(); next.done !== true; next = await reader.next()) got.push(next.value);
+    expect(Buffer.concat(got).equals(Buffer.concat([expected, large]))).toBe(true);
+  });
+
+  test('in a bucket that is deleted meanwhile it ends', async () => {
+    let foldCount = 0;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      query: (envelope, name, query) => metadata.query(envelope, name, query),
+      execute: async (envelope, name, command) => {
+        if (name !== 'fold-version') return metadata.execute(envelope, name, command);
+        if (++foldCount > 10) throw new Error('it goes on and on');
+        await metadata.execute(envelope, 'close-bucket', { bucketId: world.bucket().claim.bucketId });
+        return metadata.execute(envelope, name, command);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('k', randomBytes(10));
+    await appendMany(world, 'k', 15, 10);
+    await world.store.foldingSettled();
+    expect(foldCount).toBe(1);
+  });
+
+  test('what came in the place of an object that was appended to stays as it was written', async () => {
+    let replacement: string | undefined;
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      execute: (envelope, name, command) => metadata.execute(envelope, name, command),
+      query: async (envelope, name, query) => {
+        const isOfFold = name === 'get-version' && envelope.bucket === undefined;
+        const from = isOfFold ? replacement : undefined;
+        if (from !== undefined) {
+          replacement = undefined;
+          await world.copy(from, 'k');
+        }
+        return metadata.query(envelope, name, query);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    await world.put('one', randomBytes(10));
+    const component = {
+      ...{ bucket: world.bucket(), key: 'one' as ObjectKey },
+      found: await world.find('one'),
+    };
+    await world.store.composeObject({
+      ...{ calls: world.calls, bucket: world.bucket(), key: 'many' as ObjectKey, owner: OWNER },
+      components: Array.from({ length: 20 }, () => component),
+    });
+    await uploadCopies(world, { from: 'many', to: 'parts', ranges: [{ offsetBytes: 0, sizeBytes: 200 }] });
+    await world.put('k', randomBytes(10));
+    replacement = 'parts';
+    await appendMany(world, 'k', 15, 10);
+    await world.store.foldingSettled();
+    expect([replacement, (await segmentsOf(world, 'k')).length]).toEqual([undefined, 20]);
+  });
+
+  test('stopped, it begins nothing more', async () => {
+    const world = await openObjectWorld();
+    await world.put('k', randomBytes(10));
+    await world.store.stopFolding();
+    await appendMany(world, 'k', 20, 10);
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'k')).toHaveLength(21);
+  });
+});
