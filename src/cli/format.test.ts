@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatCount, formatDuration, formatTable } from './format.ts';
+import { formatBytes, formatCount, formatDuration, formatForeign, formatTable } from './format.ts';
 
 test('tables align every column but the last', () => {
   expect(
@@ -31,3 +31,7 @@ test.each([
   [3_600_000, '1 h 0 min'],
   [273_600_000, '3 d 4 h'],
 ])('%d ms are %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
+
+test('keys of clients give a terminal no orders', () => {
+  expect(formatForeign('a\u001b[2Jb\u009bc\nä to d')).toBe('a\\x1b[2Jb\\x9bc\\x0aä to d');
+});

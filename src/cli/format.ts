@@ -56,3 +56,8 @@ export function formatDuration(ms: number): string {
     .map(([value, unit]) => `${value} ${unit}`)
     .join(' ');
 }
+
+/** Text that clients have chosen, for a terminal: control characters are shown and not obeyed. */
+export function formatForeign(text: string): string {
+  return text.replace(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}

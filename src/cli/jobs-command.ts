@@ -1,6 +1,6 @@
 // holdfast jobs: what goes on by itself, and what has ended within a day.
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
-import { formatAnswer, formatCount, formatDuration, formatTable } from './format.ts';
+import { formatAnswer, formatCount, formatDuration, formatForeign, formatTable } from './format.ts';
 
 /** As the operator API has it. */
 interface Report {
@@ -38,7 +38,7 @@ function formatJobs({ jobs, leftOutCount, missingShards }: Report): string {
       progressOf(job),
       job.errorCount === 0 ? '' : `${formatCount(job.errorCount)} errors`,
       `${formatDuration(job.ageMs)} ago`,
-      job.detail,
+      formatForeign(job.detail),
     ]);
     lines.push(formatTable([['job', 'bucket', 'state', 'progress', '', 'began', ''], ...rows]));
   }
