@@ -36,7 +36,7 @@ export function createBackground(
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),
     createBucketEmptier({ metadata, shards, clock }),
-    createJobDriver({ metadata, shards }),
+    createJobDriver({ metadata, shards, clock }),
     createJobForgetter({ metadata, shards, timeJumps }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,

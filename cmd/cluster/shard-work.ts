@@ -59,7 +59,7 @@ export function startShardWork(
     createCompletedUploadForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createTokenForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createBucketEmptier({ metadata, shards, clock }),
-    createJobDriver({ metadata, shards }),
+    createJobDriver({ metadata, shards, clock }),
     createJobForgetter({ metadata, shards, timeJumps: NO_TIME_JUMPS }),
     createDebtRepair(home),
     createBlobAudit({ ...home, auditEveryMs }),

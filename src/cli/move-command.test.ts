@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { readResult } from './move-command.ts';
+import { move, readResult } from './move-command.ts';
 
 const HEAD =
   '<?xml version="1.0" encoding="UTF-8"?>\n<MoveObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">';
@@ -28,4 +31,39 @@ test('an error in place of a result, behind its beginning, and what is neither',
   const broken = `${HEAD}${entry('a')}${error}</MoveObjectResult>`;
   await expect(readResult(inPieces(broken, 9), 200)).rejects.toThrow('not there (NoSuchKey)');
   await expect(readResult(inPieces(HEAD + entry('a'), 9), 200)).rejects.toThrow('did not answer as');
+});
+
+const context = {
+  env: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' },
+  print: () => {},
+  nowMs: () => 0,
+  sleep: async () => {},
+};
+
+// A server reads a Destination that begins with a slash as one that begins with its bucket.
+test.each([
+  ['b/c', '/b/c'],
+  ['b//c', '/b//c'],
+  ['b//b/c', '/b//b/c'],
+  ['b/50%2f ä', '/b/50%252f%20%C3%A4'],
+])('the key of %s is the one that the server is told', async (destination, told) => {
+  const heard: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    heard.push(request.headers.destination as string | undefined);
+    response.end(`${HEAD}<MoveCount>1</MoveCount></MoveObjectResult>`);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    await move(context, { source: 'b/a', destination }, { endpoint });
+  } finally {
+    server.close();
+  }
+  expect(heard).toEqual([told]);
+});
+
+test('what is said of objects is not passed over for a bucket', async () => {
+  const wanted = { source: 'one', destination: 'other' };
+  await expect(move(context, wanted, { prefix: true })).rejects.toThrow('--prefix');
+  await expect(move(context, wanted, { overwrite: true })).rejects.toThrow('--overwrite');
 });

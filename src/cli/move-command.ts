@@ -33,6 +33,8 @@ export async function move(
   const [from, to] = [parseAddress(source), parseAddress(destination)];
   const client = await connectS3(context, options);
   if (from.key === undefined && to.key === undefined) {
+    if (options.prefix || options.overwrite || options.token !== undefined)
+      throw new Refusal('--prefix, --overwrite and --token are of objects: write bucket/key for both');
     await client.send({ method: 'MOVE', bucket: from.bucket, headers: { destination: to.bucket } });
     context.print(formatAnswer(options, { bucket: to.bucket }, () => `${from.bucket} is ${to.bucket} now`));
     return 0;
@@ -58,7 +60,8 @@ async function moveObjects(
     bucket,
     key: from,
     headers: {
-      destination: percentEncodePath(textToBytes(to)),
+      // With its bucket: what begins with a slash is read as such.
+      destination: percentEncodePath(textToBytes(`/${bucket}/${to}`)),
       overwrite: String(overwrite),
       'x-svc-prefix': String(prefix),
       ...(token !== undefined && { 'x-svc-idempotency-token': token }),

@@ -1,205 +1,41 @@
 // Puts, copies, compositions, appends, renames and deletions of few keys, mixed, in buckets of each versioning state, with
 // crashes between any two commits, against a list of versions per key: contents, ETags, order and ids of versions, usage and
 // links are always the model's, and fsck finds nothing (service.txt 4.2).
-
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import {
+  etagOf,
+  type Model,
+  type ModelVersion,
+  NEW,
+  nextModel,
+  of,
+  type Step,
+  setArbitrary,
+  stepArbitrary,
+  type Versioning,
+} from '../../tests/support/changes-model.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { type Life, mortal, runJobs } from '../../tests/support/lives.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { CHUNK_BYTES, codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
+import { codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createKeyring } from '../adapters/memory-keyring.ts';
 import { createMemoryKv } from '../adapters/memory-kv.ts';
-import { type ETag, multipartETag } from '../model/etag.ts';
-import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey, VersionId } from '../model/names.ts';
 import type { CopyFrom } from '../objects/object-store.ts';
 import { SHARD_COLUMNS } from '../shard/shards.ts';
 import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
 
-const KEYS = ['a', 'b', 'c'];
-/** Inline, of one chunk, and of more than one. */
-const SIZES = [1, 900, CHUNK_BYTES, CHUNK_BYTES + 7];
-const COMMITS_MAX = 6;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const ROUNDS_MAX = 8;
 const STEPS_MAX = 40;
 
-type Versioning = 'unversioned' | 'enabled' | 'suspended';
-type Step = (
-  | { kind: 'put' | 'append'; key: string; size: number }
-  | { kind: 'copy'; key: string; from: string; pick: number }
-  | { kind: 'compose'; key: string; parts: string[] }
-  | { kind: 'move'; key: string; from: string; overwrites: boolean }
-  | { kind: 'delete'; key: string; pick: number | null }
-  | { kind: 'set'; versioning: 'enabled' | 'suspended' }
-) & {
-  /** The process ends before so many commits more. */
-  crash: number | null;
-};
-
-const key = fc.constantFrom(...KEYS);
-const crash = fc.option(fc.nat(COMMITS_MAX), { freq: 6 });
-const size = fc.constantFrom(...SIZES);
-const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('put' as const), key, size, crash }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('append' as const), key, size, crash }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('copy' as const), key, from: key, pick: fc.nat(3), crash }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant('compose' as const),
-      key,
-      parts: fc.array(key, { minLength: 1, maxLength: 4 }),
-      crash,
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant('move' as const),
-      key,
-      from: key,
-      overwrites: fc.boolean(),
-      crash,
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({ kind: fc.constant('delete' as const), key, pick: fc.option(fc.nat(3)), crash }),
-  },
-);
-const setArbitrary: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constant('set' as const),
-  versioning: fc.constantFrom('enabled' as const, 'suspended' as const),
-  crash,
-});
-
-interface ModelVersion {
-  id: string;
-  /** Absent: a delete marker. */
-  bytes?: Buffer;
-  /** MD5s of the data objects that it is made of; one alone that was put has it as its ETag. */
-  originals: string[];
-  isComposed: boolean;
-}
-
-/** Versions of each key, newest first. */
-type Model = ReadonlyMap<string, readonly ModelVersion[]>;
-
-const md5 = (bytes: Buffer) => createHash('md5').update(bytes).digest('hex');
-const of = (model: Model, name: string) => model.get(name) ?? [];
-const objectOf = (model: Model, name: string) => {
-  const [latest] = of(model, name);
-  return latest?.bytes === undefined ? undefined : latest;
-};
-
-function etagOf({ originals, isComposed }: ModelVersion): ETag {
-  const [first = ''] = originals;
-  return isComposed ? multipartETag(originals) : first;
-}
-
-function withVersions(model: Model, name: string, versions: readonly ModelVersion[]): Model {
-  const next = new Map(model);
-  if (versions.length === 0) next.delete(name);
-  else next.set(name, versions);
-  return next;
-}
-
-/** A key has one null version. */
-function written(model: Model, name: string, version: ModelVersion): Model {
-  const others = of(model, name).filter(({ id }) => version.id !== 'null' || id !== 'null');
-  return withVersions(model, name, [version, ...others]);
-}
-
 let bodyCount = 0;
 function newBody(sizeBytes: number): Buffer {
   const body = Buffer.alloc(sizeBytes, `body ${bodyCount++}, `);
   return body;
-}
-
-/** Stands for the id of a version that the step makes; what it is only the answer of the store tells. */
-const NEW = 'new';
-
-/** What the step leads to; a string: the refusal; undefined: it makes no sense here. `body`: of put and append. */
-function nextModel(
-  model: Model,
-  step: Step,
-  { versioning, body }: { versioning: Versioning; body: Buffer },
-): Model | string | undefined {
-  const id = versioning === 'enabled' ? NEW : 'null';
-  switch (step.kind) {
-    case 'put':
-      return written(model, step.key, { id, bytes: body, originals: [md5(body)], isComposed: false });
-    case 'append': {
-      const before = objectOf(model, step.key);
-      if (before?.bytes === undefined) return 'NoSuchKey';
-      const bytes = Buffer.concat([before.bytes, body]);
-      const originals = [...before.originals, md5(body)];
-      return written(model, step.key, { id, bytes, originals, isComposed: true });
-    }
-    case 'copy': {
-      const source = of(model, step.from)[step.pick];
-      return source?.bytes === undefined ? undefined : written(model, step.key, { ...source, id });
-    }
-    case 'compose': {
-      const parts = step.parts.map((name) => objectOf(model, name));
-      if (parts.some((part) => part === undefined)) return undefined;
-      const originals = parts.flatMap((part) => part?.originals ?? []);
-      if (originals.length > LIMITS.composeOriginalsMax) return 'InvalidRequest';
-      const bytes = Buffer.concat(parts.map((part) => part?.bytes ?? Buffer.alloc(0)));
-      return written(model, step.key, { id, bytes, originals, isComposed: true });
-    }
-    case 'move':
-      return moved(model, step);
-    case 'delete':
-      return deleted(model, step, versioning);
-    case 'set':
-      return model;
-  }
-}
-
-function moved(
-  model: Model,
-  { from, key: to, overwrites }: Step & { kind: 'move' },
-): Model | string | undefined {
-  if (from === to) return undefined;
-  const source = of(model, from);
-  if (source.length === 0) return 'no-such-key';
-  if (!overwrites && objectOf(model, to) !== undefined) return 'exists';
-  const bringsNull = source.some(({ id }) => id === 'null');
-  const replaced = bringsNull ? of(model, to).find(({ id }) => id === 'null') : undefined;
-  if (!overwrites && replaced?.bytes !== undefined) return 'exists';
-  const below = of(model, to).filter((version) => version !== replaced);
-  return withVersions(withVersions(model, to, [...source, ...below]), from, []);
-}
-
-function deleted(
-  model: Model,
-  { key: name, pick }: Step & { kind: 'delete' },
-  versioning: Versioning,
-): Model | undefined {
-  const versions = of(model, name);
-  if (pick !== null) {
-    const target = versions[pick];
-    return (
-      target &&
-      withVersions(
-        model,
-        name,
-        versions.filter((version) => version !== target),
-      )
-    );
-  }
-  if (versioning === 'unversioned') return withVersions(model, name, []);
-  const id = versioning === 'enabled' ? NEW : 'null';
-  return written(model, name, { id, originals: [], isComposed: false });
 }
 
 /** What ends a process, and says so. */

@@ -9,6 +9,7 @@ import { type Access, openRequest, send } from '../../tests/support/raw-s3.ts';
 import { headOf, openSocket, type RawSocket } from '../../tests/support/raw-socket.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
 
 const MiB = 1024 * 1024;
@@ -100,7 +101,8 @@ describe('a refused upload', () => {
       'SignatureDoesNotMatch',
       'close',
     ]);
-    for (let sentMiB = 0; sentMiB < 2; sentMiB++) socket.write(Buffer.alloc(MiB));
+    for (let sentBytes = 0; sentBytes <= LIMITS.refusedBodyDrainBytesMax; sentBytes += MiB)
+      socket.write(Buffer.alloc(MiB));
     await socket.closed;
     expect(await exists('refused')).toBe(false);
   });

@@ -105,6 +105,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    requestCount: () => live.count,
     requireRoom(exchange) {
       const reason = live.overloadOf(exchange);
       if (reason === undefined) return;

@@ -1,10 +1,13 @@
 // Drives a prefix's MOVE (service.txt 4.2): looks for the next keys of the walk while those before them are moved, each
 // step one entry that names the one that it comes behind. Whoever drives may leave at any time, and somebody else go on:
-// the request that began it, one that repeats it, or the background (background/drive-jobs.ts).
+// the request that began it, one that repeats it, or the background (background/drive-jobs.ts). Where others wait it does
+// little at a time, and rests as long as it works.
 import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import type { MovePrefixJob } from '../model/records/job-record.ts';
 import type { Versioning } from '../model/versioning.ts';
+import type { ClockPort } from '../ports/clock.ts';
 import type { MoveCursor, MoveResult } from '../ports/extension-calls.ts';
 import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../ports/metadata.ts';
 
@@ -15,6 +18,31 @@ export interface MoveCalls {
   findJob(): Promise<MovePrefixJob | undefined>;
   /** Before it looks again at what another driver does, or a bucket that takes no writes: false to leave. */
   pause(): Promise<boolean>;
+  /** Others who wait for what this driver is at work on; absent: there are none. */
+  others?: MoveOthers;
+}
+
+export interface MoveOthers {
+  /** Steps are small then, one at a time, with rests in between. */
+  areWaiting(): boolean;
+  /** As long as the work since the last rest took. */
+  rest(): Promise<void>;
+}
+
+/** For drivers: rests by this clock while `areWaiting`. */
+export function restBetweenSteps(
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>,
+  areWaiting: () => boolean,
+): MoveOthers {
+  let workedSinceMs = clock.monotonicMs();
+  return {
+    areWaiting,
+    async rest() {
+      const workedMs = clock.monotonicMs() - workedSinceMs;
+      if (workedMs > 0) await clock.sleep(workedMs);
+      workedSinceMs = clock.monotonicMs();
+    },
+  };
 }
 
 /** What one step has done. */
@@ -41,7 +69,8 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
     const sender = stepSender(calls, job);
     try {
       for (;;) {
-        while (sent.length < STEPS_IN_FLIGHT && sender.hasMore()) sent.push(await sender.send());
+        const inFlightMax = calls.others?.areWaiting() ? 1 : STEPS_IN_FLIGHT;
+        while (sent.length < inFlightMax && sender.hasMore()) sent.push(await sender.send());
         const step = must(sent.shift(), 'a walk ends with its last step');
         const outcome = await step.outcome;
         if (outcome.kind === 'no-such-job') return;
@@ -57,6 +86,7 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
         }));
         yield { moved, versioning };
         if (step.isLast) return;
+        if (calls.others?.areWaiting()) await calls.others.rest();
       }
     } finally {
       // Whoever goes on finds the job as these leave it.
@@ -68,7 +98,10 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
 /** The steps of a walk in their order, each begun where the one before it ends; the next keys are looked for meanwhile. */
 function stepSender(calls: MoveCalls, job: MovePrefixJob): { hasMore(): boolean; send(): Promise<SentStep> } {
   const { bucketId, jobId, from, to } = job;
-  const find = (cursor: MoveCursor) => quietly(calls.findMoves({ bucketId, from, to, cursor }));
+  const find = (cursor: MoveCursor) => {
+    const keysMax = calls.others?.areWaiting() ? LIMITS.moveKeysBesideOthersMax : LIMITS.moveKeysMax;
+    return quietly(calls.findMoves({ bucketId, from, to, cursor, keysMax }));
+  };
   let { stepCount } = job;
   let finding: ReturnType<typeof find> | undefined = find(cursorOf(job));
   return {

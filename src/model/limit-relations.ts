@@ -114,3 +114,7 @@ assert(
   'a request for the largest composition fits',
 );
 assert(LIMITS.bodiesPerCallBytesMax <= LIMITS.sealPieceBytes, 'bodies of one call are one piece');
+assert(
+  LIMITS.refusedBodyDrainBytesMax >= 2 * LIMITS.completeBodyBytesMax,
+  'who sends a document that is too long by little reads why: a connection that is closed on a sender may lose the answer',
+);

@@ -45,7 +45,7 @@ export const LIMITS = {
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,
-  refusedBodyDrainBytesMax: 1 * MiB,
+  refusedBodyDrainBytesMax: 8 * MiB,
   /** How long a refused client that goes on sending is listened to, and one that does not. */
   refusedBodyDrainMaxMs: 30 * SECOND,
   refusedBodyIdleMaxMs: 10 * SECOND,
@@ -102,6 +102,8 @@ export const LIMITS = {
   // Renames (MOVE).
   /** Keys of one entry. */
   moveKeysMax: 500,
+  /** The same where clients wait beside it: what one of them waits for is short. */
+  moveKeysBesideOthersMax: 64,
   /** Of one key, which moves in one entry. */
   moveVersionsMax: 10_000,
   /** Bytes of versions that one entry moves; one key at least. */

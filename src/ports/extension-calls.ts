@@ -139,7 +139,7 @@ export interface ExtensionCommands extends ComposeCommands {
 export interface ExtensionQueries extends ComposeQueries {
   /** The next keys of a prefix's walk, as many as one step may move. */
   'find-moves': {
-    query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor };
+    query: { bucketId: BucketId; from: string; to: string; cursor: MoveCursor; keysMax: number };
     /** `cursor`: behind them; absent at the end of the walk. */
     result: { keys: ObjectKey[]; cursor?: MoveCursor };
   };

@@ -324,14 +324,16 @@ describe('targets and features', () => {
     ['GET', '/{b}?prefix=%C3', 'a prefix that is no UTF-8', 400, 'InvalidURI'],
     ['PUT', '/{b}/k?torrent', 'a sub-resource of another method', 405, 'MethodNotAllowed'],
     ['PUT', '/{b}/k?acl', 'one that is not there yet', 501, 'NotImplemented'],
-    ['PUT', '/{b}/k?append', 'an extension that is not there yet', 501, 'NotImplemented'],
+    ['PUT', '/{b}/none?append', 'an append to what is not there', 404, 'NoSuchKey'],
+    ['PUT', '/{b}/k?append&compose', 'two extensions at once', 400, 'InvalidArgument'],
     ['PUT', '/{b}/k?lifecycle', 'one of another level', 400, 'InvalidArgument'],
     ['PUT', '/{b}/k?acl&tagging', 'two at once', 400, 'InvalidArgument'],
     ['PUT', '/{b}/k?versionId=x', 'a version to write', 400, 'InvalidArgument'],
     ['POST', '/{b}/k', 'a method that objects have not', 405, 'MethodNotAllowed'],
     ['PUT', '/', 'a method that the service has not', 405, 'MethodNotAllowed'],
     ['COPY', '/{b}/k', 'a method of other protocols', 405, 'MethodNotAllowed'],
-    ['MOVE', '/{b}/k', 'a method of a later day', 501, 'NotImplemented'],
+    ['MOVE', '/{b}/k', 'a rename to nowhere', 400, 'InvalidArgument'],
+    ['MOVE', '/', 'a rename of everything', 405, 'MethodNotAllowed'],
   ])('%s %s: %s', async (method, uri, _name, status, code) => {
     await expectRefusal(await put({ method, uri: uri.replace('{b}', bucket) }), status, code);
   });

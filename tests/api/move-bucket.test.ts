@@ -40,6 +40,22 @@ test.each(['NAME', '/NAME'])(
   },
 );
 
+test('a MOVE of a prefix that names none renames no bucket', async () => {
+  const name = freshName();
+  const headers = { destination: name, 'x-svc-prefix': 'True' };
+  for (const path of [`/${old}`, `/${old}/`]) {
+    const answer = await api.send({ method: 'MOVE', path, headers });
+    expectError(answer, { status: 400, code: 'InvalidRequest' });
+  }
+  const unsure = { ...headers, 'x-svc-prefix': 'perhaps' };
+  expectError(await api.send({ method: 'MOVE', path: `/${old}`, headers: unsure }), {
+    status: 400,
+    code: 'InvalidArgument',
+  });
+  expect(await statusOf(`HEAD /${old}`)).toBe(200);
+  expect(await statusOf(`HEAD /${name}`)).toBe(404);
+});
+
 test('everything follows: versions, markers, versioning, uploads under way, the date of creation', async () => {
   await setVersioning(api, old, 'Enabled');
   for (const body of ['one', 'two']) await api.put(old, 'k', body);

@@ -1,4 +1,4 @@
-// Renames, compositions, appends and forced deletions with today's clients: the examples of docs/extensions-clients.md,
+// Renames, compositions, appends and forced deletions with today's clients: the examples of docs/extensions.md,
 // run as they stand.
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
@@ -8,7 +8,7 @@ import { exampleOf } from '../support/doc-examples.ts';
 import { send } from '../support/raw-s3.ts';
 import { expectStatus } from '../support/s3-api.ts';
 
-const PAGE = 'extensions-clients.md';
+const PAGE = 'extensions.md';
 const test = testOver('http');
 
 let world: ClientWorld;
@@ -26,13 +26,16 @@ const OBJECTS = {
 };
 
 beforeEach(async () => {
-  expectStatus(await send(world.server, { method: 'PUT', path: '/archive' }), 200);
-  for (const [key, body] of Object.entries(OBJECTS))
-    expectStatus(
-      await send(world.server, { method: 'PUT', path: `/archive/${key}`, body: Buffer.from(body) }),
-      200,
-    );
+  await put('/archive');
+  for (const [key, body] of Object.entries(OBJECTS)) await put(`/archive/${key}`, Buffer.from(body));
 });
+
+/** As clients do where a gateway has known another bucket of this name: told 503, they try again. */
+async function put(path: string, body?: Buffer): Promise<void> {
+  const ask = () => send(world.server, { method: 'PUT', path, ...(body && { body }) });
+  const first = await ask();
+  expectStatus(first.status === 503 ? await ask() : first, 200);
+}
 
 const textOf = async (path: string) => {
   const { status, body } = await send(world.server, { method: 'GET', path });

@@ -50,7 +50,7 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),
-    createJobDriver({ metadata, shards }),
+    createJobDriver({ metadata, shards, clock: { monotonicMs: () => 0, sleep: async () => {} } }),
     createJobForgetter({ metadata, shards, timeJumps }),
   ];
 }

@@ -1,7 +1,8 @@
 // The last checks of a seed: what clients were told, as a whole (I7), and that nothing failed for no reason (I15).
+import { BUCKET, type BucketRecord, byKinship } from './bucket-operations.ts';
 import { checkCommittedOrder, checkRaces } from './committed-order.ts';
 import type { FaultName } from './faults.ts';
-import { byKey, linearize } from './linearizability.ts';
+import { byKey, linearize, linearizeObject } from './linearizability.ts';
 import { describeRecord, type HistoryRecord } from './operations.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';
@@ -43,6 +44,26 @@ export function checkKeys(what: string, history: readonly HistoryRecord[]): void
     const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
     throw new SimulationFailure(
       `I7: ${what}, key ${key}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
+    );
+  }
+}
+
+/** I7, of a bucket whose keys are renamed: throws {@link SimulationFailure} for answers that no order explains. */
+export function checkBucket(what: string, history: readonly BucketRecord[]): void {
+  // What was read is not known: it says nothing.
+  const telling = history.filter(
+    ({ operation, outcome }) => operation.kind !== 'read' || outcome !== undefined,
+  );
+  for (const records of byKinship(telling)) {
+    const result = linearizeObject(
+      BUCKET,
+      records.map((of) => ({ ...of, of })),
+    );
+    if (result.kind === 'ok') continue;
+    const keys = [...new Set(records.map(({ operation }) => operation.key))].join(', ');
+    const lines = result.stuckAt.map(({ of }) => `  ${describeRecord(of)}`);
+    throw new SimulationFailure(
+      `I7: ${what}, keys ${keys}: none of these can come next, after ${result.after.length}:\n${lines.join('\n')}`,
     );
   }
 }

@@ -1,29 +1,53 @@
-// Is there an order of these operations on one key that explains all answers and keeps to real time? The search of Wing
+// Is there an order of these operations on one object that explains all answers and keeps to real time? The search of Wing
 // and Gong with the memory of Lowe: try what may come first, remember what was tried, go back where nothing fits. An
 // operation of which nobody knows what became may take effect at any later time, or never.
-import { type HistoryRecord, isEqualOutcome, type KeyOperation, stepKey } from './operations.ts';
+import {
+  type HistoryRecord,
+  isEqualOutcome,
+  type KeyOperation,
+  type Outcome,
+  type RecordOf,
+  stepKey,
+} from './operations.ts';
 
-/** An operation on one key; a page of a list counts as a read of each key that it covers. */
-export interface KeyRecord {
-  operation: KeyOperation;
+/** An operation on one object, and when it was under way. */
+export interface TimedRecord<Does, Tells> {
+  operation: Does;
   invokedAt: number;
   answeredAt: number;
-  outcome: HistoryRecord['outcome'];
-  of: HistoryRecord;
+  outcome: Tells | undefined;
+  of: RecordOf<unknown, unknown>;
 }
 
+/** An operation on one key; a page of a list counts as a read of each key that it covers. */
+export type KeyRecord = TimedRecord<KeyOperation, Outcome>;
+
+/** An object of which operations are told: how it is before them, and what one makes of it. */
+export interface SequentialObject<State, Does, Tells> {
+  initial: State;
+  step(state: State, operation: Does): { outcome: Tells; value: State };
+  /** States are equal whose names are. */
+  nameOf(state: State): string;
+}
+
+const ONE_KEY: SequentialObject<string | null, KeyOperation, Outcome> = {
+  initial: null,
+  step: stepKey,
+  nameOf: (value) => (value === null ? '-' : `=${value}`),
+};
+
 /** One end of an operation in the list of what is left to explain. */
-interface Mark {
-  record: KeyRecord;
+interface Mark<R> {
+  record: R;
   index: number;
   isCall: boolean;
   /** Of a call whose answer is known. */
-  answer: Mark | undefined;
-  before: Mark | undefined;
-  after: Mark | undefined;
+  answer: Mark<R> | undefined;
+  before: Mark<R> | undefined;
+  after: Mark<R> | undefined;
 }
 
-export type Linearized = { kind: 'ok' } | { kind: 'impossible'; after: KeyRecord[]; stuckAt: KeyRecord[] };
+export type Linearized<R = KeyRecord> = { kind: 'ok' } | { kind: 'impossible'; after: R[]; stuckAt: R[] };
 
 /** Splits a history by keys: each of them is linearizable or none is. */
 export function byKey(history: readonly HistoryRecord[]): Map<string, KeyRecord[]> {
@@ -70,21 +94,30 @@ function addPage(
 
 /** Whether the operations on one key, which was absent before them, can be explained. */
 export function linearize(records: readonly KeyRecord[]): Linearized {
+  return linearizeObject(ONE_KEY, records);
+}
+
+/** Whether the operations on an object can be explained. */
+export function linearizeObject<State, Does, Tells>(
+  object: SequentialObject<State, Does, Tells>,
+  records: readonly TimedRecord<Does, Tells>[],
+): Linearized<TimedRecord<Does, Tells>> {
+  type R = TimedRecord<Does, Tells>;
   const head = listMarks(records);
   let unexplained = records.filter(({ outcome }) => outcome !== undefined).length;
-  let value: string | null = null;
+  let value = object.initial;
   const done = new Uint8Array(Math.ceil(records.length / 8));
   const tried = new Set<string>();
-  const path: { mark: Mark; value: string | null }[] = [];
-  let longest: Linearized & { kind: 'impossible' } = { kind: 'impossible', after: [], stuckAt: [] };
+  const path: { mark: Mark<R>; value: State }[] = [];
+  let longest: Linearized<R> & { kind: 'impossible' } = { kind: 'impossible', after: [], stuckAt: [] };
   let mark = head.after;
 
   while (unexplained > 0) {
     if (mark?.isCall) {
-      const next = stepKey(value, mark.record.operation);
+      const next = object.step(value, mark.record.operation);
       const { outcome } = mark.record;
       const fits = outcome === undefined || isEqualOutcome(next.outcome, outcome);
-      if (fits && isNew(tried, done, mark.index, next.value)) {
+      if (fits && isNew(tried, done, { index: mark.index, name: object.nameOf(next.value) })) {
         path.push({ mark, value });
         flip(done, mark.index);
         value = next.value;
@@ -112,11 +145,11 @@ export function linearize(records: readonly KeyRecord[]): Linearized {
   return { kind: 'ok' };
 }
 
-function listMarks(records: readonly KeyRecord[]): Mark {
-  const marks: { at: number; mark: Mark }[] = [];
+function listMarks<R extends TimedRecord<unknown, unknown>>(records: readonly R[]): Mark<R> {
+  const marks: { at: number; mark: Mark<R> }[] = [];
   records.forEach((record, index) => {
     const none = { record, index, answer: undefined, before: undefined, after: undefined };
-    const call: Mark = { ...none, isCall: true };
+    const call: Mark<R> = { ...none, isCall: true };
     marks.push({ at: record.invokedAt, mark: call });
     if (record.outcome === undefined) return;
     call.answer = { ...none, isCall: false };
@@ -125,9 +158,9 @@ function listMarks(records: readonly KeyRecord[]): Mark {
   // In one step a call comes before an answer: then the two are taken for concurrent, which accuses nobody wrongly.
   marks.sort((one, other) => one.at - other.at || Number(other.mark.isCall) - Number(one.mark.isCall));
   const head = { isCall: false, index: -1, answer: undefined, before: undefined, after: undefined } as Omit<
-    Mark,
+    Mark<R>,
     'record'
-  > as Mark;
+  > as Mark<R>;
   let last = head;
   for (const { mark } of marks) {
     last.after = mark;
@@ -137,9 +170,13 @@ function listMarks(records: readonly KeyRecord[]): Mark {
   return head;
 }
 
-function isNew(tried: Set<string>, done: Uint8Array, index: number, value: string | null): boolean {
+function isNew(
+  tried: Set<string>,
+  done: Uint8Array,
+  { index, name }: { index: number; name: string },
+): boolean {
   flip(done, index);
-  const state = `${Buffer.from(done.buffer).toString('latin1')}${value === null ? '-' : `=${value}`}`;
+  const state = `${Buffer.from(done.buffer).toString('latin1')}${name}`;
   flip(done, index);
   if (tried.has(state)) return false;
   tried.add(state);
@@ -150,14 +187,14 @@ function flip(bits: Uint8Array, index: number): void {
   bits[index >>> 3] = (bits[index >>> 3] ?? 0) ^ (1 << (index & 7));
 }
 
-function lift({ before, after, answer }: Mark): void {
+function lift<R>({ before, after, answer }: Mark<R>): void {
   if (before !== undefined) before.after = after;
   if (after !== undefined) after.before = before;
   if (answer?.before !== undefined) answer.before.after = answer.after;
   if (answer?.after !== undefined) answer.after.before = answer.before;
 }
 
-function unlift(mark: Mark): void {
+function unlift<R>(mark: Mark<R>): void {
   const { before, after, answer } = mark;
   if (answer?.before !== undefined) answer.before.after = answer;
   if (answer?.after !== undefined) answer.after.before = answer;
@@ -165,8 +202,8 @@ function unlift(mark: Mark): void {
   if (after !== undefined) after.before = mark;
 }
 
-function callsOf(head: Mark, end: Mark | undefined): KeyRecord[] {
-  const calls: KeyRecord[] = [];
+function callsOf<R>(head: Mark<R>, end: Mark<R> | undefined): R[] {
+  const calls: R[] = [];
   for (let mark = head.after; mark !== undefined && mark !== end; mark = mark.after)
     if (mark.isCall) calls.push(mark.record);
   if (end !== undefined && !calls.includes(end.record)) calls.push(end.record);

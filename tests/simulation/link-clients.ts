@@ -1,19 +1,28 @@
 // What clients do with objects that share their data: put, copy between buckets of different shards, make parts of copies,
 // remove and read, through the product's own data path. A body tells its value, and comes back as it was (I12).
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts';
+import type { OperationContext } from '../../src/gateway/s3/context.ts';
+import { movePrefix, type PrefixMove } from '../../src/gateway/s3/move-prefix.ts';
+import { fromUtf8 } from '../../src/lib/bytes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
-import type { AccountId, BlobId, BucketId, BucketName, ObjectKey } from '../../src/model/names.ts';
-import { linksOf } from '../../src/model/version.ts';
-import type { BucketTarget, CopyFrom, MetadataCalls, ObjectStore } from '../../src/objects/object-store.ts';
-import type { CommandOf } from '../../src/ports/metadata.ts';
+import type { AccountId, BucketId, BucketName, JobId, ObjectKey } from '../../src/model/names.ts';
+import type {
+  BucketTarget,
+  CopyFrom,
+  MetadataCalls,
+  ObjectStore,
+  PutObject,
+} from '../../src/objects/object-store.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
+import type { LinkBodies } from './link-bodies.ts';
+import { type StepWatch, watchCalls } from './link-watch.ts';
 import { type OpenChunks, openObjects, type ProductGateway } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { Ground } from './sites.ts';
 
 export const LINK_OWNER = '000000000004' as AccountId;
+export const LINK_KEYS: readonly string[] = ['lynx', 'mole', 'newt'];
 const HEADERS = { userMetadata: {} };
 const MINUTE_MS = 60_000;
 /** A claim is asked about when it is this old. */
@@ -21,6 +30,11 @@ const RESOLVED_MS = [LIMITS.claimResolveAfterMs + MINUTE_MS, 20 * 60 * MINUTE_MS
 /** Before a claim is too old to be used. */
 const LEFT_MIN_MS = 1500;
 const LEFT_MAX_MS = 9000;
+const APPENDED_MIN_BYTES = 12;
+const APPENDED_MAX_BYTES = 40;
+export const FOLDED = 'links: pieces folded';
+const UNWATCHED: StepWatch = { onChange: () => () => undefined, after: async () => undefined };
+const NO_RECORD = { item: () => undefined };
 const never = () => new AbortController().signal;
 
 /** How long ago, by its link id, a copy begins. */
@@ -31,45 +45,96 @@ export interface LinkPlace {
   key: string;
 }
 
-export type CommandName = Parameters<MetadataCalls['execute']>[1];
-
-/** What is done with the steps of one request: each after its answer, before the next one. */
-export interface StepWatch {
-  /** A commit is sent that gives the key this value. */
-  onCommit(value: string): void;
-  after(name: CommandName, command: object, shard: number): Promise<void>;
-}
-
 export class LinkClients {
   readonly #ground: Ground;
   readonly #chance: Chance;
   readonly #chunksOf: ((process: SimulatedProcess) => OpenChunks) | undefined;
   readonly #stores = new WeakMap<SimulatedProcess, Map<string, ObjectStore>>();
-  readonly #bodies = new Map<string, Buffer>();
-  readonly #valueOf = new Map<BlobId, string>();
+  readonly #bodies: LinkBodies;
 
   constructor(
     ground: Ground,
-    options: { chance: Chance; chunksOf: ((process: SimulatedProcess) => OpenChunks) | undefined },
+    options: {
+      chance: Chance;
+      bodies: LinkBodies;
+      chunksOf: ((process: SimulatedProcess) => OpenChunks) | undefined;
+    },
   ) {
     this.#ground = ground;
+    this.#bodies = options.bodies;
     this.#chance = options.chance;
     this.#chunksOf = options.chunksOf;
   }
 
-  async put(gateway: ProductGateway, place: LinkPlace, value: string, watch: StepWatch): Promise<void> {
-    const bytes = Buffer.alloc(this.#chance.int(20, 120), utf8(`${value}|`));
-    this.#bodies.set(value, bytes);
+  /** `name`: of its one piece. */
+  async put(gateway: ProductGateway, place: LinkPlace, name: string, watch: StepWatch): Promise<void> {
+    const { value, bytes } = this.#bodies.make(name, this.#chance.int(20, 120));
     await this.#store(gateway, 'now').putObject({
-      ...this.#target(gateway, place, { ...watch, value }),
+      ...this.#target(gateway, place, watch, value),
       headers: HEADERS,
-      body: {
-        stream: once(bytes),
-        sizeBytes: bytes.length,
-        isUnasked: true,
-        trailerChecksum: () => undefined,
-      },
+      body: bodyOf(bytes),
     });
+  }
+
+  /** Throws AppError NoSuchKey where there is nothing to append to. */
+  async append(gateway: ProductGateway, place: LinkPlace, name: string, watch: StepWatch): Promise<void> {
+    const { value, bytes } = this.#bodies.make(
+      name,
+      this.#chance.int(APPENDED_MIN_BYTES, APPENDED_MAX_BYTES),
+    );
+    const { owner: _, ...target } = this.#target(gateway, place, watch, value);
+    await this.#store(gateway, 'now').appendObject({ ...target, body: bodyOf(bytes) });
+  }
+
+  /** Throws AppError NoSuchKey when a component is gone, InvalidRequest when they have more originals than may be. */
+  async compose(
+    gateway: ProductGateway,
+    components: readonly CopyFrom[],
+    { to, begun, watch }: { to: LinkPlace; begun: Begun; watch: StepWatch },
+  ): Promise<void> {
+    const { signal: _, ...target } = this.#target(gateway, to, watch);
+    await this.#store(gateway, begun).composeObject({ ...target, components });
+  }
+
+  /** Of one key, to another one of the same bucket. */
+  async move(
+    gateway: ProductGateway,
+    { shard, key }: LinkPlace,
+    { to, overwrites, watch }: { to: string; overwrites: boolean; watch: StepWatch },
+  ): Promise<void> {
+    const { calls, bucket } = this.#target(gateway, { shard, key }, watch);
+    const { bucketId } = bucket.claim;
+    const move = { from: key as ObjectKey, to };
+    await calls.execute({ shard, bucket: bucket.claim }, 'move-key', { bucketId, move, overwrites });
+  }
+
+  /** As one request of a gateway does it, until the job is at its end or is left to others. */
+  async movePrefix(
+    gateway: ProductGateway,
+    { shard, ...asked }: Omit<PrefixMove, 'isQuiet'> & { shard: number },
+    { watch, onBegun }: { watch: StepWatch; onBegun(jobId: JobId): void },
+  ): Promise<void> {
+    const { calls, bucket } = this.#target(gateway, { shard, key: '' }, watch);
+    const metadata: MetadataCalls = {
+      ...calls,
+      execute: async (target, name, command) => {
+        const reply = await calls.execute(target, name, command);
+        const value = reply.value as { kind: string; job?: { jobId: JobId }; jobId?: JobId };
+        const jobId = value.kind === 'begun' ? value.job?.jobId : value.jobId;
+        if (name === 'begin-move' && jobId !== undefined) onBegun(jobId);
+        return reply;
+      },
+    };
+    const context = {
+      metadata,
+      clock: gateway.process.clock,
+      bucket: () => bucket,
+      signal: never,
+      record: NO_RECORD,
+    };
+    const result = await movePrefix(context as unknown as OperationContext, { ...asked, isQuiet: false });
+    if (result.body?.kind !== 'xml-stream') throw new SimulationFailure('a prefix is moved without telling');
+    for await (const _ of result.body.pieces);
   }
 
   /** Throws AppError NoSuchKey when there is no source. */
@@ -132,69 +197,38 @@ export class LinkClients {
     return found.kind === 'found' ? { bucket, key, found } : undefined;
   }
 
-  /** What the blob of a version says. */
-  valueOf({ found }: CopyFrom): string {
-    return this.#valueOfManifest(linksOf(found.version.manifest)[0]?.blobId);
-  }
-
   async read(gateway: ProductGateway, place: LinkPlace): Promise<string | null> {
     const source = await this.find(gateway, place);
     if (source === undefined) return null;
     const { found, bucket, key } = source;
     const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
-    const calls = gateway.calls();
+    // What has many pieces is folded behind it.
+    const calls = this.#watched(gateway, UNWATCHED);
     const store = this.#store(gateway, 'now');
     const opened = await store.openObject({ calls, bucket, key, found, range, signal: never() });
     const pieces: Buffer[] = [];
     if (opened.kind === 'bytes') pieces.push(opened.bytes);
     else for await (const piece of opened.stream) pieces.push(piece as Buffer);
     const bytes = Buffer.concat(pieces);
-    const value = this.valueOf(source);
-    if (!this.#bodies.get(value)?.equals(bytes))
+    const value = this.#bodies.valueOfVersion(found.version.manifest);
+    if (!this.#bodies.bytesOf(value).equals(bytes))
       this.#ground.scheduler.fail(
         new SimulationFailure(
-          `I12: ${place.shard}/${place.key}, a copy of ${value}, is read as ${JSON.stringify(fromUtf8(bytes))}`,
+          `I12: ${place.shard}/${place.key}, made of ${value}, is read as ${JSON.stringify(fromUtf8(bytes))}`,
         ),
       );
     return value;
   }
 
-  #valueOfManifest(blobId: BlobId | undefined): string {
-    const value = blobId && this.#valueOf.get(blobId);
-    if (value === undefined) throw new SimulationFailure(`I12: nobody has written ${blobId}`);
-    return value;
-  }
-
-  #target(gateway: ProductGateway, { shard, key }: LinkPlace, watch: StepWatch & { value?: string }) {
+  #target(gateway: ProductGateway, { shard, key }: LinkPlace, watch: StepWatch, value?: string) {
     const bucket = linkBucketOf(shard);
-    const calls = this.#watched(gateway, watch);
+    const calls = this.#watched(gateway, watch, value);
     return { calls, bucket, key: key as ObjectKey, owner: LINK_OWNER, signal: never() };
   }
 
-  #watched(gateway: ProductGateway, watch: StepWatch & { value?: string }): MetadataCalls {
-    const calls = gateway.calls();
-    let partValue: string | undefined;
-    const note = (name: CommandName, command: object) => {
-      if (name === 'commit-version') {
-        const { version, data } = command as CommandOf<'commit-version'>;
-        const blobId = linksOf(version.manifest)[0]?.blobId;
-        if (watch.value !== undefined)
-          for (const { use } of data.births) this.#valueOf.set(use.blobId, watch.value);
-        watch.onCommit(this.#valueOfManifest(blobId));
-      }
-      if (name === 'commit-part')
-        partValue = this.#valueOfManifest((command as CommandOf<'commit-part'>).part.uses[0]?.blobId);
-      if (name === 'complete-upload' && partValue !== undefined) watch.onCommit(partValue);
-    };
-    return {
-      ...calls,
-      execute: async (target, name, command) => {
-        note(name, command);
-        const reply = await calls.execute(target, name, command);
-        await watch.after(name, command, target.shard);
-        return reply;
-      },
-    };
+  #watched(gateway: ProductGateway, watch: StepWatch, value?: string): MetadataCalls {
+    const onFolded = () => this.#ground.counts.add(FOLDED);
+    return watchCalls(gateway.calls(), { bodies: this.#bodies, watch, value, onFolded });
   }
 
   #store(gateway: ProductGateway, begun: Begun): ObjectStore {
@@ -243,6 +277,11 @@ export function linkBucketOf(shard: number): BucketTarget {
   const bucketId = `d${String(shard).padStart(15, '0')}` as BucketId;
   const claim = { bucketId, name: `links-${shard}` as BucketName, cfgVersion: 1 };
   return { homeShard: shard, claim };
+}
+
+function bodyOf(bytes: Buffer): PutObject['body'] {
+  const { length: sizeBytes } = bytes;
+  return { stream: once(bytes), sizeBytes, isUnasked: true, trailerChecksum: () => undefined };
 }
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {

@@ -1,4 +1,4 @@
-// Ends and halts between any two steps of R27 to R32: of the gateway that claims and commits, and of the nodes whose
+// Ends and halts between any two steps of R27 to R32, and of renames, compositions and appends: of the gateway that claims and commits, and of the nodes whose
 // workers condemn, release, resolve and erase. Each is counted by the step behind which it came.
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { Chance } from './chance.ts';
@@ -6,6 +6,14 @@ import type { SimulatedProcess } from './clock.ts';
 import type { PartWorld } from './part.ts';
 
 export const GATEWAY_STEPS = ['claim-links', 'commit-version', 'commit-part', 'complete-upload'] as const;
+export const JOIN_STEPS = [
+  'move-key',
+  'begin-move',
+  'step-move',
+  'compose-version',
+  'append-version',
+  'fold-version',
+] as const;
 export const WORKER_STEPS = [
   'condemn-blobs',
   'release-links',
@@ -15,23 +23,26 @@ export const WORKER_STEPS = [
   'settle-claims',
   'release-parts',
   'erase-blobs',
+  'step-move',
 ] as const;
 
-type GatewayStep = (typeof GATEWAY_STEPS)[number];
+export type GatewayStep = (typeof GATEWAY_STEPS | typeof JOIN_STEPS)[number];
 type WorkerStep = (typeof WORKER_STEPS)[number];
 
 const cutBehind = (step: GatewayStep | WorkerStep) => `links: cut behind ${step}`;
 const FAILOVER = 'links: failover between two steps';
+const DRIVEN_ON = 'links: job driven on by its shard';
 
 export const CUT_BRANCHES: readonly string[] = [
-  ...[...GATEWAY_STEPS, ...WORKER_STEPS].map(cutBehind),
+  ...new Set([...GATEWAY_STEPS, ...JOIN_STEPS, ...WORKER_STEPS].map(cutBehind)),
   FAILOVER,
+  DRIVEN_ON,
 ];
 
 /** Of requests: something happens between two of their steps. */
 const REQUEST_SHARE = 0.45;
 /** In a seed, each behind another step. */
-const WORKER_CUTS = 4;
+const WORKER_CUTS = 5;
 const WORKER_CUTS_FROM_MS = 1000;
 const WORKER_CUTS_TO_MS = 14_000;
 const STANDS_MIN_MS = 1500;
@@ -80,10 +91,15 @@ export class LinkCuts {
     for (const heal of [...this.#heals]) heal();
   }
 
-  /** What befalls one request of a gateway: to be called behind each of its steps. `leave`: its client goes away. */
-  request(process: SimulatedProcess, leave: () => void): (step: string, shard: number) => Promise<void> {
+  /** What befalls one request of a gateway: to be called behind each of its steps, of which one of `steps` is drawn. */
+  request(
+    process: SimulatedProcess,
+    /** Its client goes away. */
+    leave: () => void,
+    steps: readonly GatewayStep[] = STEPS_DRAWN,
+  ): (step: string, shard: number) => Promise<void> {
     const chance = this.#chance;
-    const at = chance.happens(REQUEST_SHARE) ? chance.pick(STEPS_DRAWN) : undefined;
+    const at = chance.happens(REQUEST_SHARE) ? chance.pick(steps) : undefined;
     const act = chance.pick(ACTS);
     let isDone = false;
     return async (step, shard) => {
@@ -107,6 +123,7 @@ export class LinkCuts {
   ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort {
     const behind = async <T>(step: string, reply: Promise<T>): Promise<T> => {
       const answered = await reply;
+      if (step === 'step-move') this.#world.ground.counts.add(DRIVEN_ON);
       if (this.#armed.has(step as WorkerStep)) await this.#cut(step as WorkerStep, process);
       return answered;
     };

@@ -72,27 +72,30 @@ export function isWrite(operation: Operation): boolean {
   return operation.kind !== 'read' && operation.kind !== 'list';
 }
 
-export function isEqualOutcome(one: Outcome, other: Outcome): boolean {
+export function isEqualOutcome(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** What a client did, and was told. */
-export interface HistoryRecord {
+export type HistoryRecord = RecordOf<Operation, Outcome>;
+
+/** The same of any kind of operation. */
+export interface RecordOf<Does, Tells> {
   /** Of the request, the same over all its tries. */
   requestId: string;
   shard: number;
   client: number;
-  operation: Operation;
+  operation: Does;
   /** The step of the world in which it was begun, and in which it was answered. */
   invokedAt: number;
   answeredAt: number;
   invokedAtMs: number;
   answeredAtMs: number;
   /** undefined: nobody knows what became of it. */
-  outcome: Outcome | undefined;
+  outcome: Tells | undefined;
 }
 
-export function describeRecord(record: HistoryRecord): string {
+export function describeRecord(record: RecordOf<unknown, unknown>): string {
   const { client, operation, invokedAtMs, answeredAtMs, outcome, requestId } = record;
   const answer = outcome === undefined ? 'unknown' : JSON.stringify(outcome);
   const when = `${invokedAtMs.toFixed(1)}..${answeredAtMs.toFixed(1)}`;

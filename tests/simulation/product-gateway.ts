@@ -35,6 +35,8 @@ const NAME_BYTES = 8;
 const MASTER_KEY = { activeKeyId: 'k1', keys: new Map([['k1', Buffer.alloc(32, 7)]]) };
 const BODY_BUFFER_BYTES = 64 * 1024 * 1024;
 export const CHUNK_BYTES = 96;
+/** A body that is folded is as long as its pieces. */
+const INLINE_CHUNKS = 16;
 
 const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
 
@@ -171,7 +173,10 @@ export function openObjects(
   return createObjectStore({
     ...{ chunks: parts.chunks ?? NO_CHUNKS, codecs: inlineCodecPool, keyring, clock, random, buffers, times },
     ...{ log: loggerOf(process, parts.ground.scheduler), telemetry: SILENT },
-    settings: { inlineBodyBytesMax: parts.isInline ? CHUNK_BYTES * 2 : 0, chunkSizeBytes: CHUNK_BYTES },
+    settings: {
+      inlineBodyBytesMax: parts.isInline ? CHUNK_BYTES * INLINE_CHUNKS : 0,
+      chunkSizeBytes: CHUNK_BYTES,
+    },
     bodyBufferBytes: BODY_BUFFER_BYTES,
     fenceOf: (shard): Fence => {
       const record = parts.ground.registry.get(shard)?.record;

@@ -2,6 +2,7 @@
 // first one before anything else, and ends with how often everything happened. A seed that fails is run again with its
 // trace by `--seeds 1 --seed S --trace`.
 import './few-partitions.ts';
+import './small-steps.ts';
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';

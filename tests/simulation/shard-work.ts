@@ -10,7 +10,10 @@ import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
+import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
+import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
 import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
@@ -55,7 +58,7 @@ export interface ShardWorkOptions {
   /** Where disks are placed. */
   board: PlacementBoard | undefined;
   hasRevocations: boolean;
-  /** Links end, and claims are resolved; what its workers ask goes through this. */
+  /** Links end, claims are resolved, and jobs go on; what its workers ask goes through this. */
   links: { ofWorkers(metadata: MetadataPort, process: SimulatedProcess): MetadataPort } | undefined;
 }
 
@@ -138,6 +141,9 @@ function workersOf(
       ? [
           createPartRelease(deps),
           createClaimResolver(deps),
+          createJobDriver({ ...deps, clock }),
+          createJobForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),
+          createTokenForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),
           createUploadExpiry({ ...deps, timeJumps: NO_TIME_JUMPS, uploadKeptMs: UPLOAD_KEPT_MS }),
         ]
       : []),

@@ -1,6 +1,7 @@
 // One seed: a cluster of metadata nodes, gateways and clients, the faults that befall it, and the checks. The seed alone
 // decides everything; what happened is in the report, and a broken invariant is thrown.
 import './few-partitions.ts';
+import './small-steps.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { CallNetwork } from './calls.ts';
 import { Chance } from './chance.ts';

@@ -7,7 +7,7 @@ import { ROOT } from './client-programs.ts';
 /** The first block of code in the section with this heading. */
 export function exampleOf(page: string, heading: string): string {
   const text = readFileSync(join(ROOT, 'docs', page), 'utf8');
-  const from = text.indexOf(`\n## ${heading}\n`);
+  const from = text.indexOf(`\n### ${heading}\n`);
   const [, code] = must(/```\w+\n([\s\S]*?)```/.exec(text.slice(from)), `an example of ${heading}`);
   return must(code, 'a block has its code');
 }

@@ -340,10 +340,10 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a job under way that nobody finds',
     { 'index-missing': 1 },
     async (world) => {
-      const { bucketId } = world.bucket(1).claim;
+      const { bucketId, name } = world.bucket(1).claim;
       const jobId = 'a'.repeat(28) as JobId;
       await world.plant(jobRow(jobId), jobCodec.encode(jobOf(bucketId, jobId)), 1);
-      return [['index-missing', { shard: 1, bucket: bucketId, table: 'jobs', note: jobId }]];
+      return [['index-missing', { shard: 1, bucket: name, table: 'jobs', note: jobId }]];
     },
   ],
   [
@@ -363,13 +363,13 @@ export const ROW_DAMAGES: readonly Damage[] = [
     'a token without its time, and the time of another',
     { 'index-missing': 1, 'index-stray': 1 },
     async (world) => {
-      const { bucketId } = world.bucket(1).claim;
+      const { bucketId, name } = world.bucket(1).claim;
       const record = tokenCodec.encode({ digest: 'd', keptAtMs: 1, outcome: null });
       await world.plant(tokenRow(bucketId, 't'), record, 1);
       await world.plant(tokenTimeRow(2, bucketId, 't'), PRESENT, 1);
       return [
-        ['index-missing', { shard: 1, bucket: bucketId, table: 'tokens', note: 't' }],
-        ['index-stray', { shard: 1, bucket: bucketId, table: 'tokenTimes', note: 't' }],
+        ['index-missing', { shard: 1, bucket: name, table: 'tokens', note: 't' }],
+        ['index-stray', { shard: 1, bucket: name, table: 'tokenTimes', note: 't' }],
       ];
     },
   ],

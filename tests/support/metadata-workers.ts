@@ -81,7 +81,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),
       empty: createBucketEmptier({ metadata, shards, clock }),
-      drive: createJobDriver({ metadata, shards }),
+      drive: createJobDriver({ metadata, shards, clock }),
       jobs: createJobForgetter({ metadata, shards, timeJumps }),
     };
   }

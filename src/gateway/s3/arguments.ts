@@ -91,3 +91,10 @@ export function parsePartNumber(text: string): number {
   }
   return value;
 }
+
+/** Of a header of MOVE (extensions.md 2.1). Absent: false. InvalidArgument for anything but "true" and "false", in any case. */
+export function parseBoolean(headers: Readonly<Record<string, string>>, name: string): boolean {
+  const value = headers[name]?.toLowerCase() ?? 'false';
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidArgument({ name, value: headers[name] ?? '', message: `${name} is either true or false.` });
+}

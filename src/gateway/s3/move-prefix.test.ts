@@ -10,6 +10,8 @@ let failing: GatewayWorld;
 /** What the failing gateway hears of its steps. */
 let stepReply: 'none' | 'unknown' | 'busy' = 'none';
 let isFullOfJobs = false;
+/** Somebody else makes each step before it. */
+let isOvertaken = false;
 beforeAll(async () => {
   world = await openGatewayWorld();
   const { metadata, keyring, store } = world;
@@ -19,6 +21,7 @@ beforeAll(async () => {
     if (name === 'begin-move' && isFullOfJobs) {
       return { kind: 'done', value: { kind: 'too-many-jobs' }, timeMs: 0 } as never;
     }
+    if (name === 'step-move' && isOvertaken) await shards.execute({ shard: envelope.shard }, name, command);
     return shards.execute(envelope, name, command);
   };
   const port: MetadataPort = {
@@ -69,6 +72,15 @@ test.each(['unknown', 'busy'] as const)(
     expect(third).toEqual(again);
   },
 );
+
+test('errors that another driver has met are told to whom it overtook', async () => {
+  const { move } = await setUp('moves-overtaken');
+  isOvertaken = true;
+  const answer = await move(failing);
+  isOvertaken = false;
+  const entries = childrenOf(answer, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
+  expect([entries, textOf(answer, 'MoveCount')]).toEqual([['a/3'], '2']);
+});
 
 test('a request that repeats one which is under way waits for its end', async () => {
   const { move } = await setUp('moves-twice');

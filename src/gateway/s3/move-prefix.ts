@@ -1,8 +1,9 @@
 // MOVE of a prefix as one request sees it: it begins the job, or finds the one that its token began, drives it while its
 // client listens, and tells what becomes of each key. A client that leaves does not end it (metadata/background/drive-jobs.ts).
 import { must } from '../../lib/assert.ts';
-import { driveMove, type MoveCalls } from '../../metadata/drive-move.ts';
+import { driveMove, type MoveCalls, restBetweenSteps } from '../../metadata/drive-move.ts';
 import { AppError } from '../../model/errors.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import type { IdempotencyToken } from '../../ports/extension-calls.ts';
@@ -75,6 +76,7 @@ class PrefixAnswer {
         await clock.sleep(LOOK_EVERY_MS, context.signal());
         return !context.signal().aborted;
       },
+      others: restBetweenSteps(clock, context.hasCompany),
     };
   }
 
@@ -82,18 +84,23 @@ class PrefixAnswer {
   async *drive(job: MovePrefixJob): AsyncGenerator<string, void> {
     yield moveDocumentHead(this.#move);
     const { isQuiet } = this.#move;
+    const told = new Set<string>();
     for await (const { moved, versioning } of driveMove(this.#calls, job)) {
       let entries = '';
       for (const key of moved) {
         // Deleted by somebody else before its turn came.
         if (!Array.isArray(key.result) && key.result.kind === 'no-such-key') continue;
         if (Array.isArray(key.result)) this.#movedCount += key.result.length;
+        // The job keeps no more of them.
+        else if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
         this.#context.record.item(moveItem(key));
         entries += moveEntries(key, { isQuiet, versioning });
       }
       yield entries;
     }
     const ended = await this.#calls.findJob();
+    // Those that another driver has met: a client that waits must not take them for moved.
+    for (const error of ended?.errors ?? []) if (!told.has(error.sourceKey)) yield moveErrorEntry(error);
     yield moveDocumentEnd(ended?.movedCount ?? this.#movedCount);
   }
 

@@ -23,6 +23,8 @@ export interface ContextDependencies {
   objects: ObjectStore;
   clock: ClockPort;
   random: RandomPort;
+  /** Those under way in this gateway, the one that asks among them. */
+  requestCount(): number;
 }
 
 export interface ContextParts {
@@ -114,6 +116,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     random: deps.random,
     record,
     signal: () => exchange.signal,
+    hasCompany: () => deps.requestCount() > 1,
     bucketUrl() {
       const { scheme, host } = exchange.client;
       return `${scheme}://${host}${parts.isVirtualHost ? '' : `/${this.bucket().record.name}`}`;

@@ -1,17 +1,22 @@
 // Drives on jobs whose driver has left them (R21): the gateway that began a prefix's MOVE is gone, or its client is.
 import { LIMITS } from '../../model/limits.ts';
 import type { JobRecord, MovePrefixJob } from '../../model/records/job-record.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { driveMove, type MoveCalls } from '../drive-move.ts';
-import { createShardWorker, doneValue } from './shard-worker.ts';
+import { driveMove, type MoveCalls, restBetweenSteps } from '../drive-move.ts';
+import { createShardWorker, doneValue, forEachJob } from './shard-worker.ts';
 
 const IDLE_MS = 5000;
 /** Of one job in one unit of work: the other shards have jobs, too. */
 const STEPS_MAX = 16;
 
-export function createJobDriver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
-  const { metadata, shards } = deps;
+export function createJobDriver(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+}): Worker {
+  const { metadata, shards, clock } = deps;
 
   function callsOf(shard: number, { jobId }: MovePrefixJob): MoveCalls {
     return {
@@ -23,6 +28,8 @@ export function createJobDriver(deps: { metadata: MetadataPort; shards(): readon
       },
       // Another driver goes on with it.
       pause: async () => false,
+      // Nobody waits for it, and clients of this shard may.
+      others: restBetweenSteps(clock, () => true),
     };
   }
 
@@ -45,16 +52,15 @@ export function createJobDriver(deps: { metadata: MetadataPort; shards(): readon
     async unit(shard, signal) {
       const query = { kind: 'move-prefix', limit: LIMITS.jobsMax } as const;
       const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
-      let hasMore = false;
-      for (const job of jobs) {
-        if (signal.aborted) break;
-        if (!isMove(job) || !(own.has(job.jobId) || nowMs - job.steppedAtMs >= LIMITS.jobLeftMs)) continue;
+      const left = jobs.filter(isMove).filter(({ jobId, steppedAtMs }) => {
+        return own.has(jobId) || nowMs - steppedAtMs >= LIMITS.jobLeftMs;
+      });
+      return forEachJob(left, signal, async (job) => {
         own.delete(job.jobId);
-        if (!(await drive(shard, job, signal))) continue;
-        own.add(job.jobId);
-        hasMore = true;
-      }
-      return hasMore;
+        const hasMore = await drive(shard, job, signal);
+        if (hasMore) own.add(job.jobId);
+        return hasMore;
+      });
     },
   });
 }

@@ -2,12 +2,12 @@
 // and what deleted buckets have left behind. A step of each at a time, so that none waits for a large one.
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
-import type { EmptyBucketJob } from '../../model/records/job-record.ts';
+import type { EmptyBucketJob, JobRecord } from '../../model/records/job-record.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { stepClosing } from '../drive-closing.ts';
-import { createShardWorker, doneValue } from './shard-worker.ts';
+import { createShardWorker, doneValue, forEachJob } from './shard-worker.ts';
 
 /** Rest after a round of steps, as a multiple of the time that it took: clients come first. */
 const REST_SHARE = 1;
@@ -52,12 +52,7 @@ export function createBucketEmptier(deps: {
     async unit(shard, signal) {
       const query = { kind: 'empty-bucket', limit: JOBS_MAX } as const;
       const { jobs, nowMs } = doneValue(await metadata.query({ shard }, 'list-open-jobs', query));
-      let hasMore = false;
-      for (const job of jobs) {
-        if (signal.aborted) break;
-        if (job.kind === 'empty-bucket') hasMore = (await advance(shard, job, nowMs)) || hasMore;
-      }
-      return hasMore;
+      return forEachJob(jobs.filter(isEmptying), signal, (job) => advance(shard, job, nowMs));
     },
   });
 
@@ -70,4 +65,8 @@ export function createBucketEmptier(deps: {
       return outcome.state === 'busy' && restMs > 0 ? { state: 'idle', idleMs: restMs } : outcome;
     },
   };
+}
+
+function isEmptying(job: JobRecord): job is EmptyBucketJob {
+  return job.kind === 'empty-bucket';
 }

@@ -34,6 +34,29 @@ export function createShardWorker(options: {
   };
 }
 
+/**
+ * Advances each job of a shard; `advance` tells whether it has more to do now. One that fails keeps none behind it from
+ * its turn: its error is thrown when all have had theirs. True: one at least has more.
+ */
+export async function forEachJob<Job>(
+  jobs: readonly Job[],
+  signal: AbortSignal,
+  advance: (job: Job) => Promise<boolean>,
+): Promise<boolean> {
+  let hasMore = false;
+  const failures: unknown[] = [];
+  for (const job of jobs) {
+    if (signal.aborted) break;
+    try {
+      if (await advance(job)) hasMore = true;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return hasMore;
+}
+
 /** The value of a reply; throws ServiceUnavailable for all others: what a unit left undone is found again. */
 export function doneValue<T>(reply: Reply<T>): T {
   if (reply.kind !== 'done') throw new AppError('ServiceUnavailable');

@@ -5,7 +5,7 @@ import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { explainMoveRefusal } from '../../model/move-refusals.ts';
 import type { BucketId, ObjectKey } from '../../model/names.ts';
-import type { MoveError, MovePrefixJob } from '../../model/records/job-record.ts';
+import type { JobRecord, MoveError, MovePrefixJob } from '../../model/records/job-record.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
@@ -14,7 +14,15 @@ import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { findJob, jobPuts } from '../jobs.ts';
 import { REGION } from '../keyspace.ts';
-import { loadMove, type MoveChange, type MoveRows, moveHistory, refused } from '../move-history.ts';
+import {
+  type LoadedMove,
+  loadMove,
+  type MoveChange,
+  type MoveRows,
+  movedRowsBytes,
+  moveHistory,
+  refused,
+} from '../move-history.ts';
 import { latestOfMany, olderOfMany } from '../move-rows.ts';
 import { refuse } from '../write-version.ts';
 
@@ -42,18 +50,18 @@ export const stepMove = defineCommand<Command, Outcome>({
 
   look(command, view) {
     const { bucketId, jobId } = command;
-    findJob(view, jobId);
+    const job = findJob(view, jobId);
+    // Of a step that is made already nothing is needed: what it was about may have become anything.
+    if (job !== undefined && !isNextOf(job, command)) return;
     const versioning = findBucket(view, bucketId)?.versioning;
-    const moves = movesOf(command);
-    const rows = rowsOfMany(view, { bucketId, moves, versioning });
-    for (const move of moves) if (fits(move)) loadMove(view, rows, { bucketId, ...move, versioning });
+    loadMoves(view, { bucketId, moves: movesOf(command), versioning });
   },
 
   decide(command, view, { nowMs }) {
-    const { bucketId, jobId, stepCount } = command;
+    const { bucketId, jobId } = command;
     const job = findJob(view, jobId);
     if (job?.kind !== 'move-prefix') return refuse({ kind: 'no-such-job' });
-    if (job.endedAtMs !== undefined || job.stepCount !== stepCount) return refuse({ kind: 'elsewhere', job });
+    if (!isNextOf(job, command)) return refuse({ kind: 'elsewhere', job });
     const bucket = findBucket(view, bucketId);
     if (bucket?.state === 'closing') return refuse({ kind: 'held' });
     if (bucket?.state !== 'open') {
@@ -63,12 +71,14 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { overwrites } = job;
     const { versioning } = bucket;
     const moves = movesOf(command);
-    const rows = rowsOfMany(view, { bucketId, moves, versioning });
+    const loaded = loadMoves(view, { bucketId, moves, versioning });
+    // They have grown since they were found, as they may while a client does not read: fewer are found next.
+    if (loaded === undefined) return refuse({ kind: 'elsewhere', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas = new Map<string, number>();
-    for (const move of moves) {
-      const change = moveOne({ move, view, rows, bucket, overwrites, nowMs });
+    for (const [at, move] of moves.entries()) {
+      const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, nowMs });
       results.push(change.result);
       for (const row of change.puts) puts.push(row);
       for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
@@ -104,6 +114,39 @@ function rowsOfMany(
   return { current, marker: latest(REGION.marker), older };
 }
 
+/**
+ * What each is about; undefined for one whose new key is too long. No list at all where that is more than one entry may
+ * have: it is not read to its end then.
+ */
+function loadMoves(
+  view: View,
+  options: { bucketId: BucketId; moves: readonly Move[]; versioning: Versioning | undefined },
+): (LoadedMove | undefined)[] | undefined {
+  const { bucketId, moves, versioning } = options;
+  const rows = rowsOfMany(view, options);
+  let leftBytes = LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax;
+  const all: (LoadedMove | undefined)[] = [];
+  for (const move of moves) {
+    const loaded = fits(move) ? loadMove(view, rows, { bucketId, ...move, versioning }) : undefined;
+    all.push(loaded);
+    if (loaded !== undefined) leftBytes -= loadedBytes(loaded, move);
+    // One alone has a bound of its own.
+    if (leftBytes < 0 && moves.length > 1) return undefined;
+  }
+  return all;
+}
+
+function loadedBytes({ source, older, target, targetNull }: LoadedMove, { from, to }: Move): number {
+  const rowsBytes = movedRowsBytes(from, to);
+  const latest = [source?.bytes, target?.bytes, targetNull];
+  const latestBytes = latest.reduce((sum, bytes) => sum + (bytes?.length ?? 0), rowsBytes);
+  return older.reduce((sum, bytes) => sum + bytes.length + rowsBytes, latestBytes);
+}
+
+function isNextOf(job: JobRecord, { stepCount }: Command): boolean {
+  return job.endedAtMs === undefined && job.stepCount === stepCount;
+}
+
 function fits(move: Move): move is Move & { to: ObjectKey } {
   // Most keys are far from it, and a character has three bytes at most.
   return move.to.length * 3 <= LIMITS.keyBytesMax || Buffer.byteLength(move.to) <= LIMITS.keyBytesMax;
@@ -111,17 +154,14 @@ function fits(move: Move): move is Move & { to: ObjectKey } {
 
 function moveOne(options: {
   move: Move;
-  view: View;
-  rows: MoveRows;
+  loaded: LoadedMove | undefined;
   bucket: BucketRecord & { versioning: Versioning };
   overwrites: boolean;
   nowMs: number;
 }): MoveChange {
-  const { move, view, rows, bucket, ...rest } = options;
-  if (!fits(move)) return refused({ kind: 'key-too-long' });
-  const { bucketId, versioning } = bucket;
-  const loaded = loadMove(view, rows, { bucketId, ...move, versioning });
-  return moveHistory({ bucket, move, loaded, ...rest });
+  const { move, loaded, ...rest } = options;
+  if (loaded === undefined || !fits(move)) return refused({ kind: 'key-too-long' });
+  return moveHistory({ move, loaded, ...rest });
 }
 
 function progressed(

@@ -66,16 +66,17 @@ async function findInLeg(options: {
   from: string;
   to: string;
   bounds: MoveLeg;
+  keysMax: number;
   hasOlder: boolean;
   state: StateReader;
 }): Promise<{ keys: ObjectKey[]; isWhole: boolean }> {
-  const { bucketId, from, to, bounds, hasOlder, state } = options;
+  const { bucketId, from, to, bounds, keysMax, hasOlder, state } = options;
   if (compareBytes(bounds.gte, bounds.lt) >= 0) return { keys: [], isWhole: true };
-  const reader = { state, bucketId, bounds };
+  const reader = { state, bucketId, bounds, keysMax };
   const current = await latestKeys(reader, REGION.current);
   // Of a later moment: a key that is written between the two may be passed by, as one that is written behind the walk.
   const found = hasOlder ? merged(current, await latestKeys(reader, REGION.marker), bounds) : current;
-  const page = found.slice(0, LIMITS.moveKeysMax);
+  const page = found.slice(0, keysMax);
   if (hasOlder) await addOlder(reader, page, { from, to });
   const keys = takeStep(page, { from, to });
   return { keys, isWhole: keys.length === found.length };
@@ -85,19 +86,20 @@ interface Reader {
   state: StateReader;
   bucketId: BucketId;
   bounds: MoveLeg;
+  keysMax: number;
 }
 
 /**
  * One more than a step moves. Ranges of their own, with both ends: what was moved has left its tombstones before one end and
  * behind the other, and a walk over them for each page would take as long as all the rest.
  */
-async function latestKeys({ state, bucketId, bounds }: Reader, region: Region): Promise<Sized[]> {
+async function latestKeys({ state, bucketId, bounds, keysMax }: Reader, region: Region): Promise<Sized[]> {
   const rows = await state.range({
     table: TABLES.objects,
     gte: objectsKey(region, bucketId, bounds.gte),
     lt: objectsKey(region, bucketId, bounds.lt),
     reverse: bounds.reverse,
-    limit: LIMITS.moveKeysMax + 1,
+    limit: keysMax + 1,
   });
   return rows.map(({ key, value }) => ({
     key: asBuffer(key).toString('utf8', OBJECT_KEY_AT) as ObjectKey,

@@ -5,7 +5,7 @@ import { AppError } from '../../../../model/errors.ts';
 import { type BucketName, parseBucketName } from '../../../../model/names.ts';
 import type { BucketRecord } from '../../../../model/records/rows.ts';
 import { type OutcomeOf, SYSTEM_SHARD } from '../../../../ports/metadata.ts';
-import { invalidArgument } from '../../arguments.ts';
+import { invalidArgument, parseBoolean } from '../../arguments.ts';
 import type { OperationContext } from '../../context.ts';
 import { bucketArn, defineOperation, type OperationRequest } from '../../operation.ts';
 import { presentBucket } from '../../present-bucket.ts';
@@ -29,7 +29,11 @@ export const moveBucket = defineOperation({
   ],
   differences: 'Not in S3: renames the bucket to the name in the header Destination. Only its owner may.',
   parse(request) {
-    const { bucket: from } = request;
+    const { bucket: from, headers } = request;
+    // Whoever has left out the source's key would have the whole bucket renamed.
+    if (parseBoolean(headers, 'x-svc-prefix')) {
+      throw new AppError('InvalidRequest', { message: 'A prefix that is renamed stands behind its bucket.' });
+    }
     return { from, to: parseDestination(request) };
   },
   access: ({ from, to }) => [

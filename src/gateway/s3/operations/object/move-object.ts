@@ -3,7 +3,7 @@
 import { AppError } from '../../../../model/errors.ts';
 import { explainMoveRefusal } from '../../../../model/move-refusals.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
-import { invalidArgument } from '../../arguments.ts';
+import { parseBoolean } from '../../arguments.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseDestination } from '../../destination.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
@@ -73,13 +73,6 @@ function parse(request: OperationRequest) {
     ...{ bucket, from, to, isPrefix, overwrites, isQuiet, conditions },
     token: idempotencyToken(token, asked),
   };
-}
-
-/** Absent: false. InvalidArgument for anything but "true" and "false", in any case. */
-function parseBoolean(headers: OperationRequest['headers'], name: string): boolean {
-  const value = headers[name]?.toLowerCase() ?? 'false';
-  if (value === 'true' || value === 'false') return value === 'true';
-  throw invalidArgument({ name, value: headers[name] ?? '', message: `${name} is either true or false.` });
 }
 
 async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {

@@ -1,8 +1,8 @@
-// Appends over the object world, for tests of what they leave.
+// Appends over an object world, and the pieces that an object has.
 import { randomBytes } from 'node:crypto';
 import type { ObjectKey } from '../../src/model/names.ts';
-import { ownBody, type Segment } from '../../src/model/version.ts';
-import type { AppendObject, BodySource, Written } from '../../src/objects/object-store.ts';
+import { ownBody } from '../../src/model/version.ts';
+import type { AppendObject, BodySource } from '../../src/objects/object-store.ts';
 import { type ObjectWorld, sourceOf } from './object-world.ts';
 
 export function append(
@@ -10,7 +10,7 @@ export function append(
   key: string,
   body: Buffer,
   more: Partial<Omit<AppendObject, 'body'>> & { said?: Partial<BodySource> } = {},
-): Promise<Written> {
+) {
   const { said, ...rest } = more;
   return world.store.appendObject({
     ...{ calls: world.calls, bucket: world.bucket(), key: key as ObjectKey },
@@ -35,7 +35,5 @@ export async function appendMany(
   return Buffer.concat(pieces);
 }
 
-/** Of the version's own row: all, or those behind its pages. */
-export async function segmentsOf(world: ObjectWorld, key: string): Promise<Segment[]> {
-  return ownBody((await world.find(key)).version.manifest)?.segments ?? [];
-}
+export const segmentsOf = async (world: ObjectWorld, key: string) =>
+  ownBody((await world.find(key)).version.manifest)?.segments ?? [];

@@ -1,0 +1,51 @@
+// What the bodies of the links part are made of: pieces, each written once by a put or an append, which copies and
+// compositions share and folding writes anew. A blob tells its pieces, a version those of its blobs, in order.
+import { utf8 } from '../../src/lib/bytes.ts';
+import type { BlobId } from '../../src/model/names.ts';
+import type { Manifest, ManifestBody } from '../../src/model/version.ts';
+import type { CommandOf } from '../../src/ports/metadata.ts';
+import { joinPieces, pieceOf, piecesOf } from './bucket-operations.ts';
+import { SimulationFailure } from './scheduler.ts';
+
+export class LinkBodies {
+  readonly #bytes = new Map<string, Buffer>();
+  readonly #valueOf = new Map<BlobId, string>();
+
+  /** A new piece of that size, in bytes, by a name that no other one has. */
+  make(name: string, sizeBytes: number): { value: string; bytes: Buffer } {
+    const value = pieceOf(name, sizeBytes);
+    const bytes = Buffer.alloc(sizeBytes, utf8(`${value}|`));
+    this.#bytes.set(value, bytes);
+    return { value, bytes };
+  }
+
+  /** A put or an append is about to be sent. */
+  born(births: readonly { use: { blobId: BlobId } }[], value: string): void {
+    for (const { use } of births) this.#valueOf.set(use.blobId, value);
+  }
+
+  /** Pieces are about to become one blob. */
+  folded({ run, birth }: CommandOf<'fold-version'>): void {
+    this.#valueOf.set(birth.use.blobId, joinPieces(run.map(({ blobId }) => this.#ofBlob(blobId))));
+  }
+
+  /** What versions or parts with this data say. */
+  valueOf({ uses, segments }: ManifestBody): string {
+    return joinPieces(segments.map(({ use }) => this.#ofBlob(uses[use]?.blobId)));
+  }
+
+  valueOfVersion(manifest: Manifest): string {
+    if (manifest.kind === 'direct') return this.valueOf(manifest);
+    throw new SimulationFailure('a version of few pieces has pages');
+  }
+
+  bytesOf(value: string): Buffer {
+    return Buffer.concat(piecesOf(value).map((piece) => this.#bytes.get(piece) ?? utf8(`no ${piece}`)));
+  }
+
+  #ofBlob(blobId: BlobId | undefined): string {
+    const value = blobId && this.#valueOf.get(blobId);
+    if (value === undefined) throw new SimulationFailure(`I12: nobody has written ${blobId}`);
+    return value;
+  }
+}
