@@ -118,3 +118,7 @@ assert(
   LIMITS.refusedBodyDrainBytesMax >= 2 * LIMITS.completeBodyBytesMax,
   'who sends a document that is too long by little reads why: a connection that is closed on a sender may lose the answer',
 );
+assert(
+  LIMITS.moveKeysBesideOthersMax <= LIMITS.moveKeysMax,
+  'a small step of a rename is no larger than others',
+);

@@ -1,7 +1,7 @@
 // Appends over the whole data path, and the folding of their pieces behind them.
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany } from '../../tests/support/object-appends.ts';
+import { append, appendMany } from '../../tests/support/appends.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
 import { toBase64 } from '../lib/bytes.ts';

@@ -1,8 +1,8 @@
-// The folding of small pieces behind appends and reads, over the whole data path.
+// The folding of small pieces that appends leave behind, over the whole data path.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { append, appendMany, segmentsOf } from '../../tests/support/appends.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
-import { append, appendMany, segmentsOf } from '../../tests/support/object-appends.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
 import { LIMITS } from '../model/limits.ts';

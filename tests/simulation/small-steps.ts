@@ -2,10 +2,17 @@
 // that was left is driven on within a seed. Imported before whatever reads them.
 import { LIMITS } from '../../src/model/limits.ts';
 
-type Changed = 'moveKeysMax' | 'jobLeftMs' | 'foldPiecesMin' | 'foldGrowthMin' | 'foldReadPiecesMin';
+type Changed =
+  | 'moveKeysMax'
+  | 'moveKeysBesideOthersMax'
+  | 'jobLeftMs'
+  | 'foldPiecesMin'
+  | 'foldGrowthMin'
+  | 'foldReadPiecesMin';
 const limits = LIMITS as { -readonly [Name in Changed]: number };
 
 limits.moveKeysMax = 1;
+limits.moveKeysBesideOthersMax = 1;
 limits.jobLeftMs = 1500;
 limits.foldPiecesMin = 3;
 limits.foldGrowthMin = 2;

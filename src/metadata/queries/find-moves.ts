@@ -70,7 +70,8 @@ async function findInLeg(options: {
   hasOlder: boolean;
   state: StateReader;
 }): Promise<{ keys: ObjectKey[]; isWhole: boolean }> {
-  const { bucketId, from, to, bounds, keysMax, hasOlder, state } = options;
+  const { bucketId, from, to, bounds, hasOlder, state } = options;
+  const keysMax = Math.min(options.keysMax, LIMITS.moveKeysMax);
   if (compareBytes(bounds.gte, bounds.lt) >= 0) return { keys: [], isWhole: true };
   const reader = { state, bucketId, bounds, keysMax };
   const current = await latestKeys(reader, REGION.current);
