@@ -1,0 +1,39 @@
+// Appends over an object world, and the pieces that an object has.
+import { randomBytes } from 'node:crypto';
+import type { ObjectKey } from '../../src/model/names.ts';
+import { ownBody } from '../../src/model/version.ts';
+import type { AppendObject, BodySource } from '../../src/objects/object-store.ts';
+import { type ObjectWorld, sourceOf } from './object-world.ts';
+
+export function append(
+  world: ObjectWorld,
+  key: string,
+  body: Buffer,
+  more: Partial<Omit<AppendObject, 'body'>> & { said?: Partial<BodySource> } = {},
+) {
+  const { said, ...rest } = more;
+  return world.store.appendObject({
+    ...{ calls: world.calls, bucket: world.bucket(), key: key as ObjectKey },
+    ...{ body: sourceOf(body, { ...(said && { said }) }), signal: new AbortController().signal },
+    ...rest,
+  });
+}
+
+/** Appends as many pieces; the bytes that the object has then. */
+export async function appendMany(
+  world: ObjectWorld,
+  key: string,
+  count: number,
+  sizeBytes: number,
+): Promise<Buffer> {
+  const pieces = [await world.get(key)];
+  for (let at = 0; at < count; at++) {
+    const piece = randomBytes(sizeBytes);
+    pieces.push(piece);
+    await append(world, key, piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+export const segmentsOf = async (world: ObjectWorld, key: string) =>
+  ownBody((await world.find(key)).version.manifest)?.segments ?? [];
