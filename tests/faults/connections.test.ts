@@ -144,7 +144,7 @@ test.each([
   {
     what: 'a header that is not supported',
     status: 501,
-    head: () => putHead('/conn/no', { ...expecting, 'x-amz-write-offset-bytes': '0' }),
+    head: () => putHead('/conn/no', { ...expecting, 'x-amz-object-lock-mode': 'GOVERNANCE' }),
   },
 ])('100-continue: $what is answered at once, and the connection stays usable', async ({ status, head }) => {
   const connection = await openSocket(server);
