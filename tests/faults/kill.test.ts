@@ -62,6 +62,11 @@ const KINDS = [
   'change account',
   'delete account',
   'rotate keys',
+  'append',
+  'compose',
+  'move',
+  'rename bucket',
+  'force delete',
 ];
 
 const folder = await mkdtemp(join(tmpdir(), 'holdfast-kill-'));

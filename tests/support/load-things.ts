@@ -34,7 +34,8 @@ export interface Thing {
   clear(reach: Reach): Promise<void>;
 }
 
-async function succeed(reach: Reach, wanted: RawRequest, needle = ''): Promise<RawAnswer> {
+/** The answer, which must be a success with that in it. */
+export async function succeedThing(reach: Reach, wanted: RawRequest, needle = ''): Promise<RawAnswer> {
   const answer = await reach.s3(wanted);
   if (answer.status < 200 || answer.status > 299 || !answer.body.includes(needle)) {
     throw new WrongAnswer(`${wanted.method} ${wanted.path}: ${answer.status} ${answer.body}`);
@@ -52,7 +53,7 @@ export function versionedKey(bucket: string, key: string): Thing {
   let written = 0;
   const bytesOf = (sizeBytes: number) => seededBytes(`${path} ${sizeBytes}`, sizeBytes);
   async function list(reach: Reach): Promise<{ text: string; id: string }[]> {
-    const { body } = await succeed(reach, { method: 'GET', path: `/${bucket}?prefix=${key}&versions=` });
+    const { body } = await succeedThing(reach, { method: 'GET', path: `/${bucket}?prefix=${key}&versions=` });
     return [...body.toString().matchAll(/<(Version|DeleteMarker)>(.*?)<\/\1>/gs)].map(
       ([, kind, inner = '']) => ({
         text: kind === 'Version' ? (/<Size>(\d+)</.exec(inner)?.[1] ?? '') : MARKER,
@@ -63,7 +64,8 @@ export function versionedKey(bucket: string, key: string): Thing {
   const putNew = (state: string, sizeBytes: number): ThingChange => ({
     kind: 'put version',
     next: joined(String(sizeBytes), state),
-    send: async (reach) => void (await succeed(reach, { method: 'PUT', path, body: bytesOf(sizeBytes) })),
+    send: async (reach) =>
+      void (await succeedThing(reach, { method: 'PUT', path, body: bytesOf(sizeBytes) })),
   });
   return {
     name: path,
@@ -71,7 +73,7 @@ export function versionedKey(bucket: string, key: string): Thing {
       const versions = await list(reach);
       for (const { text, id } of versions) {
         if (text === MARKER) continue;
-        const { body } = await succeed(reach, { method: 'GET', path: `${path}?versionId=${id}` });
+        const { body } = await succeedThing(reach, { method: 'GET', path: `${path}?versionId=${id}` });
         if (!body.equals(bytesOf(Number(text)))) return `other bytes in version ${id} of ${text}`;
       }
       return versions.map(({ text }) => text).join();
@@ -83,14 +85,14 @@ export function versionedKey(bucket: string, key: string): Thing {
       const kind = versions.length > VERSIONS_MAX ? 'versions' : pick(random, kinds);
       if (versions.length === 0 || kind === 'put') return putNew(state, sizeBytes);
       if (kind === 'marker') {
-        const send = async (reach: Reach) => void (await succeed(reach, { method: 'DELETE', path }));
+        const send = async (reach: Reach) => void (await succeedThing(reach, { method: 'DELETE', path }));
         return { kind: 'delete marker', next: joined(MARKER, state), send };
       }
       if (kind === 'itself') {
         if (versions[0] === MARKER) return putNew(state, sizeBytes);
         const headers = { 'x-amz-copy-source': path, 'x-amz-metadata-directive': 'REPLACE' };
         const send = async (reach: Reach) =>
-          void (await succeed(reach, { method: 'PUT', path, headers }, '<ETag>'));
+          void (await succeedThing(reach, { method: 'PUT', path, headers }, '<ETag>'));
         return { kind: 'copy version onto itself', next: joined(versions[0] ?? '', state), send };
       }
       const count = kind === 'version' ? 1 : 1 + Math.floor(random() * versions.length);
@@ -101,7 +103,7 @@ export function versionedKey(bucket: string, key: string): Thing {
         async send(reach) {
           const ids = (await list(reach)).slice(from, from + count).map(({ id }) => id);
           if (ids.length === 1)
-            await succeed(reach, { method: 'DELETE', path: `${path}?versionId=${ids[0]}` });
+            await succeedThing(reach, { method: 'DELETE', path: `${path}?versionId=${ids[0]}` });
           else
             await deleteMany(
               reach,
@@ -126,7 +128,7 @@ async function deleteMany(reach: Reach, bucket: string, items: { key: string; id
   );
   const body = xml(`<Delete>${objects.join('')}</Delete>`);
   const headers = { 'content-md5': createHash('md5').update(body).digest('base64') };
-  const answer = await succeed(reach, { method: 'POST', path: `/${bucket}?delete=`, headers, body });
+  const answer = await succeedThing(reach, { method: 'POST', path: `/${bucket}?delete=`, headers, body });
   if (answer.body.includes('<Error>')) throw new WrongAnswer(answer.body.toString());
 }
 
@@ -134,14 +136,14 @@ async function deleteMany(reach: Reach, bucket: string, items: { key: string; id
 export function passingBucket(bucket: string): Thing {
   const path = `/${bucket}`;
   const uploadPart = async (reach: Reach) => {
-    const { body } = await succeed(reach, { method: 'POST', path: `${path}/left?uploads=` });
+    const { body } = await succeedThing(reach, { method: 'POST', path: `${path}/left?uploads=` });
     const id = encodeURIComponent(/<UploadId>(.*?)</.exec(body.toString())?.[1] ?? '');
     const part = {
       method: 'PUT',
       path: `${path}/left?partNumber=1&uploadId=${id}`,
       body: seededBytes(bucket, 70_000),
     };
-    await succeed(reach, part);
+    await succeedThing(reach, part);
   };
   return {
     name: `bucket ${bucket}`,
@@ -156,7 +158,7 @@ export function passingBucket(bucket: string): Thing {
         return {
           kind: 'create bucket',
           next: 'none',
-          send: async (reach) => void (await succeed(reach, wanted)),
+          send: async (reach) => void (await succeedThing(reach, wanted)),
         };
       }
       const kind = pick(random, ['delete', 'delete', 'delete', 'upload', 'Enabled', 'Suspended']);
@@ -166,7 +168,7 @@ export function passingBucket(bucket: string): Thing {
         return {
           kind: 'delete bucket',
           next: ABSENT,
-          send: async (reach) => void (await succeed(reach, wanted)),
+          send: async (reach) => void (await succeedThing(reach, wanted)),
         };
       }
       const body = xml(`<VersioningConfiguration><Status>${kind}</Status></VersioningConfiguration>`);
@@ -174,12 +176,12 @@ export function passingBucket(bucket: string): Thing {
       return {
         kind: 'set versioning',
         next: kind,
-        send: async (reach) => void (await succeed(reach, wanted)),
+        send: async (reach) => void (await succeedThing(reach, wanted)),
       };
     },
     async clear(reach) {
       const { status } = await reach.s3({ method: 'HEAD', path });
-      if (status === 200) await succeed(reach, { method: 'DELETE', path });
+      if (status === 200) await succeedThing(reach, { method: 'DELETE', path });
     },
   };
 }

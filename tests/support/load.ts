@@ -6,6 +6,7 @@
 import { Agent } from 'node:http';
 import { signRequest } from '../../src/cli/sign-request.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
+import { growingKey, movingBucket } from './load-extensions.ts';
 import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 import { type Access, pathOf, type RawAnswer, send } from './raw-s3.ts';
 import { seededNumbers } from './tree.ts';
@@ -127,6 +128,8 @@ function makeThings(): Thing[] {
   return [
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
+    ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
+    movingBucket('load-moving'),
     ...['load-account-one', 'load-account-two'].map(passingAccount),
   ];
 }
