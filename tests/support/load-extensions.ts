@@ -1,7 +1,9 @@
 // What the load (load.ts) does beyond S3: an object that is appended to, composed of itself and renamed, and a bucket that
 // is renamed and deleted with all that is in it. Things, as those of load-things.ts.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Reach, Thing, ThingChange } from './load-things.ts';
 import { succeedThing as succeed } from './load-things.ts';
+import type { RawAnswer, RawRequest } from './raw-s3.ts';
 
 const ABSENT = 'absent';
 const ID_LENGTH = 8;
@@ -77,23 +79,47 @@ export function growingKey(bucket: string, key: string): Thing {
   };
 }
 
-/** State: the name that it bears. */
-export function movingBucket(bucket: string): Thing {
+/** Of a deletion or rename that a crash has cut short, until it has been brought to its end (LIMITS.jobLeftMs). */
+const SETTLED_WITHIN_MS = 60_000;
+const ASK_AGAIN_MS = 200;
+
+/** The last answer that is no OperationAborted: what is under way is waited for, as clients are told to. */
+async function persist(reach: Reach, wanted: RawRequest): Promise<RawAnswer> {
+  const endMs = Date.now() + SETTLED_WITHIN_MS;
+  for (;;) {
+    const answer = await reach.s3(wanted);
+    const isUnderWay = answer.status === 409 && answer.body.includes('OperationAborted');
+    if (!isUnderWay || Date.now() > endMs) return answer;
+    await sleep(ASK_AGAIN_MS);
+  }
+}
+
+/** As `succeed`, once nothing else is under way. */
+async function doIt(reach: Reach, wanted: RawRequest): Promise<void> {
+  const persistent = { ...reach, s3: (request: RawRequest) => persist(reach, request) };
+  await succeed(persistent, wanted);
+}
+
+/** State: the name that it bears. `inUse`: a bucket of the same owner. */
+export function movingBucket(bucket: string, inUse: string): Thing {
   const names = [bucket, `${bucket}-too`];
   return {
     name: `moving bucket ${bucket}`,
     async read(reach) {
       const found: string[] = [];
       for (const name of names) {
-        const { status } = await reach.s3({ method: 'HEAD', path: `/${name}` });
-        if (status !== 404) found.push(status === 200 ? name : `status ${status}`);
+        // Asked for a name that is in use: what was cut short is at its end when nothing else stands in the way.
+        const wanted = { method: 'MOVE', path: `/${name}`, headers: { destination: inUse } };
+        const { status, body } = await persist(reach, wanted);
+        if (status === 404) continue;
+        found.push(body.includes('BucketAlreadyOwnedByYou') ? name : `status ${status}`);
       }
       return found.length === 0 ? ABSENT : found.join(' and ');
     },
     change(state, random) {
       if (state === ABSENT) {
         const wanted = { method: 'PUT', path: `/${bucket}` };
-        return { kind: 'make', next: bucket, send: async (reach) => void (await succeed(reach, wanted)) };
+        return { kind: 'make', next: bucket, send: (reach) => doIt(reach, wanted) };
       }
       const drawn = random();
       if (drawn < 0.4) {
@@ -102,19 +128,19 @@ export function movingBucket(bucket: string): Thing {
           path: `/${state}/${Math.floor(drawn * 100)}`,
           body: Buffer.from('filled'),
         };
-        return { kind: 'fill', next: state, send: async (reach) => void (await succeed(reach, wanted)) };
+        return { kind: 'fill', next: state, send: (reach) => doIt(reach, wanted) };
       }
       if (drawn < 0.7) {
         const wanted = { method: 'DELETE', path: `/${state}?force_delete=true` };
         return {
           kind: 'force delete',
           next: ABSENT,
-          send: async (reach) => void (await succeed(reach, wanted)),
+          send: (reach) => doIt(reach, wanted),
         };
       }
       const next = state === bucket ? `${bucket}-too` : bucket;
       const wanted = { method: 'MOVE', path: `/${state}`, headers: { destination: next } };
-      return { kind: 'rename bucket', next, send: async (reach) => void (await succeed(reach, wanted)) };
+      return { kind: 'rename bucket', next, send: (reach) => doIt(reach, wanted) };
     },
     async clear(reach) {
       for (const name of names) {

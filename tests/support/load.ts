@@ -129,7 +129,7 @@ function makeThings(): Thing[] {
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
-    movingBucket('load-moving'),
+    movingBucket('load-moving', VERSIONED_BUCKETS[0] ?? ''),
     ...['load-account-one', 'load-account-two'].map(passingAccount),
   ];
 }
