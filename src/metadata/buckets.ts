@@ -1,9 +1,11 @@
 // A bucket's row as commands see it, and as the engine checks it before anything about the bucket is evaluated (R45).
 import { assert, must } from '../lib/assert.ts';
-import type { BucketId } from '../model/names.ts';
-import { type BucketRecord, bucketCodec } from '../model/records/rows.ts';
-import type { BucketGuard, View } from '../ports/state-machine.ts';
-import { bucketRow } from './keyspace.ts';
+import { type BucketId, makeOutboxId } from '../model/names.ts';
+import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../model/records/rows.ts';
+import type { BucketGuard, DecideContext, RangeAddress, View } from '../ports/state-machine.ts';
+import { COUNTER } from './counters.ts';
+import type { RowChange } from './debts.ts';
+import { bucketRow, deletedBucketRow, outboxRow, PRESENT, put, REGION, regionRange } from './keyspace.ts';
 
 export function findBucket(view: View, bucketId: BucketId): BucketRecord | undefined {
   const row = view.row(bucketRow(bucketId));
@@ -15,6 +17,31 @@ export function openBucket(view: View, bucketId: BucketId): BucketRecord {
   const bucket = must(findBucket(view, bucketId), 'the guard has seen the bucket');
   assert(bucket.state === 'open', 'the guard lets nothing into a bucket that is not open');
   return bucket;
+}
+
+/** One version, marker or part of their order each, where there is any: none of them, and the bucket is empty. */
+export function versionsOf(bucketId: BucketId): RangeAddress[] {
+  return Object.values(REGION).map((region) => regionRange({ region, bucketId, limit: 1 }));
+}
+
+/** R42: it is deleted for good, and the system shard is told to free its name; its open uploads end in the background. */
+export function deleteForGood(
+  deleted: BucketRecord,
+  hasUploads: boolean,
+  { nowMs, random }: DecideContext,
+): RowChange {
+  const { bucketId, name, owner } = deleted;
+  const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
+  // Of its own: in a system shard that is the home, too, the creation's item may be of the same moment.
+  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  return {
+    puts: [
+      put(bucketRow(bucketId), bucketCodec.encode(deleted)),
+      put(outboxRow(id), outboxCodec.encode(forget)),
+      ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
+    ],
+    counters: [{ name: COUNTER.buckets, delta: -1 }],
+  };
 }
 
 /** A gateway that believes an old name, state or settings authorises anew, by the row that it gets (R43, R45). */

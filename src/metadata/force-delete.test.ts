@@ -17,7 +17,7 @@ import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
 import { rowKey } from '../shard/row-keys.ts';
 import { createBucketEmptier } from './background/empty-buckets.ts';
 import { createUploadExpiry } from './background/expire-uploads.ts';
-import { createJobForgetter } from './background/forget-jobs.ts';
+import { createJobForgetter } from './background/forget-by-age.ts';
 import { EMPTY_LINKS_MAX, EMPTY_ROWS_MAX } from './commands/empty-bucket.ts';
 import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from './drive-closing.ts';
 import type { TABLES } from './keyspace.ts';

@@ -13,8 +13,7 @@ import { createOutboxDelivery } from '../../src/metadata/background/deliver-outb
 import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
-import { createJobForgetter } from '../../src/metadata/background/forget-jobs.ts';
-import { createTokenForgetter } from '../../src/metadata/background/forget-tokens.ts';
+import { createJobForgetter, createTokenForgetter } from '../../src/metadata/background/forget-by-age.ts';
 import { createDamageHearing } from '../../src/metadata/background/hear-damage.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';

@@ -1,6 +1,7 @@
 // The body of an upload as handlers see it: decoded from aws-chunked framing, its signatures checked as it flows, with
 // what the client said of its digests. Reading it is bounded by back-pressure; nothing here buffers.
 import type { ChecksumAlgorithm } from '../../model/checksums.ts';
+import { AppError } from '../../model/errors.ts';
 
 export interface RequestBody {
   /** Decoded payload. Ends early by throwing AppError: IncompleteBody, SignatureDoesNotMatch (chunk), and so on. */
@@ -19,4 +20,10 @@ export interface RequestBody {
   readonly trailerAlgorithm?: ChecksumAlgorithm;
   /** After the stream has ended: the trailer's checksum. */
   trailerChecksum(): string | undefined;
+}
+
+/** Throws EntityTooLarge before the first byte of it is read. */
+export function refuseLargerThan(bytesMax: number, { sizeBytes }: RequestBody): void {
+  if (sizeBytes <= bytesMax) return;
+  throw new AppError('EntityTooLarge', { fields: { ProposedSize: sizeBytes, MaxSizeAllowed: bytesMax } });
 }

@@ -9,7 +9,7 @@ import {
 import { type Background, DAY, openBackground } from '../../../tests/support/metadata-workers.ts';
 import type { ObjectKey } from '../../model/names.ts';
 import { createUploadExpiry } from './expire-uploads.ts';
-import { createCompletedUploadForgetter } from './forget-completed-uploads.ts';
+import { createCompletedUploadForgetter } from './forget-by-age.ts';
 
 let world: MetadataShards;
 let background: Background;

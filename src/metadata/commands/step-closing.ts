@@ -1,26 +1,15 @@
 // Force delete, from its first look to its decision (service.txt 3): what a look has found is noted, so that another
 // driver can go on from there; behind the last one the bucket is deleted for good (R42), or open again.
 import { assert } from '../../lib/assert.ts';
-import { makeOutboxId } from '../../model/names.ts';
 import type { EmptyBucketJob } from '../../model/records/job-record.ts';
-import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../../model/records/rows.ts';
+import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
 import type { ClosingOutcome } from '../../ports/extension-calls.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import type { DecideContext, Decision, RangeAddress, View } from '../../ports/state-machine.ts';
-import { findBucket } from '../buckets.ts';
-import { COUNTER } from '../counters.ts';
+import { deleteForGood, findBucket, versionsOf } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { changeJob, dropJob, findJob } from '../jobs.ts';
-import {
-  bucketRow,
-  bucketUploads,
-  deletedBucketRow,
-  outboxRow,
-  PRESENT,
-  put,
-  REGION,
-  regionRange,
-} from '../keyspace.ts';
+import { bucketRow, bucketUploads, put } from '../keyspace.ts';
 import { bucketTokens } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -70,34 +59,27 @@ function afterwards(bucket: BucketRecord | undefined): ClosingOutcome {
 
 /** Uploads, and all that its job would take out. */
 function leftovers(bucketId: Command['bucketId']): RangeAddress[] {
-  const versions = Object.values(REGION).map((region) => regionRange({ region, bucketId, limit: 1 }));
-  return [bucketUploads(bucketId, 1), bucketTokens(bucketId, { limit: 1 }), ...versions];
+  return [bucketUploads(bucketId, 1), bucketTokens(bucketId, { limit: 1 }), ...versionsOf(bucketId)];
 }
 
-/** As delete-bucket does, and the job goes on where there is something to take out. */
+/** The job goes on where there is something to take out. */
 function deleteClosed(
   { bucket, job }: Closing,
   view: View,
   context: DecideContext,
 ): Decision<ClosingOutcome> {
-  const { nowMs, random } = context;
-  const { bucketId, name, owner } = bucket;
-  const [hasUploads, ...others] = leftovers(bucketId).map((range) => view.range(range).length > 0);
+  const [hasUploads = false, ...others] = leftovers(bucket.bucketId).map(
+    (range) => view.range(range).length > 0,
+  );
   const isEmpty = !others.includes(true);
   const { jobId: _, ...rest } = bucket;
   const deleted: BucketRecord = { ...rest, state: 'deleted', ...(!isEmpty && { jobId: job.jobId }) };
-  const forget: OutboxRecord = { kind: 'forget-name', bucketId, name, owner };
   const change = isEmpty ? dropJob(job) : changeJob(job, { ...job, stage: 'older' });
-  const id = makeOutboxId({ timeMs: nowMs, tail: random(8) });
+  const { puts, counters } = deleteForGood(deleted, hasUploads, context);
   return {
     outcome: { kind: 'deleted', bucket: deleted },
-    puts: [
-      put(bucketRow(bucketId), bucketCodec.encode(deleted)),
-      put(outboxRow(id), outboxCodec.encode(forget)),
-      ...change.puts,
-      ...(hasUploads ? [put(deletedBucketRow(bucketId), PRESENT)] : []),
-    ],
-    counters: [{ name: COUNTER.buckets, delta: -1 }, ...change.counters],
+    puts: [...puts, ...change.puts],
+    counters: [...counters, ...change.counters],
   };
 }
 

@@ -1,5 +1,4 @@
 // One part of a multipart upload, with its bytes in the request.
-import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { parsePartNumber, parseUploadId } from '../../arguments.ts';
 import { addChecksum } from '../../checksum-headers.ts';
@@ -7,6 +6,7 @@ import { addCustomerKey, parseCustomerKey, requireUploadKey } from '../../custom
 import { findUpload, requireUploadChecksum } from '../../find-upload.ts';
 import type { AnswerHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { refuseLargerThan } from '../../request-body.ts';
 
 export const uploadPart = defineOperation({
   name: 'UploadPart',
@@ -26,11 +26,7 @@ export const uploadPart = defineOperation({
   parse: (request) => {
     const { bucket, key, query, body } = request;
     const partNumber = parsePartNumber(query.get('partNumber') ?? '');
-    if (body.sizeBytes > LIMITS.partBytesMax) {
-      throw new AppError('EntityTooLarge', {
-        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.partBytesMax },
-      });
-    }
+    refuseLargerThan(LIMITS.partBytesMax, body);
     const uploadId = parseUploadId(query.get('uploadId'));
     const customerKey = parseCustomerKey(request);
     return { key, resource: objectArn({ bucket, key }), uploadId, partNumber, customerKey, body };

@@ -1,6 +1,5 @@
 // PUT ?append: more bytes behind those of an object that is there (service.txt 4.2). The story goes on in
 // objects/append-object.ts.
-import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
 import type { WriteConditions } from '../../../../model/preconditions.ts';
@@ -13,7 +12,7 @@ import {
 import type { OperationContext } from '../../context.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
-import type { RequestBody } from '../../request-body.ts';
+import { type RequestBody, refuseLargerThan } from '../../request-body.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
 
@@ -51,11 +50,7 @@ export const appendObject = defineOperation({
     const { bucket, key, body, headers } = request;
     refuseCustomerKeys(headers);
     refuseCopySource(headers);
-    if (body.sizeBytes > LIMITS.putBytesMax) {
-      throw new AppError('EntityTooLarge', {
-        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
-      });
-    }
+    refuseLargerThan(LIMITS.putBytesMax, body);
     return {
       ...{ key, body, resource: objectArn({ bucket, key }) },
       offsetBytes: parseWriteOffset(headers),

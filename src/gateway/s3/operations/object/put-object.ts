@@ -1,6 +1,5 @@
 // PUT of an object in one piece. The story goes on in objects/write-object.ts.
 
-import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
 import type { WriteConditions } from '../../../../model/preconditions.ts';
@@ -12,6 +11,7 @@ import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
 import { queryVersion, shownVersionId } from '../../find-version.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
+import { refuseLargerThan } from '../../request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
@@ -43,11 +43,7 @@ export const putObject = defineOperation({
     'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)).',
   parse: (request) => {
     const { bucket, key, body } = request;
-    if (body.sizeBytes > LIMITS.putBytesMax) {
-      throw new AppError('EntityTooLarge', {
-        fields: { ProposedSize: body.sizeBytes, MaxSizeAllowed: LIMITS.putBytesMax },
-      });
-    }
+    refuseLargerThan(LIMITS.putBytesMax, body);
     const offsetBytes = parseWriteOffset(request.headers);
     if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
     return {

@@ -1,0 +1,93 @@
+// What is kept for some time after its end and then forgotten: answers of Completes for seven days (s3-behaviour 29),
+// idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions.md 2.1).
+import { LIMITS } from '../../model/limits.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+
+const BATCH = 250;
+const MINUTE_MS = 60_000;
+
+export interface ForgetterDeps {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  timeJumps: Pick<TimeJumps, 'mayRemoveByAge'>;
+}
+
+/** One kind of what is forgotten. */
+interface ForgetSpec<Item> {
+  name: string;
+  idleMs: number;
+  /** What is old enough, oldest first, from a place in the queue on. */
+  list(shard: number, page: { fromMs?: number; limit: number }): Promise<readonly Item[]>;
+  forget(shard: number, items: readonly Item[]): Promise<void>;
+  /** Where it stands in the queue; absent: each look begins at the start. */
+  atMs?(item: Item): number;
+}
+
+function createForgetter<Item>(
+  { shards, timeJumps }: ForgetterDeps,
+  { name, idleMs, list, forget, atMs }: ForgetSpec<Item>,
+): Worker {
+  const cursors = createQueueCursors();
+  return createShardWorker({
+    ...{ name, shards, idleMs },
+    async unit(shard) {
+      if (!timeJumps.mayRemoveByAge(shard)) return false;
+      const items = await list(shard, { ...cursors.from(shard), limit: BATCH });
+      const last = items.at(-1);
+      if (last === undefined) return false;
+      await forget(shard, items);
+      if (atMs !== undefined) cursors.advance(shard, atMs(last));
+      return items.length === BATCH;
+    },
+  });
+}
+
+export function createTokenForgetter(deps: ForgetterDeps): Worker {
+  const { metadata } = deps;
+  const olderThanMs = LIMITS.idempotencyTokenKeptMs;
+  return createForgetter(deps, {
+    ...{ name: 'forget-tokens', idleMs: 10 * MINUTE_MS },
+    async list(shard, page) {
+      const query = { ...page, olderThanMs };
+      return doneValue(await metadata.query({ shard }, 'list-kept-tokens', query)).tokens;
+    },
+    async forget(shard, tokens) {
+      doneValue(await metadata.execute({ shard }, 'forget-tokens', { tokens: [...tokens] }));
+    },
+    atMs: ({ keptAtMs }) => keptAtMs,
+  });
+}
+
+export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
+  const { metadata } = deps;
+  const olderThanMs = LIMITS.completedUploadKeptMs;
+  return createForgetter(deps, {
+    ...{ name: 'forget-completed-uploads', idleMs: 60 * MINUTE_MS },
+    async list(shard, page) {
+      const query = { ...page, olderThanMs };
+      return doneValue(await metadata.query({ shard }, 'list-completed-uploads', query)).completed;
+    },
+    async forget(shard, completed) {
+      const uploadIds = completed.map(({ uploadId }) => uploadId);
+      doneValue(await metadata.execute({ shard }, 'forget-completed-uploads', { uploadIds }));
+    },
+    atMs: ({ completedAtMs }) => completedAtMs,
+  });
+}
+
+/** There are few of them: their list needs no place to go on from. */
+export function createJobForgetter(deps: ForgetterDeps): Worker {
+  const { metadata } = deps;
+  return createForgetter(deps, {
+    ...{ name: 'forget-jobs', idleMs: 10 * MINUTE_MS },
+    async list(shard, { limit }) {
+      return doneValue(await metadata.query({ shard }, 'list-ended-jobs', { limit })).jobIds;
+    },
+    async forget(shard, jobIds) {
+      doneValue(await metadata.execute({ shard }, 'forget-jobs', { jobIds: [...jobIds] }));
+    },
+  });
+}
