@@ -68,6 +68,15 @@ export function changeDebt(
   return { puts, counters };
 }
 
+/** Nobody mends what is condemned, and nobody is told of it: what it has lost is missed by no one. */
+export function endDebt(
+  blobId: BlobId,
+  view: View,
+  context: Pick<DecideContext, 'nowMs' | 'random'>,
+): RowChange {
+  return changeDebt(blobId, { before: findDebt(blobId, view), after: undefined }, context);
+}
+
 export function joinChanges(changes: readonly RowChange[]): RowChange {
   return {
     puts: changes.flatMap(({ puts }) => puts),

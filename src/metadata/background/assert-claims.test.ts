@@ -9,6 +9,7 @@ import {
   OWNER,
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, ObjectKey } from '../../model/names.ts';
 import { foreignCodec } from '../../model/records/rows.ts';
@@ -151,6 +152,9 @@ describe('a home that has lost the end of its history', () => {
     await run('assert');
     expect((await confirm()).kind).toBe('confirmed');
     expect((await world.query('list-condemned', { olderThanMs: 0, limit: 9 }, HOME)).totalCount).toBe(0);
+    // No look at the disks has seen it meanwhile.
+    const { debts } = await world.query('list-debts', { limit: 9 }, HOME);
+    expect(debts).toMatchObject([{ blobId: blobOf(data), debt: { copies: COPIES_UNKNOWN } }]);
     await allElse();
     expect(await background.chunksLeft()).toBe(1);
   });

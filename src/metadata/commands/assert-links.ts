@@ -62,8 +62,8 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     const held = told.filter(({ blob }) => blob !== undefined);
     const made = held.filter(({ blob }) => blob?.isMade);
     const freed = held.filter(({ blob }) => blob?.wasCondemned);
-    const madeBlobs = new Map(made.map(({ claim }) => [claim.blobId, claim])).values();
-    const owed = joinChanges([...madeBlobs].map((claim) => lookLater(claim, view, context)));
+    const unseen = new Map([...made, ...freed].map(({ claim }) => [claim.blobId, claim])).values();
+    const owed = joinChanges([...unseen].map((claim) => lookLater(claim, view, context)));
     return {
       outcome: {
         kind: 'asserted',
@@ -82,7 +82,10 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
   },
 });
 
-/** Where its chunks are was known to the blob's row alone, or to the look at all that passed it by (R39). */
+/**
+ * Where its chunks are was known to the blob's row alone, or to the look at all that passed it by (R39); what was owed of
+ * it was forgotten as it was condemned.
+ */
 function lookLater({ blobId, layout }: HeldClaim, view: View, context: DecideContext): RowChange {
   if (layout.kind !== 'data' || layout.storage !== 'chunks') return NO_CHANGE;
   const mapVersion = findAudit(view)?.mapVersion ?? 0;

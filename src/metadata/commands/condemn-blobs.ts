@@ -7,6 +7,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { EndedLink } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
+import { endDebt, findDebt, joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { isUnconfirmed } from '../history.ts';
 import {
@@ -34,6 +35,7 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
     for (const link of command.ended) view.row(rowOf(link));
     for (const blobId of blobsOf(command.ended)) {
       view.row(foreignRow(blobId));
+      findDebt(blobId, view);
       hasLinks(blobId, view);
     }
   },
@@ -44,15 +46,20 @@ export const condemnBlobs = defineCommand<Command, OutcomeOf<'condemn-blobs'>>({
     const ended = command.ended.filter((link) => view.row(rowOf(link)) !== undefined);
     const unlinked = blobsOf(ended).filter((blobId) => !hasLinks(blobId, view));
     const condemned = unlinked.filter((blobId) => isLive(blobId, view));
+    const owed = joinChanges(condemned.map((blobId) => endDebt(blobId, view, context)));
     return {
       outcome: { kind: 'settled', condemnedCount: condemned.length },
       puts: [
         // Exactly these rows: another link of the blob that ends meanwhile has a row of its own.
         ...ended.map((link) => remove(rowOf(link))),
         ...condemned.flatMap((blobId) => condemn(blobId, view, context.nowMs)),
+        ...owed.puts,
         ...unlinked.flatMap((blobId) => releaseClaim(blobId, view, context)),
       ],
-      counters: condemned.length > 0 ? [{ name: COUNTER.condemned, delta: condemned.length }] : [],
+      counters: [
+        ...(condemned.length > 0 ? [{ name: COUNTER.condemned, delta: condemned.length }] : []),
+        ...owed.counters,
+      ],
     };
   },
 });

@@ -3,9 +3,9 @@ import { assert } from '../../lib/assert.ts';
 import type { BlobId } from '../../model/names.ts';
 import { type BlobRecord, blobCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
+import type { RowPut, View } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { changeDebt, findDebt, joinChanges, type RowChange } from '../debts.ts';
+import { endDebt, findDebt, joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { isUnconfirmed } from '../history.ts';
 import { blobRow, bodyRow, condemnedRow, HISTORY_ROW, manifestPageRange, remove } from '../keyspace.ts';
@@ -30,6 +30,7 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
       return blob === undefined ? [] : [{ blobId, blob }];
     });
     const delta = -found.length;
+    // Condemned by a version of this program that left their debts.
     const owed = joinChanges(found.map(({ blobId }) => endDebt(blobId, view, context)));
     return {
       outcome: { kind: 'erased' },
@@ -42,11 +43,6 @@ export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'era
 function findBlob(blobId: BlobId, view: View): BlobRecord | undefined {
   const row = view.row(blobRow(blobId));
   return row && blobCodec.decode(row);
-}
-
-/** Nobody mends what is gone. */
-function endDebt(blobId: BlobId, view: View, context: DecideContext): RowChange {
-  return changeDebt(blobId, { before: findDebt(blobId, view), after: undefined }, context);
 }
 
 function erase(blobId: BlobId, { kind, storage, condemnedAtMs }: BlobRecord, view: View): RowPut[] {
