@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import {
   CHUNK_BYTES,
@@ -12,19 +12,25 @@ import {
   type WorldOptions,
 } from '../../tests/support/object-world.ts';
 import { must } from '../lib/assert.ts';
+import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import type { ChunkPort, ChunkRead } from '../ports/chunks.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
-import type { ByteRange, OpenObject } from './object-store.ts';
+import type { ByteRange, MetadataCalls, OpenObject } from './object-store.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 
-async function open(world: ObjectWorld, key: string, was?: FoundVersion): Promise<{ stream: Readable }> {
+async function open(
+  world: ObjectWorld,
+  key: string,
+  was?: FoundVersion,
+  calls = world.calls,
+): Promise<{ stream: Readable }> {
   const found = was ?? (await world.find(key));
   return streamOf(
     await world.store.openObject({
-      calls: world.calls,
+      calls,
       bucket: world.bucket(),
       key: key as ObjectKey,
       found,
@@ -240,6 +246,7 @@ test('a manifest page that is lost is an alarm; one that went with its version i
   expect(await codeOf(open(world, 'k'))).toBe('ServiceUnavailable');
   expect(world.events).toEqual(['data-of-a-version-is-lost']);
   await world.put('k', Buffer.from('another'));
+  await world.metadata.condemn();
   expect(await codeOf(open(world, 'k', found))).toBe('ServiceUnavailable');
   expect(world.events).toHaveLength(1);
 });
@@ -250,21 +257,61 @@ test('chunks that went with their version are no alarm', async () => {
   await world.put('k', randomBytes(8 * CHUNK_BYTES));
   const { stream } = await open(world, 'k');
   await world.put('k', Buffer.from('another'));
+  await world.metadata.condemn();
   isGone = true;
   expect(await codeOf(readAll(stream))).toBe('ServiceUnavailable');
   expect(world.events).toEqual([]);
 });
 
-test('a long reading looks whether the version is still there', async () => {
-  const world = await openObjectWorld();
+describe('a long reading looks whether its bytes stay', () => {
   const body = randomBytes(12 * CHUNK_BYTES);
-  await world.put('k', body);
-  const kept = (await open(world, 'k')).stream;
-  const lost = (await open(world, 'k')).stream;
-  world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
-  expect((await readAll(kept)).equals(body)).toBe(true);
-  await world.put('k', Buffer.from('another'));
-  expect(await codeOf(readAll(lost))).toBe('ServiceUnavailable');
+  let world: ObjectWorld;
+  let reading: Readable;
+  beforeEach(async () => {
+    world = await openObjectWorld();
+    await world.put('k', body);
+    reading = (await open(world, 'k')).stream;
+    world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
+  });
+
+  test('of a version that is there they do', async () => {
+    expect((await readAll(reading)).equals(body)).toBe(true);
+  });
+
+  test('of one that was replaced they do until they are condemned', async () => {
+    const another = (await open(world, 'k')).stream;
+    world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
+    await world.put('k', Buffer.from('another'));
+    expect((await readAll(another)).equals(body)).toBe(true);
+    await world.metadata.condemn();
+    expect(await codeOf(readAll(reading))).toBe('ServiceUnavailable');
+    expect(world.events).toEqual([]);
+  });
+
+  test.each([
+    ['the bucket was renamed', 'NoSuchBucket', body.length],
+    ['nobody may read the bucket any more', 'AccessDenied', 'AccessDenied'],
+  ] as const)('when %s', async (_name, code, outcome) => {
+    const calls: MetadataCalls = {
+      ...world.calls,
+      query: (target, name, query) =>
+        name === 'get-version' ? Promise.reject(new AppError(code)) : world.calls.query(target, name, query),
+    };
+    const { stream } = await open(world, 'k', undefined, calls);
+    world.metadata.clock.advance(LIMITS.readerRevalidateMs + 1);
+    const read = readAll(stream).then(({ length }) => length);
+    expect(await read.catch((error) => error.code)).toBe(outcome);
+  });
+
+  test('of one that was renamed they do', async () => {
+    const { claim, homeShard: shard } = world.bucket();
+    const move = { from: 'k' as ObjectKey, to: 'elsewhere' };
+    const command = { bucketId: claim.bucketId, move, overwrites: false };
+    const { value } = await world.calls.execute({ shard, bucket: claim }, 'move-key', command);
+    expect(value).toMatchObject({ kind: 'moved-key', result: [expect.any(String)] });
+    await world.metadata.condemn();
+    expect((await readAll(reading)).equals(body)).toBe(true);
+  });
 });
 
 test('readers that stand still hold little, and give it back when they go', async () => {

@@ -2,11 +2,14 @@
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
 import { Readable } from 'node:stream';
 import { equalBytes } from '../lib/bytes.ts';
+import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { homeShardOf } from '../model/names.ts';
 import { FOLD_READ, planFold } from '../model/plan-fold.ts';
 import {
   dataLinkId,
   isComposed,
+  linksOf,
   type Manifest,
   mayBeFolded,
   ownBody,
@@ -15,7 +18,7 @@ import {
 import type { DataPath } from './data-path.ts';
 import type { FoldPieces } from './fold-pieces.ts';
 import { fetchPage } from './locate-runs.ts';
-import type { ByteRange, ObjectStore, OpenObject } from './object-store.ts';
+import type { ByteRange, MetadataCalls, ObjectStore, OpenObject } from './object-store.ts';
 import { openWholeInline, readPieces } from './read-body.ts';
 
 type OpenInput = Parameters<ObjectStore['openObject']>[0];
@@ -54,24 +57,51 @@ function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenIn
   if (planFold(sizes, FOLD_READ) !== undefined) folding.schedule({ calls, bucket, key, rule: FOLD_READ });
 }
 
-/** The manifest of the version as it is now, where it still has the bytes of the one that was found (R33). */
+/**
+ * The manifest by which the bytes of the version that was found may be read for another while (R33): of the version as it
+ * is now, or, where it is not there any more, the one that was found, as long as its data is not condemned: it was renamed,
+ * or others hold what it was made of.
+ */
 export async function rereadManifest(
   path: DataPath,
   input: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
 ): Promise<Manifest | undefined> {
-  const { calls, bucket, key, found } = input;
-  const { value } = await calls.query({ shard: bucket.homeShard, bucket: bucket.claim }, 'get-version', {
-    bucketId: bucket.claim.bucketId,
-    key,
-    versionId: found.version.versionId,
-    includeBody: false,
-  });
-  if (value.kind !== 'found') return undefined;
+  const { calls, found } = input;
+  const { manifest } = found.version;
+  return (await manifestNow(path, input)) ?? ((await isDataLive(calls, manifest)) ? manifest : undefined);
+}
+
+async function manifestNow(
+  path: DataPath,
+  { calls, bucket, key, found }: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
+): Promise<Manifest | undefined> {
+  const { bucketId } = bucket.claim;
+  const { versionId, manifest } = found.version;
+  const query = { bucketId, key, versionId, includeBody: false };
+  const target = { shard: bucket.homeShard, bucket: bucket.claim };
+  const value = await calls.query(target, 'get-version', query).then(
+    (reply) => reply.value,
+    (error) => {
+      // Renamed, or deleted.
+      if (error instanceof AppError && error.code === 'NoSuchBucket') return undefined;
+      throw error;
+    },
+  );
+  if (value?.kind !== 'found') return undefined;
   const { version } = value;
   const isSame =
-    dataLinkId(version.manifest) === dataLinkId(found.version.manifest) ||
-    hasGrown(path, found.version, version);
+    dataLinkId(version.manifest) === dataLinkId(manifest) || hasGrown(path, found.version, version);
   return isSame ? version.manifest : undefined;
+}
+
+/** What is live now is not erased before LIMITS.readingGraceMs have passed (R31). */
+async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boolean> {
+  const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
+  for (const [shard, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
+    const { value } = await calls.query({ shard }, 'get-blobs', { blobIds: ofHome });
+    if (value.blobs.some((blob) => blob === null || blob.condemnedAtMs !== undefined)) return false;
+  }
+  return true;
 }
 
 /**
