@@ -13,6 +13,9 @@ import { type ClusterOptions, startCluster, type TestCluster } from './start-clu
 /** A primary is back after a lease and a few round trips; a machine that does other things as well takes its time. */
 const BACK_WITHIN_MS = 30_000;
 
+/** A disk that has not answered may rest for a minute, and what waits for it comes in turn again after half of one. */
+const REPAIRED_WITHIN_MS = 120_000;
+
 export interface EnduranceOptions {
   /** Of the requests. */
   seed: string;
@@ -103,11 +106,16 @@ export class Endurance {
     expect(wrong).toEqual([]);
   }
 
-  /** Of all that was acknowledged nothing is lost or wrong; fsck finds nothing; nobody was told of an error of ours. */
+  /**
+   * Of all that was acknowledged nothing is lost or wrong, and no copy is owed any more; fsck finds nothing; nobody was told
+   * of an error of ours.
+   */
   async expectSound({ readsData }: { readsData: boolean }): Promise<void> {
     const { cluster, load } = this;
     // Behind all harms; what was written before one is also read behind it.
     expect(await load.verify('all')).toEqual([]);
+    const debts = async () => (await cluster.status()).repair.debts;
+    await expect.poll(debts, { timeout: REPAIRED_WITHIN_MS, interval: 1000 }).toEqual([]);
     expect(await fsckFindings(cluster, { readsData })).toEqual([]);
     for (const name of cluster.names)
       expect(
