@@ -10,6 +10,7 @@ import { addEndpointOptions, type EndpointOptions, openServer } from './measured
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
 import { describeSurroundings } from './surroundings.ts';
+import { percentile, timed } from './timing.ts';
 
 const KiB = 1024;
 const APPENDS = 1023;
@@ -127,17 +128,6 @@ async function readAll(client: LoadClient, bucket: string, reads: number) {
     line(`1 MiB, in ${APPENDS} appends`, appendedMs / APPENDS, other),
   ];
   return { lines, ratio: percentile(other, 50) / percentile(one, 50) };
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return must(sorted[Math.max(0, Math.ceil((sorted.length * share) / 100) - 1)], 'a value');
 }
 
 await main(program.parse().opts<Options>());

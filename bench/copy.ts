@@ -13,6 +13,7 @@ import { addEndpointOptions, type EndpointOptions, openServer } from './measured
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
 import { describeSurroundings } from './surroundings.ts';
+import { percentile } from './timing.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -109,9 +110,4 @@ function lineOf(perBucket: readonly number[][], sizeAt: number): string[] {
 }
 
 /** The smallest value that `share` of a hundred values do not exceed. */
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return must(sorted[Math.max(0, Math.ceil((sorted.length * share) / 100) - 1)], 'a value');
-}
-
 await main(program.parse().opts<Options>());

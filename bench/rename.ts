@@ -2,13 +2,13 @@
 // renames of single objects and of a bucket. Run: node bench/rename.ts [--keys N] [--seconds N] [--endpoint URL] [--cluster]
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
-import { must } from '../src/lib/assert.ts';
 import { LoadClient, type LoadRequest, succeed } from './load/client.ts';
 import type { Target } from './load/spec.ts';
 import { addEndpointOptions, type EndpointOptions, openServer } from './measured-server.ts';
 import { quantity } from './quantity.ts';
 import { toPage, toTable } from './report.ts';
 import { describeSurroundings } from './surroundings.ts';
+import { percentile, timed } from './timing.ts';
 
 const BODY = randomBytes(4096);
 const WRITERS = 32;
@@ -178,17 +178,6 @@ function lines(what: string, { put: puts, get: gets, tookMs }: Latencies): strin
 
 function ratio(during: readonly number[], before: readonly number[]): string {
   return (percentile(during, 99) / percentile(before, 99)).toFixed(2);
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return must(sorted[Math.max(0, Math.ceil((sorted.length * share) / 100) - 1)], 'a value');
 }
 
 await main(program.parse().opts<Options>());
