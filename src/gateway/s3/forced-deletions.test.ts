@@ -1,69 +1,52 @@
 // ForceDeleteBucket between its steps, over two gateways: what others see of a bucket that is closing; that it is refused
 // whole when something has to stay (service.txt 3); a gateway that is cut off between any two steps; one that joins.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import {
+  ask,
+  codeOf,
+  openTwoGateways,
+  quiet,
+  statusOf,
+  type TwoGateways,
+  textOf,
+} from '../../../tests/support/two-gateways.ts';
 import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
 import { createBucketEmptier } from '../../metadata/background/empty-buckets.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BucketName } from '../../model/names.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 
-const nothing = () => {};
-const quiet = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 const STEPS = ['get-bucket', 'look-for-kept', 'close-bucket', 'step-closing', 'forget-name'] as const;
-type Step = (typeof STEPS)[number];
 
-/** The step at which the second gateway is cut off, and whether the shard has heard of it. */
-let cut: { at: Step; isHeard: boolean } | undefined;
-/** What comes before a step of the second gateway, once. */
-let before: Partial<Record<Step, () => Promise<unknown>>> = {};
 /** Which look of the second gateway meets something that has to stay; 0: none. */
 let keptAtLook = 0;
 let lookCount = 0;
 
-let one: GatewayWorld;
-let two: GatewayWorld;
-let ann: { one: Access; two: Access };
+let world: TwoGateways<(typeof STEPS)[number]>;
+let ann: TwoGateways<string>['ann'];
 beforeAll(async () => {
-  one = await openGatewayWorld();
-  two = await openGatewayWorld({
-    deps: { metadata: cutCalls(one.metadata.shards), objects: one.store, keyring: one.keyring },
-  });
-  const keys = await one.makeAccount('ann');
-  ann = { one: { ...keys, endpoint: one.endpoint }, two: { ...keys, endpoint: two.endpoint } };
+  world = await openTwoGateways(meetKept);
+  ann = world.ann;
 });
-afterAll(async () => {
-  await Promise.all([one.close(), two.close()]);
-  expect(one.faults()).toEqual([]);
-});
+afterAll(() => world.close());
 
-function cutCalls(shards: MetadataPort): MetadataPort {
-  const call = async <T>(name: string, ask: () => Promise<T>) => {
-    const act = before[name as Step];
-    delete before[name as Step];
-    await act?.();
-    if (cut?.at !== name) return ask();
-    if (cut.isHeard) await ask();
-    return { kind: 'unknown' } as const;
-  };
+function meetKept(shards: MetadataPort): MetadataPort {
   return {
     shardCount: shards.shardCount,
-    execute: (envelope, name, command) => call(name, () => shards.execute(envelope, name, command)),
-    query: (envelope, name, query) =>
-      call(name, async () => {
-        const reply = await shards.query(envelope, name, query);
-        if (name !== 'look-for-kept' || reply.kind !== 'done' || ++lookCount !== keptAtLook) return reply;
-        const kept = { key: 'k', versionId: 'null', blocker: { by: 'retention' } };
-        return { ...reply, value: { count: 0, kept } as never };
-      }),
+    execute: (...args) => shards.execute(...args),
+    async query(envelope, name, query) {
+      const reply = await shards.query(envelope, name, query);
+      if (name !== 'look-for-kept' || reply.kind !== 'done' || ++lookCount !== keptAtLook) return reply;
+      const kept = { key: 'k', versionId: 'null', blocker: { by: 'retention' } };
+      return { ...reply, value: { count: 0, kept } as never };
+    },
   };
 }
 
 let testCount = 0;
 let red: BucketName;
 beforeEach(async () => {
-  [cut, before, keptAtLook, lookCount] = [undefined, {}, 0, 0];
+  [world.cut, world.before, keptAtLook, lookCount] = [undefined, {}, 0, 0];
   testCount++;
   red = `red-${testCount}` as BucketName;
   expect(await statusOf(ann.one, `PUT /${red}`)).toBe(200);
@@ -71,25 +54,15 @@ beforeEach(async () => {
   expect(await statusOf(ann.two, `PUT /${red}/k`, 'of ann')).toBe(200);
 });
 
-const ask = async (access: Access, line: string, body?: string): Promise<RawAnswer> => {
-  const [method = '', path = '', destination] = line.split(' ');
-  const headers: Record<string, string> = destination === undefined ? {} : { destination };
-  return send(access, { method, path, headers, ...(body !== undefined && { body: Buffer.from(body) }) });
-};
-const statusOf = async (access: Access, line: string, body?: string) =>
-  (await ask(access, line, body)).status;
-const textOf = async (access: Access, line: string) => (await ask(access, line)).body.toString();
-const codeOf = async (access: Access, line: string, body?: string) =>
-  /<Code>(\w+)/.exec((await ask(access, line, body)).body.toString())?.[1] ?? 'done';
 const force = () => `DELETE /${red}?force_delete=true`;
 
 async function work(): Promise<void> {
-  const { shards } = one.metadata;
-  const all = () => Array.from({ length: shards.shardCount }, (_, shard) => shard);
+  const { shards: metadata, clock } = world.one.metadata;
+  const { shards } = world;
   const { signal } = new AbortController();
-  const emptier = createBucketEmptier({ metadata: shards, shards: all, clock: one.metadata.clock });
+  const emptier = createBucketEmptier({ metadata, shards, clock });
   while ((await emptier.work(signal)).state === 'busy');
-  await createOutboxDelivery({ metadata: shards, shards: all, log: quiet }).work(signal);
+  await createOutboxDelivery({ metadata, shards, log: quiet }).work(signal);
 }
 
 async function expectThere(): Promise<void> {
@@ -109,7 +82,7 @@ async function expectGone(): Promise<void> {
 
 test('while it is closing everybody reads, and nobody writes, renames, deletes or makes it', async () => {
   const seen: Record<string, unknown> = {};
-  before['step-closing'] = async () => {
+  world.before['step-closing'] = async () => {
     for (const access of [ann.one, ann.two]) {
       expect(await textOf(access, `GET /${red}/k`)).toBe('of ann');
       expect(await textOf(access, `GET /${red}`)).toContain('<Key>k</Key>');
@@ -156,11 +129,11 @@ describe('cut off', () => {
   ]);
 
   test.each(CUTS)('at $at, heard: $isHeard', async ({ at, isHeard }) => {
-    cut = { at, isHeard };
+    world.cut = { at, isHeard };
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
-    cut = undefined;
+    world.cut = undefined;
     const isClosed = STEPS.indexOf(at) > 2 || (at === 'close-bucket' && isHeard);
-    one.metadata.clock.advance(LIMITS.jobLeftMs);
+    world.one.metadata.clock.advance(LIMITS.jobLeftMs);
     await work();
     if (isClosed) await expectGone();
     else await expectThere();
@@ -170,18 +143,18 @@ describe('cut off', () => {
   test.each(['one', 'two'] as const)(
     'and asked again, of %s: it goes on from there at once',
     async (again) => {
-      cut = { at: 'step-closing', isHeard: false };
+      world.cut = { at: 'step-closing', isHeard: false };
       expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
-      cut = undefined;
+      world.cut = undefined;
       expect(await codeOf(ann[again], force())).toBe('done');
       await expectGone();
     },
   );
 
   test('the bucket is deleted, its name not forgotten: it may be made anew at once', async () => {
-    cut = { at: 'forget-name', isHeard: false };
+    world.cut = { at: 'forget-name', isHeard: false };
     expect(await codeOf(ann.two, force())).toBe('ServiceUnavailable');
-    cut = undefined;
+    world.cut = undefined;
     await expectGone();
     expect(await statusOf(ann.one, `PUT /${red}`)).toBe(200);
     expect(await statusOf(ann.two, `PUT /${red}/k`, 'anew')).toBe(200);
@@ -191,11 +164,11 @@ describe('cut off', () => {
 });
 
 test('renamed and deleted between its steps by another request', async () => {
-  before['close-bucket'] = () => ask(ann.one, `MOVE /${red} blue-${testCount}`);
+  world.before['close-bucket'] = () => ask(ann.one, `MOVE /${red} blue-${testCount}`);
   expect(await codeOf(ann.two, force())).toBe('NoSuchBucket');
   expect(await textOf(ann.one, `GET /blue-${testCount}/k`)).toBe('of ann');
   red = `blue-${testCount}` as BucketName;
-  before['close-bucket'] = () => ask(ann.one, force());
+  world.before['close-bucket'] = () => ask(ann.one, force());
   expect(await codeOf(ann.two, force())).toBe('NoSuchBucket');
   await expectGone();
 });

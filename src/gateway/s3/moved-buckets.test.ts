@@ -1,56 +1,33 @@
 // MoveBucket when a gateway is cut off between any two of its steps (R43): whatever it was that it got to do, the bucket
 // bears one name, gateways serve that one, and the outbox brings the rename to an end.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { type Access, type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
+import {
+  ask,
+  codeOf,
+  openTwoGateways,
+  quiet,
+  statusOf,
+  type TwoGateways,
+  textOf,
+} from '../../../tests/support/two-gateways.ts';
 import { createOutboxDelivery } from '../../metadata/background/deliver-outbox.ts';
 import type { BucketName } from '../../model/names.ts';
-import type { MetadataPort } from '../../ports/metadata.ts';
 
-const nothing = () => {};
-const quiet = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 const STEPS = ['get-bucket', 'begin-rename', 'rename-bucket', 'end-rename'] as const;
 
-/** The step at which the second gateway is cut off, and whether the shard has heard of it. */
-let cut: { at: (typeof STEPS)[number]; isHeard: boolean } | undefined;
-/** What comes before a step of the second gateway. */
-let before: Partial<Record<(typeof STEPS)[number], () => Promise<unknown>>> = {};
-
-let one: GatewayWorld;
-let two: GatewayWorld;
-let ann: { one: Access; two: Access };
+let world: TwoGateways<(typeof STEPS)[number]>;
+let ann: TwoGateways<string>['ann'];
 beforeAll(async () => {
-  one = await openGatewayWorld();
-  two = await openGatewayWorld({
-    deps: { metadata: cutCalls(one.metadata.shards), objects: one.store, keyring: one.keyring },
-  });
-  const keys = await one.makeAccount('ann');
-  ann = { one: { ...keys, endpoint: one.endpoint }, two: { ...keys, endpoint: two.endpoint } };
+  world = await openTwoGateways();
+  ann = world.ann;
 });
-afterAll(async () => {
-  await Promise.all([one.close(), two.close()]);
-  expect(one.faults()).toEqual([]);
-});
-
-function cutCalls(shards: MetadataPort): MetadataPort {
-  const call = async <T>(name: string, send: () => Promise<T>) => {
-    await before[name as 'get-bucket']?.();
-    if (cut?.at !== name) return send();
-    if (cut.isHeard) await send();
-    return { kind: 'unknown' } as const;
-  };
-  return {
-    shardCount: shards.shardCount,
-    execute: (envelope, name, command) => call(name, () => shards.execute(envelope, name, command)),
-    query: (envelope, name, query) => call(name, () => shards.query(envelope, name, query)),
-  };
-}
+afterAll(() => world.close());
 
 let testCount = 0;
 let red: BucketName;
 let blue: BucketName;
 beforeEach(async () => {
-  [cut, before] = [undefined, {}];
+  [world.cut, world.before] = [undefined, {}];
   testCount++;
   [red, blue] = [`red-${testCount}` as BucketName, `blue-${testCount}` as BucketName];
   expect(await statusOf(ann.one, `PUT /${red}`)).toBe(200);
@@ -58,21 +35,9 @@ beforeEach(async () => {
   expect(await statusOf(ann.two, `PUT /${red}/k`, 'of ann')).toBe(200);
 });
 
-const ask = async (access: Access, line: string, body?: string): Promise<RawAnswer> => {
-  const [method = '', path = '', destination] = line.split(' ');
-  const headers: Record<string, string> = destination === undefined ? {} : { destination };
-  return send(access, { method, path, headers, ...(body !== undefined && { body: Buffer.from(body) }) });
-};
-const statusOf = async (access: Access, line: string, body?: string) =>
-  (await ask(access, line, body)).status;
-const textOf = async (access: Access, line: string) => (await ask(access, line)).body.toString();
-const codeOf = async (access: Access, line: string) =>
-  /<Code>(\w+)/.exec(await textOf(access, line))?.[1] ?? 'done';
-
 async function deliver(): Promise<void> {
-  const { shards } = one.metadata;
-  const all = Array.from({ length: shards.shardCount }, (_, shard) => shard);
-  const delivery = createOutboxDelivery({ metadata: shards, shards: () => all, log: quiet });
+  const { shards, one } = world;
+  const delivery = createOutboxDelivery({ metadata: one.metadata.shards, shards, log: quiet });
   await delivery.work(new AbortController().signal);
 }
 
@@ -93,50 +58,50 @@ const CUTS = STEPS.slice(1).flatMap((at) => [
 test.each(CUTS)('cut off at $at, heard: $isHeard', async ({ at, isHeard }) => {
   const isBegun = at !== 'begin-rename' || isHeard;
   const isDecided = at === 'end-rename' || (at === 'rename-bucket' && isHeard);
-  cut = { at, isHeard };
+  world.cut = { at, isHeard };
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
-  cut = undefined;
+  world.cut = undefined;
   await expectName(isDecided ? blue : red);
   await deliver();
   await expectName(isBegun ? blue : red);
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe(isBegun ? 'NoSuchBucket' : 'done');
   await expectName(blue);
   // The old name is anybody's.
-  const keys = await one.makeAccount(`bob-${testCount}`);
-  expect(await statusOf({ ...keys, endpoint: one.endpoint }, `PUT /${red}`)).toBe(200);
+  const keys = await world.one.makeAccount(`bob-${testCount}`);
+  expect(await statusOf({ ...keys, endpoint: world.one.endpoint }, `PUT /${red}`)).toBe(200);
 });
 
 test.each(CUTS.slice(1, 4))('asked again before the outbox came, $at heard: $isHeard', async (at) => {
-  cut = at;
+  world.cut = at;
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('ServiceUnavailable');
-  cut = undefined;
+  world.cut = undefined;
   const isDecided = at.at === 'rename-bucket' && at.isHeard;
   expect(await codeOf(ann.one, `MOVE /${red} ${blue}`)).toBe(isDecided ? 'NoSuchBucket' : 'done');
   await expectName(blue);
 });
 
 test('deleted, and renamed by another request, between the first look and the first step', async () => {
-  before = { 'begin-rename': () => ask(ann.one, `MOVE /${red} ${red}-else`) };
+  world.before = { 'begin-rename': () => ask(ann.one, `MOVE /${red} ${red}-else`) };
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('OperationAborted');
-  before = {};
+  world.before = {};
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('NoSuchBucket');
   expect(await textOf(ann.two, `GET /${red}-else/k`)).toBe('of ann');
 });
 
 test('deleted between the first step and the second: nothing bears either name', async () => {
   expect(await statusOf(ann.one, `DELETE /${red}/k`)).toBe(204);
-  before = { 'rename-bucket': () => ask(ann.one, `DELETE /${red}`) };
+  world.before = { 'rename-bucket': () => ask(ann.one, `DELETE /${red}`) };
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('OperationAborted');
-  before = {};
+  world.before = {};
   await deliver();
   for (const name of [red, blue]) expect(await statusOf(ann.one, `PUT /${name}`)).toBe(200);
 });
 
 test('the new name was a bucket’s whose deletion was cut short: it is freed first', async () => {
   expect(await statusOf(ann.one, `PUT /${blue}`)).toBe(200);
-  const { record } = await one.metadata.query('find-name', { name: blue });
+  const { record } = await world.one.metadata.query('find-name', { name: blue });
   if (record === null) throw new Error('no name');
-  await one.metadata.execute('delete-bucket', { bucketId: record.bucketId }, record.homeShard);
+  await world.one.metadata.execute('delete-bucket', { bucketId: record.bucketId }, record.homeShard);
   expect(await codeOf(ann.two, `MOVE /${red} ${blue}`)).toBe('done');
   await deliver();
   await expectName(blue);
