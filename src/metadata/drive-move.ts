@@ -64,9 +64,11 @@ interface SentStep {
 export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncGenerator<MovedKeys, void> {
   const { from, to } = begun;
   let job: MovePrefixJob | undefined = begun;
+  /** Fewer where the rows of as many were more than one entry may hold. */
+  let keysMax: number = LIMITS.moveKeysMax;
   while (job !== undefined && job.endedAtMs === undefined) {
     const sent: SentStep[] = [];
-    const sender = stepSender(calls, job);
+    const sender = stepSender(calls, job, () => keysMax);
     try {
       for (;;) {
         const inFlightMax = calls.others?.areWaiting() ? 1 : STEPS_IN_FLIGHT;
@@ -74,10 +76,16 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
         const step = must(sent.shift(), 'a walk ends with its last step');
         const outcome = await step.outcome;
         if (outcome.kind === 'no-such-job') return;
+        if (outcome.kind === 'too-much') {
+          job = outcome.job;
+          keysMax = Math.ceil(step.keys.length / 2);
+          break;
+        }
         if (outcome.kind === 'elsewhere' || outcome.kind === 'held') {
           job = await whenLeft(calls, outcome.kind === 'held' ? job : outcome.job);
           break;
         }
+        keysMax = Math.min(2 * keysMax, LIMITS.moveKeysMax);
         const { results, versioning } = outcome;
         const moved = step.keys.map((key, at) => ({
           from: key,
@@ -96,21 +104,28 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
 }
 
 /** The steps of a walk in their order, each begun where the one before it ends; the next keys are looked for meanwhile. */
-function stepSender(calls: MoveCalls, job: MovePrefixJob): { hasMore(): boolean; send(): Promise<SentStep> } {
+function stepSender(
+  calls: MoveCalls,
+  job: MovePrefixJob,
+  keysMaxNow: () => number,
+): { hasMore(): boolean; send(): Promise<SentStep> } {
   const { bucketId, jobId, from, to } = job;
   const find = (cursor: MoveCursor) => {
-    const keysMax = calls.others?.areWaiting() ? LIMITS.moveKeysBesideOthersMax : LIMITS.moveKeysMax;
+    const wantedMax = calls.others?.areWaiting() ? LIMITS.moveKeysBesideOthersMax : LIMITS.moveKeysMax;
+    const keysMax = Math.min(wantedMax, keysMaxNow());
     return quietly(calls.findMoves({ bucketId, from, to, cursor, keysMax }));
   };
   let { stepCount } = job;
-  let finding: ReturnType<typeof find> | undefined = find(cursorOf(job));
+  let begin = cursorOf(job);
+  let finding: ReturnType<typeof find> | undefined = find(begin);
   return {
     hasMore: () => finding !== undefined,
     async send() {
       const { keys, cursor } = await must(finding, 'there is more to move');
-      const command = { bucketId, jobId, stepCount: stepCount++, from, to, keys };
+      const command = { bucketId, jobId, stepCount: stepCount++, begin, from, to, keys };
       const outcome = quietly(calls.step(cursor === undefined ? command : { ...command, cursor }));
       finding = cursor && find(cursor);
+      if (cursor !== undefined) begin = cursor;
       return { keys, isLast: cursor === undefined, outcome };
     },
   };

@@ -87,6 +87,8 @@ export interface ExtensionCommands extends ComposeCommands {
       jobId: JobId;
       /** Behind so many steps: no step is made twice. */
       stepCount: number;
+      /** Where the walk stood when they were looked for: another driver's step of this number may have been a shorter one. */
+      begin: MoveCursor;
       /** Those of the job. */
       from: string;
       to: string;
@@ -99,6 +101,8 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'stepped'; results: MoveResult[]; versioning: Versioning }
       /** Another driver has driven it on, or to its end; or it ended with its bucket. */
       | { kind: 'elsewhere'; job: MovePrefixJob }
+      /** What these keys have, or what is under their new names, is more than one entry may hold: fewer of them. */
+      | { kind: 'too-much'; job: MovePrefixJob }
       /** The bucket takes no writes for now. */
       | { kind: 'held' }
       | { kind: 'no-such-job' };

@@ -95,12 +95,34 @@ test('two drivers: each step is made once, and the other one is told so', async 
   const { keys } = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 }, keysMax: 100 });
   const some = keys.slice(0, 4);
   const after = some.at(-1) as ObjectKey;
-  const step = { bucketId, jobId, stepCount: 0, from, to, keys: some, cursor: { leg: 0, after } };
+  const begin = { leg: 0 };
+  const step = { bucketId, jobId, stepCount: 0, begin, from, to, keys: some, cursor: { leg: 0, after } };
   expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
   expect(await world.execute('step-move', step)).toMatchObject({ kind: 'elsewhere', job: { stepCount: 1 } });
   // Its own view of the job is old: it leaves.
   expect((await driveJob(world, job)).steps).toEqual([]);
   expect((await jobOf(job))?.movedCount).toBe(4);
+});
+
+test('two drivers whose steps differ in length pass by no key', async () => {
+  const names = await putMany(LIMITS.moveKeysMax + 100);
+  const job = await beginMove(world, { from: 'a/', to: 'b/' });
+  const calls = moveCalls(world, job);
+  const others = { areWaiting: () => true, rest: async () => {} };
+  let isOvertaken = false;
+  const step: typeof calls.step = async (command) => {
+    if (!isOvertaken) {
+      isOvertaken = true;
+      // A short step, before the first of two long ones that are on their way.
+      const short = driveMove({ ...calls, others }, job);
+      expect((await short.next()).value?.moved).toHaveLength(LIMITS.moveKeysBesideOthersMax);
+      await short.return();
+    }
+    return calls.step(command);
+  };
+  for await (const _ of driveMove({ ...calls, step, pause: async () => true }, job));
+  expect(await jobOf(job)).toMatchObject({ movedCount: names.length, endedAtMs: expect.any(Number) });
+  expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
 });
 
 test('one that waits goes on when the other one has left', async () => {
@@ -252,9 +274,21 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   const sealedHeaders = new Uint8Array(1024 * 1024);
   for (let at = 0; at < 10; at++)
     for (const key of keys) await world.put(key, { version: { sealedHeaders } });
-  const step = { bucketId, jobId, stepCount: 0, from, to, keys: found.keys };
-  expect(await world.execute('step-move', step)).toEqual({ kind: 'elsewhere', job });
+  const step = { bucketId, jobId, stepCount: 0, begin: { leg: 0 }, from, to, keys: found.keys };
+  expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
   expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
+});
+
+test('what is under the new names counts, too: fewer are looked for at once', async () => {
+  const sealedHeaders = new Uint8Array(1024 * 1024);
+  const names = Array.from({ length: 50 }, (_, at) => String(at).padStart(2, '0'));
+  for (const name of names) {
+    await world.put(`a/${name}`);
+    await world.put(`b/${name}`, { version: { sealedHeaders } });
+  }
+  const { steps, ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+  expect(steps.map(({ moved }) => moved.length)).toEqual([25, 25]);
+  expect(ended).toMatchObject({ movedCount: 0, errorCount: 50, endedAtMs: expect.any(Number) });
 });
 
 test('a step that meets many other keys between its own finds them all', async () => {

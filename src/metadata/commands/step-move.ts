@@ -72,8 +72,8 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { versioning } = bucket;
     const moves = movesOf(command);
     const loaded = loadMoves(view, { bucketId, moves, versioning });
-    // They have grown since they were found, as they may while a client does not read: fewer are found next.
-    if (loaded === undefined) return refuse({ kind: 'elsewhere', job });
+    // What is under the new names counts as well, and what is under the old ones may have grown since it was found.
+    if (loaded === undefined) return refuse({ kind: 'too-much', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas = new Map<string, number>();
@@ -145,8 +145,13 @@ function loadedBytes({ source, older, target, targetNull }: LoadedMove, { from, 
   return older.reduce((sum, bytes) => sum + bytes.length + rowsBytes, latestBytes);
 }
 
-function isNextOf(job: JobRecord, { stepCount }: Command): boolean {
-  return job.endedAtMs === undefined && job.stepCount === stepCount;
+/**
+ * By the place, too: of two drivers each finds steps of its own size, and behind another's shorter step of the same number
+ * the keys between them would be passed by.
+ */
+function isNextOf(job: JobRecord, { stepCount, begin }: Command): boolean {
+  if (job.kind !== 'move-prefix' || job.endedAtMs !== undefined || job.stepCount !== stepCount) return false;
+  return job.leg === begin.leg && job.after === begin.after;
 }
 
 function fits(move: Move): move is Move & { to: ObjectKey } {
