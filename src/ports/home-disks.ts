@@ -34,6 +34,8 @@ export interface LookOptions {
   fence: Fence;
   /** Asks these alone, and of them their own chunks. */
   of?: ReadonlySet<DiskId>;
+  /** What an owner may lack that does not answer is owed, wherever owners have changed or not. */
+  owesSilence?: boolean;
   signal: AbortSignal;
 }
 

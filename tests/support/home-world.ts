@@ -29,6 +29,8 @@ export interface HomeWorld {
   disk(id: DiskId): OrderDisk;
   /** The epoch in whose name orders are given. */
   epoch: number;
+  /** Shard 0 is led here. */
+  leads: boolean;
   /** Fixed event names that were logged as warnings or errors. */
   warnings: string[];
   counts: Map<string, number>;
@@ -96,7 +98,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     const disks = createHomeDisks({
       ...{ placement, directory, clock, log, telemetry, repairBytesPerSecond: 0 },
     });
-    const shards = () => [0];
+    const shards = () => (home.leads ? [0] : []);
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: home.epoch });
     const parts = { metadata: world.shards, disks, shards, fenceOf, clock, log, telemetry };
     return {
@@ -114,6 +116,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
   const home: HomeWorld = {
     ...{ world, placement, warnings, counts, gauges },
     epoch: 1,
+    leads: true,
     ...openWorkers(),
     disk: (id) => directory.of(id),
     async run(...names) {

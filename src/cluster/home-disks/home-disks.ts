@@ -66,7 +66,8 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
     mapVersion: () => placement.current().version,
     auditFrom: () => placement.current().auditFrom,
     mend: (chunks, how) => byOneMap(how, (by) => mendChunks(parts, by, chunks)),
-    look: (ids, { of: disks, ...how }) => byOneMap(how, (by) => lookAtChunks(parts, by, { ids, disks })),
+    look: (ids, { of: disks, owesSilence = false, ...how }) =>
+      byOneMap(how, (by) => lookAtChunks(parts, by, { ids, disks, owesSilence })),
     disks: () => placement.current().disks.map(({ id }) => id),
     isOwner: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
     returnsOf: (diskId) => rests.returnsOf(diskId),

@@ -1,5 +1,7 @@
 // A look at who has some chunks, which changes nothing (R39). What a silent disk has is unknown, and holds up nothing;
-// but where owners have just changed it is owed, so that the owners before may be forgotten once all has been looked at.
+// but where owners have just changed it is owed, so that the owners before may be forgotten once all has been looked at,
+// and in the look that a change of owners asked for: a disk that has joined the others has replaced nobody, and is missed
+// by none of them.
 import { must } from '../../lib/assert.ts';
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
@@ -13,21 +15,26 @@ import { owedBy } from './mend-chunks.ts';
 export async function lookAtChunks(
   parts: AskParts,
   inquiry: Inquiry,
-  { ids, disks }: { ids: readonly ChunkId[]; disks: ReadonlySet<DiskId> | undefined },
+  look: { ids: readonly ChunkId[]; disks: ReadonlySet<DiskId> | undefined; owesSilence: boolean },
 ): Promise<ChunkState[]> {
+  const { ids, disks, owesSilence } = look;
   const chunks = ids.map((id) => new ChunkCopies(inquiry.map, id));
   const of = ({ owners, hints }: ChunkCopies) =>
     disks === undefined ? [...owners, ...hints] : owners.filter((disk) => disks.has(disk));
   await askDisks(parts, inquiry, { chunks, of, readBytes: false });
-  return chunks.map((chunk) => (disks === undefined ? stateOf(inquiry.map, chunk) : stateAtSome(chunk)));
+  if (disks !== undefined) return chunks.map(stateAtSome);
+  return chunks.map((chunk) => stateOf(chunk, owesSilence || isChanging(inquiry.map, chunk)));
 }
 
-function stateOf(map: PlacementMap, chunk: ChunkCopies): ChunkState {
-  const isChanging = must(map.previous[partitionOf(chunk.id)], 'a map has all partitions').length > 0;
+function isChanging(map: PlacementMap, { id }: ChunkCopies): boolean {
+  return must(map.previous[partitionOf(id)], 'a map has all partitions').length > 0;
+}
+
+function stateOf(chunk: ChunkCopies, owesSilence: boolean): ChunkState {
   const isMissing = chunk.owners.some((disk) => chunk.is(disk, 'missing'));
   if (isMissing || chunk.misplaced().length > 0) return owedBy(chunk.whole());
   if (chunk.isWholeAtOwners()) return { kind: 'whole' };
-  return isChanging ? owedBy(chunk.whole()) : { kind: 'unknown' };
+  return owesSilence ? owedBy(chunk.whole()) : { kind: 'unknown' };
 }
 
 /** Of the others nothing is known. */

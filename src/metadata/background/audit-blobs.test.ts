@@ -83,8 +83,11 @@ describe('an audit', () => {
   });
 
   test('ends though a disk is silent; what it may lack is looked at when it is back', async () => {
+    await home.run('audit');
     const data = await home.newBlob('k', 'abc');
     lose('c', data);
+    home.world.clock.advance(7 * DAY);
+    await home.world.execute('tick', {});
     home.disk('c').mood = 'dead';
     await home.run('audit');
     expect([await home.debts(), (await audit())?.isUnderWay]).toEqual([[], false]);
@@ -145,6 +148,21 @@ describe('when owners have changed', () => {
     home.world.clock.advance(120_000);
     await home.run('repair');
     expect([home.where(data), await home.debts()]).toEqual([['abd'], []]);
+  });
+
+  test('a disk that joined the others, and was silent, is not forgotten by anybody', async () => {
+    home.changeOwners('a', { previous: '' });
+    const data = await home.newBlob('k', 'a', { chunks: 2 });
+    await home.run('audit', 'repair');
+    // Nobody leaves for it: there are no owners before.
+    home.changeOwners('ab');
+    home.disk('b').mood = 'dead';
+    await home.run('audit', 'repair');
+    expect([(await audit())?.isUnderWay, await home.debts()]).toEqual([false, [1]]);
+    home.reopen();
+    home.disk('b').mood = 'well';
+    await home.run('repair');
+    expect([home.where(data), await home.debts()]).toEqual([['ab', 'ab'], []]);
   });
 
   test('what neither the owner before nor the new one tells of is owed', async () => {

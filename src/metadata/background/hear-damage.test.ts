@@ -112,3 +112,17 @@ test('a disk that does not answer keeps no other from being heard', async () => 
   await home.run('damage');
   expect(await home.debts()).toEqual([1]);
 });
+
+test('what is damaged behind thousands of copies that cannot go yet is heard of as well', async () => {
+  // Ten pages are heard in one round, and what is aside goes by proof of all owners alone.
+  const many = await home.newBlob('k', 'abc', { chunks: 5000 });
+  home.world.clock.advance(5);
+  const last = await home.newBlob('l', 'abc');
+  home.disk('c').mood = 'dead';
+  for (const data of [many, last]) for (const index of chunkIds(data).keys()) damage('b', data, index);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([1]);
+  home.world.clock.advance(31_000);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([1, 1]);
+});

@@ -10,7 +10,7 @@ import { findBlobs, type HomeWorkDeps, isLiveBlob, noteOwed, owedOf } from './ho
 
 const ASK_EVERY_MS = 30_000;
 const PAGE_CHUNKS = 500;
-/** Of one disk in one round: a disk with more than that is dying, and heard of again. */
+/** Of one disk in one round: a disk with more than that is dying, and the next round goes on there. */
 const PAGES_MAX = 10;
 /** A repair may take that long: noted again meanwhile, it would have to begin anew. */
 const NOTED_KEPT_MS = 10 * 60_000;
@@ -18,9 +18,12 @@ const NOTED_MAX = 20_000;
 
 export function createDamageHearing(deps: HomeWorkDeps): Worker {
   const noted = new BoundedMap<string, number>(NOTED_MAX);
+  /** Where the last round left a disk that has more: what cannot go yet must not keep what comes behind it from being heard. */
+  const reached = new Map<DiskId, ChunkId>();
 
   async function hear(disk: DiskId, signal: AbortSignal): Promise<void> {
-    let after: ChunkId | undefined;
+    let after = reached.get(disk);
+    reached.delete(disk);
     for (let page = 0; page < PAGES_MAX; page++) {
       signal.throwIfAborted();
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
@@ -33,6 +36,7 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
       after = aside.at(-1);
       if (aside.length < PAGE_CHUNKS) return;
     }
+    if (after !== undefined) reached.set(disk, after);
   }
 
   function isNews(disk: DiskId, id: ChunkId): boolean {

@@ -238,6 +238,16 @@ describe('a chunk that no disk has', () => {
     expect(home.gauges.get('holdfast_lost_chunks')).toBe(0);
   });
 
+  test('is told of by whoever leads its shard, and nobody else', async () => {
+    await home.newBlob('k', 'ab');
+    for (const disk of 'ab') home.disk(disk).stored.clear();
+    await home.run('repair');
+    expect(home.gauges.get('holdfast_lost_chunks')).toBe(1);
+    home.leads = false;
+    await home.run('repair');
+    expect(home.gauges.get('holdfast_lost_chunks')).toBe(0);
+  });
+
   test('is not called lost while a disk does not answer', async () => {
     await home.newBlob('k', 'ab');
     for (const disk of 'ab') home.disk(disk).stored.clear();

@@ -53,7 +53,7 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
   const { disks, clock } = deps;
   const turns = new Map<number, ShardTurn>();
 
-  return createShardWorker({
+  const worker = createShardWorker({
     name: 'repair-debts',
     shards: deps.shards,
     idleMs: IDLE_MS,
@@ -81,6 +81,21 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
       return endPass(turn, turn.pass);
     },
   });
+  return {
+    ...worker,
+    work(signal) {
+      // Also where no shard is led any more: whoever leads a shard now says what it has lost.
+      const led = new Set(deps.shards());
+      for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
+      tellLost();
+      return worker.work(signal);
+    },
+  };
+
+  function tellLost(): void {
+    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
+    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+  }
 
   /** True when something was mended: what comes next in the queue may be mended now. */
   function endPass(turn: ShardTurn, pass: Pass): boolean {
@@ -89,11 +104,7 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
     const nowMs = clock.monotonicMs();
     if (pass.lostCount === 0) delete turn.lostTold;
     else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
-    // Whoever leads a shard now says what it has lost.
-    const led = new Set(deps.shards());
-    for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
-    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
-    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+    tellLost();
     if (pass.mendedCount > 0) return true;
     const restMs = Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
     turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
