@@ -21,7 +21,7 @@ export function alarmsOfChunks(
 ): string[] {
   return [
     ...alarmsOfRepair(repair, identity),
-    ...(placement === undefined ? [] : alarmsOfPlacement(placement, nowMs)),
+    ...(placement === undefined ? [] : alarmsOfPlacement(placement, { nowMs, identity })),
     ...(areMembersKnown ? alarmsOfDisks(disks, identity) : []),
     ...disks.flatMap(alarmsOfUse),
   ];
@@ -38,8 +38,17 @@ function alarmsOfRepair({ debts }: RepairStatus, { chunkCopies }: ClusterIdentit
   return alarms;
 }
 
-function alarmsOfPlacement({ pendingCount, audits, auditFrom }: PlacementStatus, nowMs: number): string[] {
-  const { beganAtMs } = audits;
+function alarmsOfPlacement(
+  { pendingCount, audits, auditFrom }: PlacementStatus,
+  { nowMs, identity: { shardCount } }: { nowMs: number; identity: ClusterIdentity },
+): string[] {
+  const { beganAtMs, doneCount, unansweredCount } = audits;
+  const leftCount = shardCount - doneCount - unansweredCount;
+  // A disk that has joined the owners has replaced nobody: that it lacks everything is known by the audit alone.
+  if (pendingCount === 0 && leftCount > 0)
+    return [
+      `${leftCount} of ${shardCount} shards have not looked yet whether chunks have the copies that placement map ${auditFrom} wants`,
+    ];
   if (pendingCount === 0 || beganAtMs === undefined || nowMs - beganAtMs < PENDING_LONG_MS) return [];
   const hours = Math.floor((nowMs - beganAtMs) / 3_600_000);
   return [

@@ -107,13 +107,25 @@ const placement = {
   audits: { leastVersion: 6, doneCount: 3, underWayCount: 1, unansweredCount: 0, beganAtMs: NOW - HOUR },
 };
 
+test('disks that have joined the owners, before all shards have looked at what they lack', () => {
+  const joined = { ...placement, pendingCount: 0 };
+  expect(alarmsOf({ placement: joined })).toEqual([
+    '1 of 4 shards have not looked yet whether chunks have the copies that placement map 7 wants',
+  ]);
+  // Of those that do not answer there is another alarm.
+  const silent = { ...joined.audits, unansweredCount: 1, underWayCount: 0 };
+  expect(alarmsOf({ placement: { ...joined, audits: silent } })).toEqual([]);
+  expect(alarmsOf({ placement: { ...joined, audits: { ...joined.audits, doneCount: 4 } } })).toEqual([]);
+});
+
 test('a change of the map that takes long', () => {
   expect(alarmsOf({ placement })).toEqual([]);
   const audits = { ...placement.audits, beganAtMs: NOW - 7 * HOUR };
   expect(alarmsOf({ placement: { ...placement, audits } })).toEqual([
     'the placement map of version 7 is not carried out after 7 h: 12 partitions still have former owners',
   ]);
-  expect(alarmsOf({ placement: { ...placement, pendingCount: 0, audits } })).toEqual([]);
+  const done = { ...audits, doneCount: 4, underWayCount: 0 };
+  expect(alarmsOf({ placement: { ...placement, pendingCount: 0, audits: done } })).toEqual([]);
 });
 
 test('is printed for people', () => {

@@ -12,7 +12,7 @@ import type { Worker } from '../../ports/worker.ts';
 import { type HomeWorkDeps, noteOwed, owedOf } from './home-work.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
-const IDLE_MS = 5000;
+const IDLE_MS = 1000;
 /** From one look at disks that are back to the next: one that fails for being busy is not to get busier by it. */
 const REVISIT_EVERY_MS = 2 * 60_000;
 
