@@ -1,7 +1,7 @@
 // Drives a prefix's MOVE (service.txt 4.2): looks for the next keys of the walk while those before them are moved, each
 // step one entry that names the one that it comes behind. Whoever drives may leave at any time, and somebody else go on:
 // the request that began it, one that repeats it, or the background (background/drive-jobs.ts). Where others wait it does
-// little at a time, and rests as long as it works.
+// little at a time, and rests for longer than it works.
 import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
@@ -25,9 +25,12 @@ export interface MoveCalls {
 export interface MoveOthers {
   /** Steps are small then, one at a time, with rests in between. */
   areWaiting(): boolean;
-  /** As long as the work since the last rest took. */
+  /** REST_SHARE times as long as the work since the last rest took. */
   rest(): Promise<void>;
 }
+
+/** With rests as short as the work clients notice the slowest of their requests more than they should (bench/RESULTS.md). */
+const REST_SHARE = 2;
 
 /** For drivers: rests by this clock while `areWaiting`. */
 export function restBetweenSteps(
@@ -39,7 +42,7 @@ export function restBetweenSteps(
     areWaiting,
     async rest() {
       const workedMs = clock.monotonicMs() - workedSinceMs;
-      if (workedMs > 0) await clock.sleep(workedMs);
+      if (workedMs > 0) await clock.sleep(REST_SHARE * workedMs);
       workedSinceMs = clock.monotonicMs();
     },
   };
