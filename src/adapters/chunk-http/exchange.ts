@@ -6,6 +6,7 @@ import type { ByteGate } from '../../lib/byte-gate.ts';
 import { EMPTY_BYTES } from '../../lib/bytes.ts';
 import { freeMemory } from '../../lib/free-memory.ts';
 import { packPlain } from '../../lib/record-codec.ts';
+import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ServedDisk, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
@@ -283,8 +284,11 @@ export class ChunkExchange {
     const code = codeOf(error);
     const { log, onStranger } = this.#parts;
     const { socket, url, method } = this.#request;
-    if (code === 'failed' || code === 'other-bytes' || code === 'checksum')
-      log.error({ err: error, method, path: url }, 'chunk-request-failed');
+    if (code === 'failed' || code === 'other-bytes' || code === 'checksum') {
+      // Another node is away, or whoever asked wants it no more: nothing is wrong here.
+      const isOfOthers = error instanceof AppError && error.code === 'ServiceUnavailable';
+      log[isOfOthers ? 'warn' : 'error']({ err: error, method, path: url }, 'chunk-request-failed');
+    }
     if (code === 'stranger' || code === 'other-cluster') {
       onStranger({ remote: socket.remoteAddress });
       this.#turnAway(REFUSALS[code]);
