@@ -78,11 +78,42 @@ describe('one object', () => {
     const etag = await api.put(bucket, 'a b', 'body', { 'x-amz-meta-colour': 'blue' });
     const answer = await move('a b', encodeURIComponent('c/ä&'));
     expectStatus(answer, 200);
+    expect(answer.headers['content-length']).toBe(String(answer.body.length));
     expect(resultOf(answer)).toEqual([['a b', 'c/ä&'], [1]]);
     expect(await api.keysOf(bucket)).toEqual(['c/ä&']);
     const head = await api.send({ method: 'HEAD', path: pathOf(bucket, 'c/ä&') });
     expect(head.headers).toMatchObject({ etag: `"${etag}"`, 'x-amz-meta-colour': 'blue' });
     expect(await bodyOf('c/ä&')).toBe('body');
+  });
+
+  test('many versions under long keys: the same document, sent as it is made', async () => {
+    await enableVersioning();
+    const [from, to] = [`a/${'&'.repeat(1000)}`, `b/${'"'.repeat(1000)}`];
+    for (let at = 0; at < 30; at++) await api.put(bucket, from, '');
+    const ids = (await versionsOf()).map(([, , id]) => id as string);
+    const escaped = [from.replaceAll('&', '&amp;'), to.replaceAll('"', '&quot;')] as const;
+    const document = ([source, destination]: readonly [string, string], prefixes = '') =>
+      `<?xml version="1.0" encoding="UTF-8"?>\n<MoveObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${prefixes}${ids
+        .map(
+          (id) =>
+            `<MoveObject><SourceKey>${source}</SourceKey><DestinationKey>${destination}</DestinationKey><VersionId>${id}</VersionId></MoveObject>`,
+        )
+        .join('')}<MoveCount>30</MoveCount></MoveObjectResult>`;
+    const token = { 'x-svc-idempotency-token': 'once' };
+    for (const answer of [await move(from, to, token), await move(from, to, token)]) {
+      expectStatus(answer, 200);
+      expect(answer.headers).toMatchObject({
+        'content-type': 'application/xml',
+        'transfer-encoding': 'chunked',
+      });
+      expect(answer.body.toString()).toBe(document(escaped));
+    }
+    const quiet = await move(to, from, { 'x-svc-quiet': 'true' });
+    expect(quiet.headers['content-length']).toBe(String(quiet.body.length));
+    expect(resultOf(quiet)).toEqual([[30]]);
+    const prefixes = '<SourcePrefix>a/</SourcePrefix><DestinationPrefix>c/</DestinationPrefix>';
+    const inPrefix = await move('a/', 'c/', prefixed());
+    expect(inPrefix.body.toString()).toBe(document([escaped[0], escaped[0].replace('a/', 'c/')], prefixes));
   });
 
   test('quiet: no entry but of errors', async () => {

@@ -86,17 +86,16 @@ class PrefixAnswer {
     const { isQuiet } = this.#move;
     const told = new Set<string>();
     for await (const { moved, versioning } of driveMove(this.#calls, job)) {
-      let entries = '';
-      for (const key of moved) {
-        // Deleted by somebody else before its turn came.
-        if (!Array.isArray(key.result) && key.result.kind === 'no-such-key') continue;
+      // Some may have been deleted by somebody else before their turn came.
+      const met = moved.filter(({ result }) => Array.isArray(result) || result.kind !== 'no-such-key');
+      // The whole step is recorded before a client that reads no more of it can leave.
+      for (const key of met) {
         if (Array.isArray(key.result)) this.#movedCount += key.result.length;
         // The job keeps no more of them.
         else if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
         this.#context.record.item(moveItem(key));
-        entries += moveEntries(key, { isQuiet, versioning });
       }
-      yield entries;
+      yield* moveEntries(met, { isQuiet, versioning });
     }
     const ended = await this.#calls.findJob();
     // Those that another driver has met: a client that waits must not take them for moved.

@@ -8,6 +8,7 @@ import type { MoveError } from '../../model/records/job-record.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { MoveResult } from '../../ports/extension-calls.ts';
 import type { ItemRecord } from './access-record.ts';
+import type { OperationResult } from './operation.ts';
 import { s3Document } from './vendor.ts';
 
 export interface MovedKey {
@@ -18,19 +19,65 @@ export interface MovedKey {
 
 const ROOT = 'MoveObjectResult';
 
-/** The whole document of one key. */
-export function moveDocument(entries: string, moveCount: number): string {
-  return s3Document(ROOT, entries, xmlText('MoveCount', moveCount));
+/** A key may have thousands of versions, with two keys of some kilobytes in each entry: so much of it is held at once. */
+const PIECE_CHARACTERS = 64 * 1024;
+
+interface Telling {
+  /** Leaves only errors. */
+  isQuiet: boolean;
+  versioning: Versioning;
 }
 
-/** The beginning of a prefix's, behind the declaration, and its end. */
-export function moveDocumentHead(prefixes: { from: string; to: string }): string {
-  const names = [xmlText('SourcePrefix', prefixes.from), xmlText('DestinationPrefix', prefixes.to)];
-  const whole = s3Document(ROOT, ...names).slice(XML_DECLARATION.length);
-  return whole.slice(0, -END.length);
+/** The document of one key: whole where it is short, else piece by piece. */
+export function moveBody(moved: MovedKey, telling: Telling): NonNullable<OperationResult['body']> {
+  const moveCount = Array.isArray(moved.result) ? moved.result.length : 0;
+  const pieces = gather(documentParts(moved, { moveCount, ...telling }));
+  const [first, second] = [pieces.next(), pieces.next()];
+  if (second.done) return { kind: 'xml', text: `${XML_DECLARATION}${first.value}` };
+  async function* all() {
+    yield first.value as string;
+    yield second.value as string;
+    yield* pieces;
+  }
+  return { kind: 'xml-stream', pieces: all(), whenBroken: (error) => brokenMoveEnd(error, moveCount) };
+}
+
+function* documentParts(
+  moved: MovedKey,
+  { moveCount, ...telling }: Telling & { moveCount: number },
+): Generator<string, void> {
+  yield START;
+  yield* entriesOf(moved, telling);
+  yield moveDocumentEnd(moveCount);
+}
+
+/** The entries of these keys, in pieces; an empty one where there is nothing to tell. */
+export function moveEntries(keys: readonly MovedKey[], telling: Telling): Generator<string, void> {
+  function* all() {
+    for (const moved of keys) yield* entriesOf(moved, telling);
+  }
+  return gather(all());
+}
+
+/** Joins what is short to pieces that are worth a write. */
+function* gather(parts: Iterable<string>): Generator<string, void> {
+  let piece = '';
+  for (const part of parts) {
+    piece += part;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
 }
 
 const END = `</${ROOT}>`;
+const START = s3Document(ROOT).slice(XML_DECLARATION.length, -END.length);
+
+/** The beginning of a prefix's, behind the declaration, and its end. */
+export function moveDocumentHead(prefixes: { from: string; to: string }): string {
+  return START + xmlText('SourcePrefix', prefixes.from) + xmlText('DestinationPrefix', prefixes.to);
+}
 
 export function moveDocumentEnd(moveCount: number): string {
   return xmlText('MoveCount', moveCount) + END;
@@ -41,22 +88,22 @@ export function brokenMoveEnd({ code, message }: AppError, moveCount: number): s
   return xmlElement('Error', xmlText('Code', code), xmlText('Message', message)) + moveDocumentEnd(moveCount);
 }
 
-/** The entries of one key: `isQuiet` leaves only errors. */
-export function moveEntries(
+function* entriesOf(
   { from, to, result }: MovedKey,
-  { isQuiet, versioning }: { isQuiet: boolean; versioning: Versioning },
-): string {
+  { isQuiet, versioning }: Telling,
+): Generator<string, void> {
   if (!Array.isArray(result)) {
     const versionId = result.kind === 'blocked' ? result.versionId : undefined;
-    return moveErrorEntry({
+    yield moveErrorEntry({
       ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
       ...(versionId !== undefined && { versionId }),
     });
+    return;
   }
-  if (isQuiet) return '';
+  if (isQuiet) return;
   const keys = xmlText('SourceKey', from) + xmlText('DestinationKey', to);
-  if (!mayHaveOlderVersions(versioning)) return xmlElement('MoveObject', keys);
-  return result.map((id) => xmlElement('MoveObject', keys, xmlText('VersionId', id))).join('');
+  if (!mayHaveOlderVersions(versioning)) yield xmlElement('MoveObject', keys);
+  else for (const id of result) yield xmlElement('MoveObject', keys, xmlText('VersionId', id));
 }
 
 export function moveErrorEntry(error: MoveError): string {

@@ -51,9 +51,9 @@ export interface OperationResult {
     /** Content-Length is required; the stream is destroyed when the client goes, and its error cuts the connection. */
     | { kind: 'stream'; stream: Readable; sizeBytes: number }
     /**
-     * A document that comes piece by piece (MOVE of a prefix), as the client takes it, with white space while the next one
-     * is waited for. `whenBroken`: what ends the document where the error has ended its making. An iterator that is left
-     * by its client is returned from.
+     * A document that comes piece by piece (MOVE), as the client takes it, with white space while the next one is waited
+     * for. `whenBroken`: what ends the document where the error has ended its making. An iterator that is left by its
+     * client is returned from.
      */
     | { kind: 'xml-stream'; pieces: AsyncGenerator<string, void>; whenBroken(error: AppError): string }
     /**

@@ -8,7 +8,7 @@ import type { OperationContext } from '../../context.ts';
 import { parseDestination } from '../../destination.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { movePrefix } from '../../move-prefix.ts';
-import { moveDocument, moveEntries, moveItem } from '../../move-result.ts';
+import { moveBody, moveItem } from '../../move-result.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import {
   parseTargetConditions,
@@ -91,8 +91,7 @@ async function moveKey(context: OperationContext, input: MoveInput): Promise<Ope
   if (!isMoved && result.kind !== 'exists') throw refusalOf(result);
   context.record.item(moveItem(moved));
   if (!isMoved) context.record.errorCode = explainMoveRefusal(result).code;
-  const text = moveDocument(moveEntries(moved, { isQuiet, versioning }), isMoved ? result.length : 0);
-  return { status: isMoved ? 200 : 409, body: { kind: 'xml', text } };
+  return { status: isMoved ? 200 : 409, body: moveBody(moved, { isQuiet, versioning }) };
 }
 
 function refusalOf(refusal: Parameters<typeof explainMoveRefusal>[0]): AppError {
