@@ -2,6 +2,7 @@
 import { Refusal } from '../lib/refusal.ts';
 import { xmlElement, xmlText } from '../lib/xml-writer.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
+import { metadataHeaders, tokenHeader } from './extension-headers.ts';
 import { formatAnswer } from './format.ts';
 import { parseObjectAddress, parseVersionAddress } from './object-address.ts';
 
@@ -22,6 +23,7 @@ export async function compose(
     if (component.bucket !== bucket) throw new Refusal(`${text} is in another bucket than ${target}`);
     return component;
   });
+  const chosen = { ...metadataHeaders(options.meta ?? []), ...tokenHeader(options.token) };
   const client = await connectS3(context, options);
   const body = xmlElement(
     'ComposeRequest',
@@ -38,25 +40,11 @@ export async function compose(
     bucket,
     key,
     query: { compose: '' },
-    headers: {
-      'content-type': 'text/xml',
-      ...metadataHeaders(options.meta ?? []),
-      ...(options.token !== undefined && { 'x-svc-idempotency-token': options.token }),
-    },
+    headers: { 'content-type': 'text/xml', ...chosen },
     body,
   });
   const made = { etag: headers.etag, versionId: headers['x-amz-version-id'] };
   context.print(
     formatAnswer(options, made, () => `${target} is composed of ${parts.length}, ETag ${made.etag}`),
-  );
-}
-
-function metadataHeaders(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const equals = pair.indexOf('=');
-      if (equals < 1) throw new Refusal(`--meta takes name=value, not "${pair}"`);
-      return [`x-amz-meta-${pair.slice(0, equals).toLowerCase()}`, pair.slice(equals + 1)];
-    }),
   );
 }

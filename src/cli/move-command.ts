@@ -3,6 +3,7 @@ import { Refusal } from '../lib/refusal.ts';
 import { percentEncodePath, textToBytes } from '../lib/uri.ts';
 import { childOf, childrenOf, textOf, type XmlElement } from '../lib/xml.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
+import { tokenHeader } from './extension-headers.ts';
 import { formatAnswer, formatCount } from './format.ts';
 import { parseAddress } from './object-address.ts';
 import { startCount } from './progress.ts';
@@ -35,7 +36,11 @@ export async function move(
   if (from.key === undefined && to.key === undefined) {
     if (options.prefix || options.overwrite || options.token !== undefined)
       throw new Refusal('--prefix, --overwrite and --token are of objects: write bucket/key for both');
-    await client.send({ method: 'MOVE', bucket: from.bucket, headers: { destination: to.bucket } });
+    await client.send({
+      method: 'MOVE',
+      bucket: from.bucket,
+      headers: { destination: textToBytes(to.bucket) },
+    });
     context.print(formatAnswer(options, { bucket: to.bucket }, () => `${from.bucket} is ${to.bucket} now`));
     return 0;
   }
@@ -64,7 +69,7 @@ async function moveObjects(
       destination: percentEncodePath(textToBytes(`/${bucket}/${to}`)),
       overwrite: String(overwrite),
       'x-svc-prefix': String(prefix),
-      ...(token !== undefined && { 'x-svc-idempotency-token': token }),
+      ...tokenHeader(token),
     },
     accepts: [CONFLICT],
   });

@@ -16,7 +16,7 @@ export interface S3Request {
   /** Absent: the bucket itself. */
   key?: string;
   query?: Readonly<Record<string, string>>;
-  /** Lower-case names. */
+  /** Lower-case names; values as they travel, one character for each byte. */
   headers?: Readonly<Record<string, string>>;
   body?: string | { stream: Readable; sizeBytes: number; sha256: string };
   /** Statuses that are answers besides those below 300. */
@@ -40,7 +40,7 @@ export function createS3Client(options: ClientOptions): S3Client {
       return answer.headers;
     },
     async open({ method, bucket, key, query = {}, headers = {}, body = '', accepts = [] }) {
-      const path = `/${bucket}${key === undefined ? '' : `/${percentEncodePath(textToBytes(key))}`}`;
+      const path = `/${encode(bucket)}${key === undefined ? '' : `/${percentEncodePath(textToBytes(key))}`}`;
       const queryText = Object.entries(query)
         .map(([name, value]) => `${encode(name)}=${encode(value)}`)
         .sort()

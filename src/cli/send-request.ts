@@ -1,5 +1,5 @@
 // One HTTP request of the command line tool. A server that cannot be reached ends in a Refusal with its address.
-import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { type IncomingMessage, request as requestHttp, validateHeaderValue } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
 import { Refusal } from '../lib/refusal.ts';
@@ -18,6 +18,7 @@ export interface RequestToSend {
   method: string;
   /** With its query. */
   path: string;
+  /** One character for each byte. */
   headers: Readonly<Record<string, string>>;
   body?: string | Readable;
 }
@@ -37,10 +38,14 @@ export function parseEndpoint(endpoint: string): URL {
   return new URL(endpoint);
 }
 
-/** Resolves when the head of the answer is there, whatever its status. */
-export function sendRequest(server: Server, message: RequestToSend): Promise<Answer> {
+/**
+ * Resolves when the head of the answer is there, whatever its status. Throws {@link Refusal} for headers that cannot be
+ * sent, and what breaks off the body.
+ */
+export async function sendRequest(server: Server, message: RequestToSend): Promise<Answer> {
   const base = parseEndpoint(server.endpoint);
   const isTls = base.protocol === 'https:';
+  refuseUnsendable(message.headers);
   return new Promise((resolve, reject) => {
     const request = (isTls ? requestHttps : requestHttp)({
       host: base.hostname.replace(/^\[|\]$/g, ''),
@@ -53,11 +58,26 @@ export function sendRequest(server: Server, message: RequestToSend): Promise<Ans
     });
     request.on('timeout', () => request.destroy(new Error(`no answer within ${SILENCE_MAX_MS / 1000} s`)));
     request.on('error', (error) => reject(unreachable(base, error)));
-    request.on('response', (response) => resolve(answerOf(base, response)));
+    request.on('response', (response) => {
+      // Refused before all of the body was sent: nobody waits for its rest.
+      response.on('end', () => request.writableEnded || request.destroy());
+      resolve(answerOf(base, response));
+    });
     const { body } = message;
-    if (body === undefined || typeof body === 'string') request.end(body);
+    // Node would send the headers in the encoding of a string that is the body.
+    if (body === undefined || typeof body === 'string') request.end(Buffer.from(body ?? ''));
     else body.on('error', (error) => request.destroy(error)).pipe(request);
   });
+}
+
+function refuseUnsendable(headers: RequestToSend['headers']): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      validateHeaderValue(name, value);
+    } catch {
+      throw new Refusal(`${JSON.stringify(value)} has characters that the header ${name} cannot have`);
+    }
+  }
 }
 
 function answerOf(base: URL, response: IncomingMessage): Answer {
@@ -81,6 +101,7 @@ function answerOf(base: URL, response: IncomingMessage): Answer {
 }
 
 function unreachable(base: URL, error: NodeJS.ErrnoException): Refusal {
+  if (error instanceof Refusal) return error;
   const hint = error.code === 'ECONNREFUSED' ? '; is the server running?' : '';
   return new Refusal(`cannot reach the server at ${base.origin}: ${error.message || error.code}${hint}`);
 }

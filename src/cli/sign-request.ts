@@ -1,6 +1,7 @@
 // Signs a request of the command line tool: SigV4 in the Authorization header (AWS "Create a signed AWS API request").
 // Only what the tool needs: no session tokens, no signed chunks.
 import { createHash, createHmac } from 'node:crypto';
+import { trimBlanks } from '../lib/trim-blanks.ts';
 
 export interface Credentials {
   accessKey: string;
@@ -15,7 +16,7 @@ export interface RequestToSign {
   path: string;
   /** As it is sent: sorted, encoded, each name with its `=`. Absent: none. */
   query?: string;
-  /** Sent besides, and signed: lower-case names, values as they travel. */
+  /** Sent besides, and signed: lower-case names, values as they travel, one character for each byte. */
   headers?: Readonly<Record<string, string>>;
   /** The body, or its SHA-256 in hex where it is not in memory. */
   body: string | { sha256: string };
@@ -41,11 +42,11 @@ export function signRequest(request: RequestToSign): Record<string, string> {
   };
   const names = Object.keys(headers).sort();
   const signedHeaders = names.join(';');
-  const headerLines = names.map((name) => `${name}:${headers[name]?.trim()}\n`);
+  const headerLines = names.map((name) => `${name}:${signedValue(headers[name] ?? '')}\n`);
   const canonical = [request.method, request.path, query, headerLines.join(''), signedHeaders, digest].join(
     '\n',
   );
-  const toSign = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
+  const toSign = ['AWS4-HMAC-SHA256', time, scope, sha256(Buffer.from(canonical, 'latin1'))].join('\n');
   const signature = hmac(signingKey(request.credentials.secretKey, scope), toSign).toString('hex');
   const credential = `${request.credentials.accessKey}/${scope}`;
   return {
@@ -62,6 +63,11 @@ export function encodeSegment(text: string): string {
   );
 }
 
+/** The blanks around a value are not signed, and each run of them within it is as one. */
+function signedValue(value: string): string {
+  return trimBlanks(value.replace(/[ \t]+/g, ' '));
+}
+
 function signingKey(secretKey: string, scope: string): Buffer {
   return scope.split('/').reduce<Buffer>(hmac, Buffer.from(`AWS4${secretKey}`));
 }
@@ -70,6 +76,6 @@ function hmac(key: Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
 
-function sha256(text: string): string {
+function sha256(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('hex');
 }

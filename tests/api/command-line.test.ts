@@ -1,0 +1,125 @@
+// What the command line tool makes of odd files, metadata, tokens and names: it does as it is told, or refuses with a
+// reason, before anything is sent where it can know.
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { append } from '../../src/cli/append-command.ts';
+import { compose } from '../../src/cli/compose-command.ts';
+import { move } from '../../src/cli/move-command.ts';
+import { removeBucket } from '../../src/cli/remove-bucket-command.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import { bytesToText } from '../../src/lib/uri.ts';
+import { pathOf } from '../support/raw-s3.ts';
+import { useApi } from '../support/s3-api.ts';
+
+const api = useApi();
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-command-line-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let bucket: string;
+beforeEach(async () => {
+  bucket = await api.makeBucket();
+  await api.put(bucket, 'log', 'x');
+});
+
+const context = () => ({
+  env: { AWS_ACCESS_KEY_ID: api.server.accessKey, AWS_SECRET_ACCESS_KEY: api.server.secretKey },
+  print: () => {},
+  nowMs: () => Date.now(),
+  sleep: async () => {},
+});
+const options = () => ({ endpoint: api.server.endpoint });
+/** Where nobody listens. */
+const nowhere = { endpoint: 'http://127.0.0.1:1' };
+
+const appendFile = (file: string) => append(context(), { object: `${bucket}/log`, file }, options());
+const lengthOf = async (key: string) =>
+  Number((await api.send({ method: 'HEAD', path: pathOf(bucket, key) })).headers['content-length']);
+
+async function refusalOf(work: Promise<unknown>): Promise<string> {
+  const error = await work.catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(Refusal);
+  return (error as Refusal).message;
+}
+
+test('append takes a log that is written to meanwhile as it was when it began', async () => {
+  const file = join(folder, 'app.log');
+  const sizeBytes = 2 << 20;
+  writeFileSync(file, Buffer.alloc(sizeBytes, 'a'));
+  const timer = setInterval(() => appendFileSync(file, 'a line\n'), 1);
+  await appendFile(file).finally(() => clearInterval(timer));
+  const appendedBytes = (await lengthOf('log')) - 1;
+  expect(appendedBytes).toBeGreaterThanOrEqual(sizeBytes);
+  expect((appendedBytes - sizeBytes) % 'a line\n'.length).toBe(0);
+});
+
+test('append reads pipes and refuses folders', async () => {
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  await Promise.all([appendFile(pipe), writeFile(pipe, 'through a pipe')]);
+  expect(await lengthOf('log')).toBe(1 + 'through a pipe'.length);
+  expect(await refusalOf(appendFile(folder))).toBe(`cannot read ${folder}: it is a folder`);
+});
+
+test('append to what is not there ends at once, however long the file is', async () => {
+  const file = join(folder, 'long');
+  writeFileSync(file, Buffer.alloc(32 << 20));
+  const appending = append(context(), { object: `${bucket}/none`, file }, options());
+  expect(await refusalOf(appending)).toContain('NoSuchKey');
+});
+
+test.each(['a  b', ' \t a \t\t b ', '日本', 'ü', 'à', 'a=b=c', ''])('metadata: %j', async (value) => {
+  const meta = [`Name=${value}`];
+  await compose(context(), { target: `${bucket}/ü`, components: [`${bucket}/log`] }, { ...options(), meta });
+  const { headers } = await api.send({ method: 'HEAD', path: pathOf(bucket, 'ü') });
+  expect(bytesToText(String(headers['x-amz-meta-name']))).toBe(value.replace(/^[ \t]+|[ \t]+$/g, ''));
+});
+
+test('metadata that no header can carry is refused before anything is sent', async () => {
+  const refuse = (pair: string) =>
+    refusalOf(compose(context(), { target: 'b/t', components: ['b/log'] }, { ...nowhere, meta: [pair] }));
+  for (const pair of ['=value', 'value', 'a name=value', 'ü=value', 'a:b=value'])
+    expect(await refuse(pair)).toMatch(/^--meta takes name=value/);
+  expect(await refuse('name=a\nb')).toBe(
+    '"a\\nb" has characters that the header x-amz-meta-name cannot have',
+  );
+});
+
+test('a token that is none is refused before anything is sent', async () => {
+  const file = join(folder, 'line');
+  writeFileSync(file, 'a line\n');
+  for (const token of ['', ' ', 'ü', '日本', 'a\tb', 't'.repeat(65)]) {
+    const given = { ...nowhere, token };
+    const commands = [
+      () => move(context(), { source: 'b/log', destination: 'b/new' }, given),
+      () => compose(context(), { target: 'b/t', components: ['b/log'] }, given),
+      () => append(context(), { object: 'b/log', file }, given),
+    ];
+    for (const command of commands)
+      expect(await refusalOf(command())).toBe('--token takes 1 to 64 printable characters of ASCII');
+  }
+  const ifMatch = append(context(), { object: 'b/log', file }, { ...nowhere, ifMatch: '日本' });
+  expect(await refusalOf(ifMatch)).toContain('the header if-match cannot have');
+});
+
+test('tokens of two blanks, and keys of any kind', async () => {
+  const token = 'once  only';
+  const [source, destination] = [`${bucket}/é 100%25+ü`, `${bucket}//日本/%41 +&`];
+  await api.put(bucket, 'é 100%25+ü', 'x');
+  expect(await move(context(), { source, destination }, { ...options(), token })).toBe(0);
+  expect(await move(context(), { source, destination }, { ...options(), token })).toBe(0);
+  expect(await api.keysOf(bucket)).toEqual(['/日本/%41 +&', 'log']);
+});
+
+test('names that no bucket may have are refused by the server', async () => {
+  for (const name of ['日本', 'bü', 'a b']) {
+    expect(await refusalOf(removeBucket(context(), name, options()))).toMatch(
+      /\((InvalidBucketName|NoSuchBucket)\)/,
+    );
+    const moving = move(context(), { source: bucket, destination: name }, options());
+    expect(await refusalOf(moving)).toContain('InvalidBucketName');
+  }
+});
