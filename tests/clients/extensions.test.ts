@@ -89,6 +89,38 @@ test('boto3', async () => {
   expect(await textOf('/archive')).toBe(404);
 });
 
+test('boto3, and keys that have to be encoded', async () => {
+  const code = exampleOf(PAGE, 'boto3');
+  const functions = code.slice(0, code.indexOf('\nmove("archive"'));
+  const uses = [
+    'move("archive", "one.txt", "100%25 & <ü+日本>")',
+    'move("archive", "two.txt", "/two 2")',
+    'compose("archive", "a&b", ["100%25 & <ü+日本>", "/two 2"])',
+    'print(sorted(o["Key"] for o in s3.list_objects_v2(Bucket="archive")["Contents"]))',
+    'print(s3.get_object(Bucket="archive", Key="a&b")["Body"].read().decode(), end="")',
+    'changed("DeleteBucket", with_query("force_delete=true")).delete_bucket(Bucket="archive")',
+  ];
+  const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint, PYTHONIOENCODING: 'utf-8' };
+  const { stdout } = await world.run(PROGRAMS.pypiPython, ['-c', [functions, ...uses].join('\n')], { env });
+  const keys = ['/two 2', '100%25 & <ü+日本>', 'a&b', 'logs/a', 'logs/b/c', 'report.txt'];
+  expect(stdout).toBe(`[${keys.map((key) => `'${key}'`).join(', ')}]\none\ntwo\n`);
+});
+
+test('curl, and keys that have to be encoded', async () => {
+  const code = exampleOf(PAGE, 'curl');
+  const functions = code.slice(0, code.indexOf('\n}') + 2);
+  const uses = [
+    's3 -X MOVE -H "Destination: 100%2525%20%26%20%C3%BC" "$ENDPOINT/archive/one.txt"',
+    's3 "$ENDPOINT/archive/100%2525%20%26%20%C3%BC"',
+    's3 -X DELETE "$ENDPOINT/archive?force_delete=true"',
+  ];
+  const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint, PATH: process.env.PATH ?? '' };
+  const script = ['set -eu', functions, ...uses].join('\n');
+  const { stdout } = await world.run('/bin/bash', ['-c', script], { env });
+  expect(stdout).toContain('<DestinationKey>100%25 &amp; ü</DestinationKey>');
+  expect(stdout).toMatch(/one\n$/);
+});
+
 test('rclone', async () => {
   const env = {
     RCLONE_CONFIG_HOLDFAST_TYPE: 's3',
