@@ -2,6 +2,7 @@
 // request: with the coordinator away, and nothing else wrong, none fails.
 import type { ClusterIdentityPort } from './cluster-identity.ts';
 import type { JobLocksPort } from './job-locks.ts';
+import type { LeavingNodesPort } from './leaving-nodes.ts';
 import type { MembersPort } from './members.ts';
 import type { PlacementMapPort } from './placement-map.ts';
 import type { ShardRegistryPort } from './shard-registry.ts';
@@ -12,4 +13,5 @@ export interface Coordination {
   members: MembersPort;
   jobLocks: JobLocksPort;
   placementMap: PlacementMapPort;
+  leavingNodes: LeavingNodesPort;
 }

@@ -5,6 +5,7 @@ import type { Coordination } from '../../ports/coordination.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { createClusterIdentity } from './cluster-identity.ts';
 import { createJobLocks } from './job-locks.ts';
+import { createLeavingNodes } from './leaving-nodes.ts';
 import { createMembers } from './members.ts';
 import { createPlacementMap } from './placement-map.ts';
 import { createShardRegistry } from './shard-registry.ts';
@@ -35,5 +36,6 @@ export function createCoordination(store: CoordinationStore, options: Coordinati
     members: createMembers(surroundings),
     jobLocks: createJobLocks(surroundings),
     placementMap: createPlacementMap(surroundings),
+    leavingNodes: createLeavingNodes(surroundings),
   };
 }

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { identityRecord, memberRecord, placementRecord, shardRecord, UnreadableRecord } from './records.ts';
+import {
+  identityRecord,
+  leavingNodesRecord,
+  memberRecord,
+  placementRecord,
+  shardRecord,
+  UnreadableRecord,
+} from './records.ts';
 
 const SHARD = {
   incarnation: 1,
@@ -32,6 +39,11 @@ describe('a value that is not what its key should hold is refused, by the name o
     expect(() => memberRecord.decode('k', JSON.stringify({ recordVersion: 1, ...member }))).toThrow(
       'role is toString',
     );
+  });
+
+  test('a node that leaves in a way that is none', () => {
+    const text = JSON.stringify({ recordVersion: 1, nodes: [{ nodeId: 'n', leave: 'absent' }] });
+    expect(() => leavingNodesRecord.decode('k', text)).toThrow('k: leave is absent');
   });
 
   test('an identity without its shard count', () => {

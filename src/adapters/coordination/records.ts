@@ -1,6 +1,7 @@
 // The values under the keys of coordination: JSON with a version, so that an operator can read them with etcdctl.
 // What was written by a newer program, or by hand and wrong, is refused when it is read.
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
+import type { LeavingNode, NodeLeave } from '../../ports/leaving-nodes.ts';
 import type { Member, MemberDisk, MemberRole } from '../../ports/members.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
 import type { ReplicaRef } from '../../ports/replication.ts';
@@ -79,6 +80,10 @@ export const placementRecord = defineJsonRecord<{ document: PlacementDocument }>
   return { document: { ...document, version: wholeOf(document, 'version') } };
 });
 
+export const leavingNodesRecord = defineJsonRecord<{ nodes: LeavingNode[] }>((fields) => ({
+  nodes: listOf(fields, 'nodes').map(leavingNodeOf),
+}));
+
 function wantedOf(value: unknown): WantedShard {
   const fields = objectOf(value);
   const voters = listOf(fields, 'voters').map(replicaOf);
@@ -97,6 +102,15 @@ function diskOf(value: unknown): MemberDisk {
     ...(fields.cuts !== undefined && { cuts: wholeOf(fields, 'cuts') }),
   };
 }
+
+function leavingNodeOf(value: unknown): LeavingNode {
+  const fields = objectOf(value);
+  const leave = textOf(fields, 'leave');
+  if (!Object.hasOwn(LEAVES, leave)) throw new Error(`leave is ${leave}`);
+  return { nodeId: textOf(fields, 'nodeId'), leave: leave as NodeLeave };
+}
+
+const LEAVES: Readonly<Record<NodeLeave, true>> = { draining: true, gone: true };
 
 const ROLES: Readonly<Record<MemberRole, true>> = { metadata: true, storage: true, gateway: true };
 
