@@ -202,6 +202,7 @@ async function startWork(
     ...{ shardCount, clock, log },
     replicaCount: joined.identity.replicaCount,
     registry: joined.coordinator.registry,
+    leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
   });

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
+import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
 import type { Member } from '../ports/members.ts';
 import type {
   RegisteredShard,
@@ -20,6 +21,7 @@ export interface ShardPlacerDeps {
   shardCount: number;
   replicaCount: number;
   registry: ShardRegistryPort;
+  leavingNodes: LeavingNodesPort;
   jobLocks: JobLocksPort;
   clock: ClockPort;
   log: Logger;
@@ -57,12 +59,15 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
 async function place(deps: ShardPlacerDeps): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
+  const said = await deps.leavingNodes.read();
+  const leaving = new Set(said.nodes.map(({ nodeId }) => nodeId));
+  const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
   // Never with fewer voters than the cluster was made for: what they acknowledge would be on too few disks.
-  if (nodes.length < replicaCount) return;
+  if (staying.length < replicaCount) return;
   const registered: (RegisteredShard | undefined)[] = [];
   for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
   const present = registered.map((found) => found && presentOf(found.record));
-  const wishes = planShards(present, nodes, replicaCount);
+  const wishes = planShards(present, { nodes, replicaCount, leaving });
   for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
 }
 

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { WantedShard } from '../ports/shard-registry.ts';
 import { type PlannedNode, type PresentShard, planShards } from './plan-shards.ts';
 
@@ -8,6 +8,18 @@ const nodes = (count: number, zoneCount = count): PlannedNode[] =>
     ref: { nodeId: `n${index}`, replicaId: `r${index}` },
     zone: `z${index % zoneCount}`,
   }));
+
+/** Three voters for each shard; `leaving`: numbers of nodes. */
+const planOf = (
+  shards: readonly (PresentShard | undefined)[],
+  there: readonly PlannedNode[],
+  leaving: readonly number[] = [],
+): WantedShard[] =>
+  planShards(shards, {
+    nodes: there,
+    replicaCount: 3,
+    leaving: new Set(leaving.map((number) => `n${number}`)),
+  });
 
 const present = (wishes: readonly WantedShard[]): PresentShard[] =>
   wishes.map(({ voters, primary }) => ({ voters, primary }));
@@ -20,7 +32,7 @@ function loads(wishes: readonly WantedShard[], of: (wish: WantedShard) => (strin
 const voterIds = ({ voters }: WantedShard) => voters.map(({ replicaId }) => replicaId);
 
 test('new shards are even over nodes, for voters and for primaries', () => {
-  const wishes = planShards(Array(64).fill(undefined), nodes(5), 3);
+  const wishes = planOf(Array(64).fill(undefined), nodes(5));
   expect(wishes.every((wish) => new Set(voterIds(wish)).size === 3)).toBe(true);
   for (const [counts, allowed] of [
     [loads(wishes, voterIds), 1],
@@ -32,15 +44,15 @@ test('new shards are even over nodes, for voters and for primaries', () => {
 test('a plan that is carried out wants nothing else', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 40 }), (nodeCount, shardCount) => {
-      const first = planShards(Array(shardCount).fill(undefined), nodes(nodeCount), 3);
-      expect(planShards(present(first), nodes(nodeCount), 3)).toEqual(first);
+      const first = planOf(Array(shardCount).fill(undefined), nodes(nodeCount));
+      expect(planOf(present(first), nodes(nodeCount))).toEqual(first);
     }),
   );
 });
 
 test('a node that joins takes its share, and no shard changes more than one voter', () => {
-  const before = planShards(Array(60).fill(undefined), nodes(3), 3);
-  const after = planShards(present(before), nodes(4), 3);
+  const before = planOf(Array(60).fill(undefined), nodes(3));
+  const after = planOf(present(before), nodes(4));
   expect(loads(after, voterIds)).toEqual([45, 45, 45, 45]);
   for (const [index, wish] of after.entries()) {
     const was = new Set(voterIds(before[index] as WantedShard));
@@ -49,29 +61,114 @@ test('a node that joins takes its share, and no shard changes more than one vote
 });
 
 test('a node that is away keeps its shards, and leads none', () => {
-  const before = planShards(Array(12).fill(undefined), nodes(4), 3);
-  const after = planShards(present(before), nodes(3), 3);
+  const before = planOf(Array(12).fill(undefined), nodes(4));
+  const after = planOf(present(before), nodes(3));
   expect(after.map(voterIds)).toEqual(before.map(voterIds));
   expect(after.some(({ primary }) => primary === 'r3')).toBe(false);
 });
 
 test('a node with another database holds with it what it held, and nothing else moves', () => {
-  const before = planShards(Array(12).fill(undefined), nodes(4), 3);
+  const before = planOf(Array(12).fill(undefined), nodes(4));
   const lost = nodes(4).map((node) =>
     node.ref.nodeId === 'n3' ? { ...node, ref: { nodeId: 'n3', replicaId: 'r3-new' } } : node,
   );
-  const after = planShards(present(before), lost, 3);
+  const after = planOf(present(before), lost);
   const renamed = before.map((wish) => voterIds(wish).map((id) => (id === 'r3' ? 'r3-new' : id)));
   expect(after.map(voterIds)).toEqual(renamed);
 });
 
 test('voters are in distinct zones as far as there are zones', () => {
-  const wishes = planShards(Array(30).fill(undefined), nodes(6, 3), 3);
+  const wishes = planOf(Array(30).fill(undefined), nodes(6, 3));
   const zoneOf = (id: string) => Number(id.slice(1)) % 3;
   expect(wishes.every((wish) => new Set(voterIds(wish).map(zoneOf)).size === 3)).toBe(true);
 });
 
 test('fewer nodes than replicas: an odd number of voters', () => {
-  expect(planShards([undefined], nodes(2), 3)[0]?.voters).toHaveLength(1);
-  expect(planShards([undefined], nodes(1), 3)[0]?.voters).toHaveLength(1);
+  expect(planOf([undefined], nodes(2))[0]?.voters).toHaveLength(1);
+  expect(planOf([undefined], nodes(1))[0]?.voters).toHaveLength(1);
+});
+
+describe('nodes that leave by the word of the operator', () => {
+  const before = planOf(Array(12).fill(undefined), nodes(4));
+  const without = (...numbers: number[]) => nodes(6).filter((_, number) => !numbers.includes(number));
+  const newcomersOf = (after: readonly WantedShard[]) =>
+    after.map((wish, index) =>
+      voterIds(wish).filter((id) => !voterIds(before[index] as WantedShard).includes(id)),
+    );
+
+  test('one that is gone is replaced by a new one, and nothing else moves', () => {
+    const after = planOf(present(before), without(3, 5), [3]);
+    expect(after.flatMap(voterIds)).not.toContain('r3');
+    expect(after.every((wish) => new Set(voterIds(wish)).size === 3)).toBe(true);
+    const replaced = before.map((wish) => (voterIds(wish).includes('r3') ? ['r4'] : []));
+    expect(newcomersOf(after)).toEqual(replaced);
+  });
+
+  test('from four nodes to three', () => {
+    const after = planOf(present(before), nodes(3), [3]);
+    expect(after.map((wish) => voterIds(wish).sort())).toEqual(Array(12).fill(['r0', 'r1', 'r2']));
+    expect(loads(after, ({ primary }) => [primary])).toEqual([4, 4, 4]);
+  });
+
+  test('one that drains leads nothing and gets nothing, though it is there', () => {
+    const after = planOf(present(before), nodes(4), [0]);
+    expect(after.flatMap(voterIds)).not.toContain('r0');
+    expect(after.map(({ primary }) => primary)).not.toContain('r0');
+    expect(planOf(Array(8).fill(undefined), nodes(5), [0, 1]).flatMap(voterIds).sort()).toEqual(
+      ['r2', 'r3', 'r4'].flatMap((id) => Array(8).fill(id)),
+    );
+  });
+
+  test('where nobody can take its place it stays a voter, and does not lead', () => {
+    const three = planOf(Array(4).fill(undefined), nodes(3));
+    const after = planOf(present(three), nodes(3), [1]);
+    expect(after.map(voterIds)).toEqual(three.map(voterIds));
+    expect(after.map(({ primary }) => primary)).not.toContain('r1');
+  });
+
+  test('with another database it is waited for by that one', () => {
+    const three = planOf(Array(4).fill(undefined), nodes(3));
+    const emptied = nodes(3).map((node, number) =>
+      number === 1 ? { ...node, ref: { nodeId: 'n1', replicaId: 'r1-new' } } : node,
+    );
+    const after = planOf(present(three), emptied, [1]);
+    expect(after.every((wish) => voterIds(wish).includes('r1-new'))).toBe(true);
+  });
+
+  test('two that leave one shard are both replaced, into zones of their own', () => {
+    const [a, b, c, d, e] = nodes(5) as [PlannedNode, PlannedNode, PlannedNode, PlannedNode, PlannedNode];
+    const shard = { voters: [a, b, c].map(({ ref }) => ref), primary: 'r0' };
+    const there = [a, c, { ...d, zone: 'z1' }, e];
+    const [wish] = planOf([shard], there, [1, 2]);
+    expect(wish).toEqual({ voters: [a, d, e].map(({ ref }) => ref), primary: 'r0' });
+  });
+
+  test('who stays takes back what it had on the way out', () => {
+    const drained = planOf(present(before), nodes(4), [0]);
+    const after = planOf(present(drained), nodes(4));
+    expect(loads(after, voterIds)).toEqual([9, 9, 9, 9]);
+  });
+
+  test('no shard is wanted with fewer voters, and a plan that is carried out wants nothing else', () => {
+    const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 6 }), { maxLength: 5 });
+    fc.assert(
+      fc.property(fc.integer({ min: 3, max: 7 }), numbers, numbers, (nodeCount, away, leaving) => {
+        const shards = present(planOf(Array(9).fill(undefined), nodes(nodeCount)));
+        const there = nodes(nodeCount).filter((_, number) => !away.includes(number));
+        const wishes = planOf(shards, there, leaving);
+        for (const [index, wish] of wishes.entries()) {
+          const had = voterIds(shards[index] as WantedShard);
+          expect(new Set(voterIds(wish)).size).toBe(had.length);
+          const leaves = (id: string) => leaving.includes(Number(id.slice(1)));
+          const free = there.filter(
+            ({ ref }) => !leaves(ref.replicaId) && !voterIds(wish).includes(ref.replicaId),
+          );
+          if (free.length > 0) expect(voterIds(wish).some(leaves)).toBe(false);
+          expect(voterIds(wish).filter((id) => leaves(id) && !had.includes(id))).toEqual([]);
+          expect(wish.primary !== undefined && leaves(wish.primary)).toBe(false);
+        }
+        expect(planOf(present(wishes), there, leaving)).toEqual(wishes);
+      }),
+    );
+  });
 });

@@ -1,7 +1,7 @@
 // Which metadata nodes should hold which shard, and lead it: even over nodes, copies in distinct zones, and as little
 // moved as that needs (R14). Pure: what is there goes in, what should be comes out.
 import { must } from '../lib/assert.ts';
-import type { ReplicaId, ReplicaRef } from '../ports/replication.ts';
+import type { NodeId, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { WantedShard } from '../ports/shard-registry.ts';
 
 export interface PlannedNode {
@@ -15,18 +15,28 @@ export interface PresentShard {
   primary: ReplicaId | undefined;
 }
 
+/** Who may hold shards, and how many each of them needs. */
+export interface PlannedNodes {
+  /** Those that are there, leaving ones too. */
+  nodes: readonly PlannedNode[];
+  replicaCount: number;
+  /** Of those that are there or not: they get nothing, and lose what others can take. */
+  leaving: ReadonlySet<NodeId>;
+}
+
 /**
  * One wish per shard, for all of `shards`. Voters of nodes that are not in `nodes` stay where they are: a node that is
- * away for a while must not lose its shards, and one that is gone is taken out by the operator. But a node that has
- * another database now has lost the one it had (R1): the new one takes its place.
+ * away for a while must not lose its shards. One that is gone for good is `leaving`, by the operator's word: another one
+ * takes its place, and until there is one it stays a voter. But a node that has another database now has lost the one it
+ * had (R1): the new one takes its place.
  */
 export function planShards(
   shards: readonly (PresentShard | undefined)[],
-  nodes: readonly PlannedNode[],
-  replicaCount: number,
+  planned: PlannedNodes,
 ): WantedShard[] {
-  const plan = new Plan(nodes, replicaCount);
+  const plan = new Plan(planned);
   for (const shard of shards) plan.keep(shard);
+  for (const index of shards.keys()) plan.relieve(index);
   for (const index of shards.keys()) plan.fill(index);
   plan.level();
   return plan.wishes(shards);
@@ -34,16 +44,22 @@ export function planShards(
 
 class Plan {
   readonly #zones: ReadonlyMap<ReplicaId, string>;
+  /** Of the nodes that stay. */
   readonly #refs: ReadonlyMap<ReplicaId, ReplicaRef>;
+  readonly #present: readonly ReplicaRef[];
+  readonly #leaving: ReadonlySet<NodeId>;
   readonly #replicaCount: number;
   readonly #voters: ReplicaRef[][] = [];
   readonly #loads = new Map<ReplicaId, number>();
 
-  constructor(nodes: readonly PlannedNode[], replicaCount: number) {
+  constructor({ nodes, replicaCount, leaving }: PlannedNodes) {
+    const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
     this.#zones = new Map(nodes.map(({ ref, zone }) => [ref.replicaId, zone]));
-    this.#refs = new Map(nodes.map(({ ref }) => [ref.replicaId, ref]));
-    this.#replicaCount = Math.min(replicaCount, odd(nodes.length));
-    for (const { ref } of nodes) this.#loads.set(ref.replicaId, 0);
+    this.#refs = new Map(staying.map(({ ref }) => [ref.replicaId, ref]));
+    this.#present = nodes.map(({ ref }) => ref);
+    this.#leaving = leaving;
+    this.#replicaCount = Math.min(replicaCount, odd(staying.length));
+    for (const { ref } of staying) this.#loads.set(ref.replicaId, 0);
   }
 
   keep(shard: PresentShard | undefined): void {
@@ -53,8 +69,20 @@ class Plan {
   }
 
   #presentOf(ref: ReplicaRef): ReplicaRef {
-    if (this.#refs.has(ref.replicaId)) return ref;
-    return [...this.#refs.values()].find(({ nodeId }) => nodeId === ref.nodeId) ?? ref;
+    if (this.#present.some(({ replicaId }) => replicaId === ref.replicaId)) return ref;
+    return this.#present.find(({ nodeId }) => nodeId === ref.nodeId) ?? ref;
+  }
+
+  /** Others in the place of voters that leave, as far as there are others. */
+  relieve(index: number): void {
+    const voters = must(this.#voters[index], 'a shard');
+    for (const [at, { nodeId }] of voters.entries()) {
+      if (!this.#leaving.has(nodeId)) continue;
+      const chosen = this.#leastLoaded(voters.filter((ref) => !this.#leaving.has(ref.nodeId)));
+      if (chosen === undefined) return;
+      voters[at] = chosen;
+      this.#add(chosen.replicaId, 1);
+    }
   }
 
   /** Voters that are missing, on the nodes that have least. */

@@ -82,3 +82,21 @@ test('all others are wanted: the primary goes with all but one of them first, an
     record: { primary: Y, voters: [X, Y, Z], prevVoters: [A, Y, Z], learners: [] },
   });
 });
+
+test('a voter that is gone for good is replaced though it never answers', () => {
+  const wanted = { voters: [A, B, D], primary: 'a' };
+  const gone: Lags = {
+    lagOf: (id) => (id === 'c' ? undefined : 0),
+    countsOf: (id) => id !== 'c',
+  };
+  const steps: string[] = [];
+  let now = record({ wanted });
+  for (;;) {
+    const step = nextStep(now, A, gone);
+    steps.push(step.kind);
+    if (step.kind === 'none') break;
+    now = step.record;
+  }
+  expect(steps).toEqual(['rewrite', 'change-voters', 'rewrite', 'none']);
+  expect(now).toMatchObject({ voters: [A, B, D], prevVoters: null, learners: [], primary: A });
+});

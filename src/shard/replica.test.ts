@@ -103,6 +103,41 @@ test('a shard grows to another voter by a learner, and shrinks, while it is writ
   expect(states).toEqual(['removed', 'live', 'live', 'live']);
 });
 
+test('a voter that never answers again is replaced by another one, whoever led', async () => {
+  const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
+  for (const index of [0, 1, 2, 3]) await cluster.start(index);
+  await write(cluster, 'k', 'before');
+  const gone = cluster.nodes.indexOf(await cluster.primary());
+  cluster.kill(gone);
+  const others = [0, 1, 2, 3].filter((index) => index !== gone);
+  await cluster.want(others);
+  await cluster.until('the three that are left', () => {
+    const record = cluster.registry.records.get(0)?.record;
+    const isGone = record?.voters.every(({ nodeId }) => nodeId !== cluster.nodes[gone]?.ref.nodeId);
+    return (isGone && record?.prevVoters === null) || undefined;
+  });
+  // The new one counts: one more may fail.
+  cluster.kill(others.find((index) => index !== 3) ?? 0);
+  await write(cluster, 'k2', 'after');
+  expect(await read(cluster, 'k')).toBe('before');
+});
+
+test('a primary that drains hands over and is no voter any more', async () => {
+  const cluster = await openShardCluster({ nodeCount: 4, voterCount: 3 });
+  for (const index of [0, 1, 2, 3]) await cluster.start(index);
+  await write(cluster, 'k', 'before');
+  const draining = await cluster.primary();
+  const at = cluster.nodes.indexOf(draining);
+  await cluster.want([0, 1, 2, 3].filter((index) => index !== at));
+  await cluster.until('it has been let go', () => {
+    const record = cluster.registry.records.get(0)?.record;
+    const isOut = record?.voters.every(({ nodeId }) => nodeId !== draining.ref.nodeId);
+    return (isOut && record?.prevVoters === null) || undefined;
+  });
+  expect(await cluster.primary()).not.toBe(draining);
+  expect(await read(cluster, 'k')).toBe('before');
+});
+
 test('one that lacks what the log no longer has is given a snapshot, and counts only when it is whole', async () => {
   const cluster = await openThree();
   const primary = await cluster.primary();

@@ -1,0 +1,80 @@
+// Wishes as the placer writes them, by what the operator has said. What is wished is plan-shards.test.ts.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
+import { eventLog } from '../../tests/support/coordinators.ts';
+import type { Coordination } from '../ports/coordination.ts';
+import type { NodeLeave } from '../ports/leaving-nodes.ts';
+import { createShardPlacer } from './place-shards.ts';
+
+const LOOK_MS = 3000;
+const SHARDS = 4;
+
+let world: ReturnType<typeof startCoordinatorWorld>;
+let coordination: Coordination;
+let there: string[] = [];
+
+beforeEach(async () => {
+  world = startCoordinatorWorld();
+  coordination = world.connect('placer');
+  there = ['a', 'b', 'c'];
+  const placer = createShardPlacer({
+    ...{ shardCount: SHARDS, replicaCount: 3, clock: world.clock, log: eventLog() },
+    ...coordination,
+    members: () =>
+      there.map((nodeId) => ({
+        ...{ nodeId, role: 'metadata', address: `${nodeId}:1`, zone: nodeId, version: '0' },
+        disks: [{ diskId: `database of ${nodeId}`, capacityBytes: 0 }],
+      })),
+  });
+  void placer.run(world.over.signal);
+  await pass(world.clock, LOOK_MS);
+});
+afterEach(() => world.over.abort());
+
+async function say(...nodes: { nodeId: string; leave: NodeLeave }[]): Promise<void> {
+  const { leavingNodes } = coordination;
+  const { revision } = await leavingNodes.read();
+  await leavingNodes.swap({ expected: revision, nodes });
+  await pass(world.clock, LOOK_MS);
+}
+
+/** Whom each shard is to have as voters, and who leads. */
+async function wanted(): Promise<{ voters: string[]; leaders: string[] }> {
+  const voters = new Set<string>();
+  const leaders = new Set<string>();
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const wish = (await coordination.registry.read(shard))?.record.wanted;
+    voters.add(
+      (wish?.voters ?? [])
+        .map(({ nodeId }) => nodeId)
+        .sort()
+        .join(''),
+    );
+    leaders.add(wish?.primary ?? 'nobody');
+  }
+  return { voters: [...voters], leaders: [...leaders] };
+}
+
+test('one that is removed is replaced by another one, and stays out when it comes back', async () => {
+  expect((await wanted()).voters).toEqual(['abc']);
+  there = ['a', 'b', 'd'];
+  await pass(world.clock, LOOK_MS);
+  expect((await wanted()).voters).not.toContain('abd');
+  await say({ nodeId: 'c', leave: 'gone' });
+  expect((await wanted()).voters).toEqual(['abd']);
+  there = ['a', 'b', 'c', 'd'];
+  await pass(world.clock, LOOK_MS);
+  expect((await wanted()).voters).toEqual(['abd']);
+  await say();
+  expect((await wanted()).voters.some((names) => names.includes('c'))).toBe(true);
+});
+
+test('one that drains leads nothing; with too few others nothing is changed', async () => {
+  await say({ nodeId: 'a', leave: 'draining' });
+  expect(await wanted()).toMatchObject({ voters: ['abc'] });
+  there = ['a', 'b', 'c', 'd'];
+  await pass(world.clock, LOOK_MS);
+  const { voters, leaders } = await wanted();
+  expect(voters).toEqual(['bcd']);
+  expect(leaders).not.toContain('database of a');
+});
