@@ -1,5 +1,5 @@
-// holdfast cluster drain, undrain, remove: what the operator wants of disks, written into the placement map as whoever places
-// disks writes it (src/cluster/place-disks.ts), by compare-and-swap.
+// holdfast cluster drain, undrain, remove, of disks: what the operator wants of them, written into the placement map as
+// whoever places disks writes it (src/cluster/place-disks.ts), by compare-and-swap.
 import { disksNamed } from '../../src/cluster/name-disks.ts';
 import { changePlacement } from '../../src/cluster/placement.ts';
 import {
@@ -11,23 +11,20 @@ import {
   withLeave,
 } from '../../src/cluster/placement-changes.ts';
 import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
-import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
-import { createAskPrimary } from './ask-primary.ts';
 import { servedDisks } from './disks.ts';
 import { answer } from './join.ts';
-import { type OperatorTools, short, withOperatorTools } from './operator-tools.ts';
-import { whyNeeded } from './owed-by-disks.ts';
+import { short } from './operator-tools.ts';
 
 export type DiskChange = 'drain' | 'undrain' | 'remove';
 
 /** Others change the map seldom: who loses so often has lost to something else. */
 const TRIES_MAX = 5;
 
-interface Wish {
+export interface DiskWish {
   change: DiskChange;
   /** Ids of disks, or of nodes for all of their disks, or how these begin. */
   names: readonly string[];
@@ -36,28 +33,6 @@ interface Wish {
 }
 
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
-export function changeDisks(config: Config, wish: Wish, print: (line: string) => void): Promise<void> {
-  return withOperatorTools({ config, clusterId: undefined }, (tools) =>
-    writeDiskChange({ ...tools, print, whyOwed: (disks) => whyOwed(tools, disks) }, wish),
-  );
-}
-
-/** Asks all shards. */
-async function whyOwed(
-  { coordination, identity, calls }: OperatorTools,
-  disks: ReadonlySet<DiskId>,
-): Promise<string | undefined> {
-  if (identity === undefined) return 'etcd does not say which shards there are';
-  const { shardCount } = identity;
-  const shards = Array.from({ length: shardCount }, (_, shard) => shard);
-  const found = await answer(Promise.all(shards.map((shard) => coordination.registry.read(shard))));
-  const ask = createAskPrimary(
-    calls,
-    found.map((registered) => registered?.record),
-  );
-  return whyNeeded(ask, { shardCount, disks });
-}
-
 export async function writeDiskChange(
   parts: {
     coordination: Pick<Coordination, 'placementMap'>;
@@ -66,7 +41,7 @@ export async function writeDiskChange(
     /** Why the shards may need these disks for what they are owed; undefined: they do not. */
     whyOwed(disks: ReadonlySet<DiskId>): Promise<string | undefined>;
   },
-  { change, names, acceptLoss = false }: Wish,
+  { change, names, acceptLoss = false }: DiskWish,
 ): Promise<void> {
   const { placementMap } = parts.coordination;
   for (let tries = 0; tries < TRIES_MAX; tries++) {

@@ -134,7 +134,10 @@ test('is printed for people', () => {
   const leaving: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 30, pendingCount: 4 };
   const done: DiskStatus = { ...DISK, leave: 'draining', ownedCount: 0 };
   printClusterStatus(
-    { clusterId: 'c', members: [], shards: [], alarms: [], placement, repair, disks: [DISK, leaving, done] },
+    {
+      ...{ clusterId: 'c', members: [], shards: [], leavingNodes: [], alarms: [] },
+      ...{ placement, repair, disks: [DISK, leaving, done] },
+    },
     (line) => lines.push(line),
   );
   const text = lines.join('\n');

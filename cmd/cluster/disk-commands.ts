@@ -1,12 +1,13 @@
-// The commands about disks, for main.ts. Their code is loaded when one is called.
+// The commands about disks and nodes that come and go, for main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
 import type { DiskChange } from './change-disks.ts';
 import { type ClusterCommandContext, MEMBER_SETTINGS } from './commands.ts';
 
 const DESCRIPTIONS: Record<DiskChange, string> = {
-  drain: 'move all data off disks, or off all disks of nodes, while they serve on',
-  undrain: 'let disks that drain stay; they get back what they had',
-  remove: 'forget disks that own nothing, have been drained or replaced, and are not served any more',
+  drain: 'move all data off disks or nodes, or all shards off metadata nodes, while they serve on',
+  undrain: 'let disks and nodes that drain stay, and let removed metadata nodes hold shards again',
+  remove:
+    'forget drained disks that nobody serves, and metadata nodes that do not run: drained, or lost for good',
 };
 
 export function addDiskCommands(cluster: Command, context: ClusterCommandContext): void {
@@ -25,16 +26,19 @@ export function addDiskCommands(cluster: Command, context: ClusterCommandContext
     const command = context
       .withSettings(cluster.command(change), MEMBER_SETTINGS)
       .description(DESCRIPTIONS[change])
-      .argument('<name...>', 'ids of disks, or of nodes for all of their disks, or how these begin');
+      .argument(
+        '<name...>',
+        'ids of disks, or of storage nodes for all of their disks, or of metadata nodes, or how these begin',
+      );
     if (change === 'remove')
       command.option(
         '--accept-loss',
         'although chunks lack copies that these disks may have, or shards do not say',
       );
     command.action(async (names: string[]) => {
-      const { changeDisks } = await import('./change-disks.ts');
+      const { changeMembers } = await import('./change-members.ts');
       const acceptLoss = command.opts<{ acceptLoss?: true }>().acceptLoss === true;
-      await changeDisks(context.readSettings(command), { change, names, acceptLoss }, context.print);
+      await changeMembers(context.readSettings(command), { change, names, acceptLoss }, context.print);
       process.exit(0);
     });
   }

@@ -5,6 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
+import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
@@ -18,6 +19,8 @@ export interface KnownCluster {
   records: (ShardRecord | null)[];
   /** Null: there is none, or an earlier release has kept this. */
   placement?: PlacementDocument | null;
+  /** Absent: an earlier release has kept this. */
+  leavingNodes?: LeavingNode[];
 }
 
 /** One for each cluster, which is known by its etcd servers. */

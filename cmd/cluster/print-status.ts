@@ -2,6 +2,7 @@
 import { formatBytes, formatCount, formatDuration, formatTable } from '../../src/cli/format.ts';
 import type { VerificationStatus } from '../../src/ports/shard-calls.ts';
 import type { DiskStatus, PlacementStatus, RepairStatus } from './chunk-status.ts';
+import { leavingSentences } from './leaving-status.ts';
 import { short } from './operator-tools.ts';
 import { timeText } from './shard-alarms.ts';
 import type { ClusterStatus, VoterStatus } from './status.ts';
@@ -28,6 +29,7 @@ export function printClusterStatus(status: ClusterStatus, print: (line: string) 
   if (status.placement !== undefined)
     for (const line of describePlacement(status.placement, status.shards.length)) print(line);
   for (const line of describeRepair(status.repair)) print(line);
+  for (const line of leavingSentences(status.leavingNodes)) print(line);
   print('');
   if (status.alarms.length === 0) print('No alarms.');
   for (const alarm of status.alarms) print(`ALARM ${alarm}`);

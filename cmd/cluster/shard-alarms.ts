@@ -20,8 +20,16 @@ export const timeText = (timeMs: number) => `${new Date(timeMs).toISOString().sl
 
 export function alarmsOfShards(
   shards: readonly ShardStatus[],
-  said: Said,
-  { shardCount, replicaCount }: ClusterIdentity,
+  {
+    said,
+    identity: { shardCount, replicaCount },
+    gone,
+  }: {
+    said: Said;
+    identity: ClusterIdentity;
+    /** Nodes that are not waited for: that they do not answer is no news. */
+    gone: ReadonlySet<NodeId>;
+  },
 ): string[] {
   const alarms: string[] = [];
   const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
@@ -39,8 +47,9 @@ export function alarmsOfShards(
         `shard ${shard}: its replicas were found to differ at ${timeText(mismatchAtMs)}: the log of its primary has \`state-differs\``,
       );
     for (const { nodeId, state, lag = 0 } of voters) {
-      if (!said.has(nodeId)) unheard.set(nodeId, (unheard.get(nodeId) ?? 0) + 1);
-      else if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
+      if (!said.has(nodeId)) {
+        if (!gone.has(nodeId)) unheard.set(nodeId, (unheard.get(nodeId) ?? 0) + 1);
+      } else if (state !== 'live') alarms.push(`shard ${shard}: the replica of ${short(nodeId)} is ${state}`);
       else if (lag > LAG_SHOWN_MIN) alarms.push(`shard ${shard}: ${short(nodeId)} lacks ${lag} entries`);
     }
   }

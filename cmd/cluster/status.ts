@@ -13,6 +13,7 @@ import { alarmsOfChunks } from './chunk-alarms.ts';
 import { type ChunkStatus, readChunkStatus } from './chunk-status.ts';
 import { answer, connect, NoAnswer } from './join.ts';
 import { type KnownCluster, keepKnown, readKnown } from './last-known.ts';
+import { alarmsOfLeaving, describeLeaving, type LeavingNodeStatus } from './leaving-status.ts';
 import { askNode, openCalls, SILENT } from './operator-tools.ts';
 import { alarmsOfDisasters, alarmsOfShards, type Doubts, type Said, timeText } from './shard-alarms.ts';
 
@@ -48,6 +49,8 @@ export interface ClusterStatus extends ChunkStatus {
   knownAtMs?: number;
   members: Member[];
   shards: ShardStatus[];
+  /** Metadata nodes that are to hold no shards, by the operator's word. */
+  leavingNodes: LeavingNodeStatus[];
   alarms: string[];
 }
 
@@ -83,6 +86,8 @@ export async function readClusterStatus({
   const shards = present.flatMap((record, shard) =>
     record === undefined ? [] : [describe(shard, record, said)],
   );
+  const leavingNodes = describeLeaving(known.leavingNodes ?? [], { members, shards });
+  const gone = new Set(leavingNodes.flatMap(({ nodeId, leave }) => (leave === 'gone' ? [nodeId] : [])));
   const away =
     whyAway === undefined
       ? []
@@ -92,10 +97,12 @@ export async function readClusterStatus({
     ...(whyAway !== undefined && { knownAtMs: known.atMs }),
     members,
     shards,
+    leavingNodes,
     ...chunks,
     alarms: [
       ...away,
-      ...alarmsOfShards(shards, said, identity),
+      ...alarmsOfShards(shards, { said, identity, gone }),
+      ...alarmsOfLeaving(leavingNodes, { members, replicaCount: identity.replicaCount }),
       ...alarmsOfChunks(chunks, {
         ...{ identity, nowMs: systemClock.wallMs() },
         // Which nodes are there only etcd knows.
@@ -133,11 +140,13 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
   const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
   const found = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
   const placement = await coordinator.placementMap.read();
+  const { nodes: leavingNodes } = await coordinator.leavingNodes.read();
   return {
     atMs: systemClock.wallMs(),
     ...{ identity, members },
     records: found.map((registered) => registered?.record ?? null),
     placement: placement?.document ?? null,
+    leavingNodes,
   };
 }
 
