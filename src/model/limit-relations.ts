@@ -47,6 +47,17 @@ assert(
   LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax < LIMITS.entryBytesMax,
   'a key moves in one entry, and what one step moves does',
 );
+// Each piece of a version is a use in its row, which may move, and a link that ends. Rows have the key in theirs, escaped.
+assert(
+  LIMITS.deleteItemsMin *
+    (512 * (LIMITS.manifestSegmentsInlineMax + LIMITS.appendCountMax) + 8 * LIMITS.keyBytesMax) <
+    LIMITS.entryBytesMax,
+  'the fewest items of a delete are one entry',
+);
+assert(
+  2 * LIMITS.deleteBytesMax + LIMITS.deleteObjectsKeysMax * 8 * LIMITS.keyBytesMax < LIMITS.entryBytesMax,
+  'what a delete takes is one entry',
+);
 assert(
   LIMITS.copiesSyncedMin <= LIMITS.copiesDefault,
   'what is acknowledged is no more than what is written',

@@ -99,6 +99,12 @@ export const LIMITS = {
 
   ...COMPOSITION_LIMITS,
 
+  // Deletes of many versions.
+  /** Items that one entry takes, whatever they are. */
+  deleteItemsMin: 32,
+  /** Rows of versions that one entry deletes, where it is of more items. */
+  deleteBytesMax: 16 * MiB,
+
   // Renames (MOVE).
   /** Keys of one entry. */
   moveKeysMax: 500,
@@ -122,6 +128,8 @@ export const LIMITS = {
   jobsMax: 64,
 
   // Shards and the engine.
+  /** Rows that a query has in memory at once, of each table or region that it goes through. */
+  queryPageBytesMax: 2 * MiB,
   shardCountDefault: 64,
   shardCountMax: 4096,
   overlayBytesMax: 64 * MiB,

@@ -270,7 +270,7 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
       | { kind: 'changed' }
       | { kind: 'blocked'; blocker: DeleteBlocker };
   };
-  /** One entry for all items, in order (DeleteObjects is one commit per shard). */
+  /** One entry for the items, in order, or for the first ones (LIMITS.deleteItemsMin at least): ask for the rest. */
   'delete-versions': {
     command: { bucketId: BucketId; owner: AccountId; items: DeleteItem[] };
     outcome: { kind: 'deleted-versions'; items: DeleteOutcome[] };

@@ -1,5 +1,7 @@
-// DeleteObject and DeleteObjects: one entry for all items, each of which sees what the ones before it did.
+// DeleteObject and DeleteObjects: one entry for the items, each of which sees what the ones before it did. Versions of
+// many pieces have large rows and many links to end: then the entry is for the first of the items only.
 import { must } from '../../lib/assert.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { type AccountId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../model/names.ts';
 import { checkDeleteConditions } from '../../model/preconditions.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
@@ -7,10 +9,11 @@ import { EMPTY_MANIFEST, type VersionRecord } from '../../model/version.ts';
 import { deletesByMarker, type Versioning, writesNullVersion } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { DeleteItem, DeleteOutcome } from '../../ports/metadata-commands.ts';
-import type { DecideContext } from '../../ports/state-machine.ts';
+import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from '../key-history.ts';
+import { currentRow } from '../keyspace.ts';
 import { settleHistories } from '../settle-histories.ts';
 
 type Command = CommandOf<'delete-versions'>;
@@ -22,17 +25,15 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
   ],
 
   look(command, view) {
-    const versioning = findBucket(view, command.bucketId)?.versioning;
-    for (const scope of scopesOf(command, versioning)) lookAtHistory(view, scope);
+    takeItems(command, findBucket(view, command.bucketId)?.versioning, view);
   },
 
   decide(command, view, context) {
-    const { bucketId, owner, items } = command;
+    const { bucketId, owner } = command;
     const bucket = openBucket(view, bucketId);
+    const { items, scopes } = takeItems(command, bucket.versioning, view);
     const histories = new Map<ObjectKey, KeyHistory>();
-    for (const scope of scopesOf(command, bucket.versioning)) {
-      histories.set(scope.key, loadHistory(view, bucket, scope));
-    }
+    for (const scope of scopes) histories.set(scope.key, loadHistory(view, bucket, scope));
     const outcomes = items.map((item) => {
       const history = must(histories.get(item.key), 'every key has its history');
       return deleteOne({ item, owner, bucket, history, context });
@@ -42,15 +43,60 @@ export const deleteVersions = defineCommand<Command, OutcomeOf<'delete-versions'
   },
 });
 
-/** What the items of each key may touch. */
-function scopesOf({ bucketId, items }: Command, versioning: Versioning | undefined): HistoryScope[] {
-  const itemsByKey = Map.groupBy(items, ({ key }) => key);
+/** Looked at together, behind the first ones. */
+const GROUP_ITEMS_MAX = 8 * LIMITS.deleteItemsMin;
+
+/**
+ * The first of the items, whose rows one entry can hold with all that they lead to, and what they may touch. In `look`
+ * no further than to the first group that has not been read: how large its rows are is not known yet.
+ */
+function takeItems(
+  { bucketId, items }: Command,
+  versioning: Versioning | undefined,
+  view: View,
+): { items: DeleteItem[]; scopes: Iterable<HistoryScope> } {
+  const scopes = new Map<ObjectKey, HistoryScope>();
+  let sizeBytes = 0;
+  let count = 0;
+  for (let size: number = LIMITS.deleteItemsMin; size > 0 && count < items.length; ) {
+    const group = items.slice(count, count + size);
+    const lastNew = group.findLast(({ key }) => !scopes.has(key));
+    const isRead = lastNew === undefined || view.has(currentRow(bucketId, lastNew.key));
+    const widened = [...Map.groupBy(group, ({ key }) => key)].map(([key, ofKey]) =>
+      widen(scopes.get(key) ?? { bucketId, key, versioning, versionIds: [], removalsMax: 0 }, ofKey),
+    );
+    for (const scope of widened) {
+      for (const row of lookAtHistory(view, scope)) sizeBytes += row.length;
+    }
+    if (count > 0 && sizeBytes > LIMITS.deleteBytesMax) break;
+    for (const scope of widened) scopes.set(scope.key, scope);
+    count += group.length;
+    if (!isRead) break;
+    size = nextGroup(count, sizeBytes);
+  }
+  return { items: items.slice(0, count), scopes: scopes.values() };
+}
+
+/** How many items more there is room for, if they are as large as those before. */
+function nextGroup(count: number, sizeBytes: number): number {
+  const leftBytes = LIMITS.deleteBytesMax - sizeBytes;
+  if (leftBytes <= 0) return 0;
+  return sizeBytes === 0
+    ? GROUP_ITEMS_MAX
+    : Math.min(GROUP_ITEMS_MAX, Math.floor((leftBytes * count) / sizeBytes));
+}
+
+/** What further items of its key may touch besides. */
+function widen(scope: HistoryScope, items: readonly DeleteItem[]): HistoryScope {
+  const { versioning, versionIds, removalsMax } = scope;
   const marksNull = versioning !== undefined && writesNullVersion(versioning);
-  return [...itemsByKey].map(([key, ofKey]) => {
-    const versionIds = ofKey.flatMap(({ versionId }) => versionId ?? (marksNull ? NULL_VERSION : []));
-    const removalsMax = ofKey.filter(({ versionId }) => versionId !== undefined).length;
-    return { bucketId, key, versioning, versionIds: [...new Set(versionIds)], removalsMax };
-  });
+  const named = items.flatMap(({ versionId }) => versionId ?? (marksNull ? NULL_VERSION : []));
+  const removalCount = items.filter(({ versionId }) => versionId !== undefined).length;
+  return {
+    ...scope,
+    versionIds: [...new Set([...versionIds, ...named])],
+    removalsMax: removalsMax + removalCount,
+  };
 }
 
 interface Deletion {

@@ -1,6 +1,6 @@
-// Deletes up to 1000 keys or versions in one commit of the bucket's shard. Each key is authorised, answered and
-// recorded by itself (service.txt 4.2, delete rule 2).
-import { must } from '../../../../lib/assert.ts';
+// Deletes up to 1000 keys or versions: in one commit of the bucket's shard, or in several where they have too many
+// pieces for one. Each key is authorised, answered and recorded by itself (service.txt 4.2, delete rule 2).
+import { assert, must } from '../../../../lib/assert.ts';
 import { xmlElement, xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
@@ -66,13 +66,31 @@ async function deleteEntries(
   return results.map((result) => result ?? must(committed[next++], 'an outcome for each item'));
 }
 
-async function commit(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
+async function commit(context: OperationContext, items: readonly DeleteItem[]): Promise<EntryResult[]> {
+  const results: EntryResult[] = [];
+  while (results.length < items.length) {
+    const rest = items.slice(results.length);
+    try {
+      results.push(...(await commitFirst(context, rest)));
+    } catch (error) {
+      if (results.length === 0 || !(error instanceof AppError)) throw error;
+      // Some are gone: the client is told which.
+      const { code } = error;
+      return [...results, ...rest.map((): EntryResult => ({ kind: 'refused', code }))];
+    }
+  }
+  return results;
+}
+
+/** The results of as many as one commit takes. */
+async function commitFirst(context: OperationContext, items: DeleteItem[]): Promise<EntryResult[]> {
   const { homeShard, claim } = context.bucket();
   const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'delete-versions', {
     bucketId: claim.bucketId,
     owner: context.account().accountId,
     items,
   });
+  assert(value.items.length > 0, 'a commit takes one item at least');
   return value.items.map((outcome) => {
     try {
       return { kind: 'deleted', deleted: requireDeleted(outcome) };
