@@ -71,18 +71,11 @@ export function createMemoryKv(columnNames: readonly string[]): MemoryKv {
     async getMany(name, keys) {
       return keys.map((key) => copied(column(name).get(key)?.value));
     },
-    async range({ limit, bytesMax = Number.POSITIVE_INFINITY, keysOnly = false, ...bounds }) {
-      const rows = scan(column(bounds.column), bounds);
-      let sizeBytes = 0;
-      let count = 0;
-      while (count < Math.min(limit, rows.length) && sizeBytes < bytesMax) {
-        const { key, value } = must(rows[count++], 'a row');
-        sizeBytes += key.length + value.length;
-      }
-      const found = rows.slice(0, count);
+    async range({ limit, bytesMax, keysOnly = false, ...bounds }) {
+      const found = pageOf(scan(column(bounds.column), bounds), { limit, bytesMax });
       return found.map(keysOnly ? ({ key }) => copiedRow({ key, value: EMPTY_BYTES }) : copiedRow);
     },
-    cursor: (bounds) => createCursor(scan(column(bounds.column), bounds), bounds.reverse ?? false),
+    cursor: (bounds) => createCursor(scan(column(bounds.column), bounds), bounds),
     async commit(rows) {
       for (const { column: name, key } of rows) {
         column(name);
@@ -128,7 +121,24 @@ function scan(
   return bounds.reverse ? found.reverse() : found;
 }
 
-function createCursor(rows: readonly Readonly<KvRow>[], isReverse: boolean): KvCursor {
+/** The first of the rows, up to the one that reaches `bytesMax`. */
+function pageOf(
+  rows: readonly Readonly<KvRow>[],
+  { limit, bytesMax = Number.POSITIVE_INFINITY }: { limit: number; bytesMax?: number | undefined },
+): readonly Readonly<KvRow>[] {
+  let sizeBytes = 0;
+  let count = 0;
+  while (count < Math.min(limit, rows.length) && sizeBytes < bytesMax) {
+    const { key, value } = must(rows[count++], 'a row');
+    sizeBytes += key.length + value.length;
+  }
+  return rows.slice(0, count);
+}
+
+function createCursor(
+  rows: readonly Readonly<KvRow>[],
+  { reverse: isReverse = false, bytesMax }: { reverse?: boolean; bytesMax?: number },
+): KvCursor {
   let position = 0;
   let isClosed = false;
   return {
@@ -140,7 +150,7 @@ function createCursor(rows: readonly Readonly<KvRow>[], isReverse: boolean): KvC
     },
     async next(count) {
       if (isClosed) throw new Error('the cursor is closed');
-      const page = rows.slice(position, position + count);
+      const page = pageOf(rows.slice(position, position + count), { limit: count, bytesMax });
       position += page.length;
       return page.map(copiedRow);
     },

@@ -153,7 +153,7 @@ class RocksdbKv implements KvPort {
     }
   }
 
-  cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor {
+  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
     return this.#openCursor(bounds);
   }
 

@@ -51,7 +51,10 @@ export interface KvRow {
 export interface KvCursor {
   /** Positions at the first key >= `key` (<= in reverse). */
   seek(key: Uint8Array): void;
-  /** Up to `count` rows from the position on, which moves behind them; fewer only at the end. */
+  /**
+   * Up to `count` rows from the position on, which moves behind them; fewer only at the end, or where the cursor has
+   * `bytesMax`: then it may stop after the row that reaches it, and none is the end.
+   */
   next(count: number): Promise<KvRow[]>;
   close(): void;
 }
@@ -70,7 +73,8 @@ export interface KvCommitOptions {
 export interface KvPort {
   getMany(column: string, keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
   range(range: KvRange): Promise<KvRow[]>;
-  cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor;
+  /** `bytesMax`: of each `next`. */
+  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor;
   /** Resolves when the rows are synced. An empty batch resolves once all earlier ones are, the unsynced ones too. */
   commit(rows: readonly KvPut[], options?: KvCommitOptions): Promise<void>;
   clear(range: KvBounds): Promise<void>;

@@ -20,6 +20,8 @@ export interface RangeAddress {
   lt: Uint8Array;
   limit: number;
   reverse?: boolean;
+  /** Stops after the row that reaches it: fewer rows than `limit` may not be all. Of queries only. */
+  bytesMax?: number;
   /** Of `bodies`: values are left out (empty), which spares reading them. */
   keysOnly?: boolean;
 }
@@ -91,7 +93,7 @@ export interface CommandSpec<Command, Outcome> {
 export interface StateReader {
   rows(addresses: readonly RowAddress[]): Promise<(Uint8Array | undefined)[]>;
   range(address: RangeAddress): Promise<Row[]>;
-  cursor(bounds: { table: TableRef; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): RowCursor;
+  cursor(bounds: CursorBounds): RowCursor;
   counters(names: readonly string[]): Promise<number[]>;
   /** All tables of the column `rows`, and the counters, at one moment. One call at a time; forwards only. Close it. */
   view(): StateView;
@@ -99,6 +101,15 @@ export interface StateReader {
 
 export interface StateView extends Omit<StateReader, 'view'> {
   close(): void;
+}
+
+export interface CursorBounds {
+  table: TableRef;
+  gte: Uint8Array;
+  lt: Uint8Array;
+  reverse?: boolean;
+  /** Of each `next`: it stops after the row that reaches it, and only an empty one is the end. */
+  bytesMax?: number;
 }
 
 export interface RowCursor {

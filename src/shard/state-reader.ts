@@ -9,13 +9,13 @@ import { openStateView } from './state-view.ts';
 export function createStateReader(shard: number, kv: KvPort): StateReader {
   return {
     rows: (addresses) => readRows(shard, kv, addresses),
-    async range({ table, gte, lt, limit, reverse = false, keysOnly = false }) {
-      const bounds = { gte: rowKey(shard, table, gte), lt: rowKey(shard, table, lt) };
+    async range({ table, gte, lt, limit, reverse = false, bytesMax, keysOnly = false }) {
+      const bounds = { gte: rowKey(shard, table, gte), lt: rowKey(shard, table, lt), ...bytesOf(bytesMax) };
       const rows = await kv.range({ column: table.column, ...bounds, limit, reverse, keysOnly });
       return rows.map(({ key, value }) => ({ key: keyOfRow(key), value }));
     },
-    cursor({ table, gte, lt, reverse = false }) {
-      const bounds = { gte: rowKey(shard, table, gte), lt: rowKey(shard, table, lt) };
+    cursor({ table, gte, lt, reverse = false, bytesMax }) {
+      const bounds = { gte: rowKey(shard, table, gte), lt: rowKey(shard, table, lt), ...bytesOf(bytesMax) };
       const cursor = kv.cursor({ column: table.column, ...bounds, reverse });
       return {
         seek: (key) => cursor.seek(rowKey(shard, table, key)),
@@ -27,6 +27,10 @@ export function createStateReader(shard: number, kv: KvPort): StateReader {
     counters: (names) => readCounters(shard, kv, names),
     view: () => openStateView(shard, kv),
   };
+}
+
+function bytesOf(bytesMax: number | undefined): { bytesMax?: number } {
+  return bytesMax === undefined ? {} : { bytesMax };
 }
 
 async function readRows(

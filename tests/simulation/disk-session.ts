@@ -72,9 +72,9 @@ export class DiskSession implements KvPort {
     });
   }
 
-  cursor(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): KvCursor {
+  cursor(bounds: KvBounds & { reverse?: boolean; bytesMax?: number }): KvCursor {
     const rows = this.#scan(bounds);
-    const isReverse = bounds.reverse ?? false;
+    const { reverse: isReverse = false, bytesMax = Number.POSITIVE_INFINITY } = bounds;
     let position = 0;
     let isClosed = false;
     return {
@@ -87,9 +87,14 @@ export class DiskSession implements KvPort {
       next: (count) =>
         this.#read('reads on', () => {
           if (isClosed) throw new Error('the cursor is closed');
-          const page = rows.slice(position, position + count);
-          position += page.length;
-          for (const { value } of page) this.#disk.checkReadable(value);
+          const page: KvRow[] = [];
+          for (let sizeBytes = 0; page.length < count && sizeBytes < bytesMax; position++) {
+            const row = rows[position];
+            if (row === undefined) break;
+            this.#disk.checkReadable(row.value);
+            sizeBytes += row.key.length + row.value.length;
+            page.push(row);
+          }
           return page.map(({ key, value }) => ({ key: Buffer.from(key), value: Buffer.from(value) }));
         }),
       close() {

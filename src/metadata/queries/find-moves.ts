@@ -21,6 +21,7 @@ import {
 } from '../keyspace.ts';
 import { movedRowsBytes } from '../move-history.ts';
 import { type MoveLeg, planPrefixMove } from '../plan-prefix-move.ts';
+import { isLastPage } from './row-pages.ts';
 
 type Query = QueryOf<'find-moves'>;
 type Result = ResultOf<'find-moves'>;
@@ -31,7 +32,7 @@ interface Sized {
 }
 
 /** Older versions are counted so many at a time. */
-const VERSIONS_PAGE = 1000;
+const VERSIONS_PAGE = { limit: 1000, bytesMax: LIMITS.queryPageBytesMax };
 
 export const findMoves: QuerySpec<Query, Result> = {
   async run(query, state) {
@@ -76,11 +77,19 @@ async function findInLeg(options: {
   const reader = { state, bucketId, bounds, keysMax };
   const current = await latestKeys(reader, REGION.current);
   // Of a later moment: a key that is written between the two may be passed by, as one that is written behind the walk.
-  const found = hasOlder ? merged(current, await latestKeys(reader, REGION.marker), bounds) : current;
+  const markers = hasOlder ? await latestKeys(reader, REGION.marker) : undefined;
+  const found = markers === undefined ? current.keys : merged(current, markers, bounds);
+  const isAll = current.isAll && (markers?.isAll ?? true);
   const page = found.slice(0, keysMax);
   if (hasOlder) await addOlder(reader, page, { from, to });
   const keys = takeStep(page, { from, to });
-  return { keys, isWhole: keys.length === found.length };
+  return { keys, isWhole: isAll && keys.length === found.length };
+}
+
+interface Found {
+  keys: readonly Sized[];
+  /** There are none behind them. */
+  isAll: boolean;
 }
 
 interface Reader {
@@ -91,29 +100,35 @@ interface Reader {
 }
 
 /**
- * One more than a step moves. Ranges of their own, with both ends: what was moved has left its tombstones before one end and
+ * One more than a step moves, and no more of large rows than it moves. Ranges of their own, with both ends: what was moved has left its tombstones before one end and
  * behind the other, and a walk over them for each page would take as long as all the rest.
  */
-async function latestKeys({ state, bucketId, bounds, keysMax }: Reader, region: Region): Promise<Sized[]> {
+async function latestKeys({ state, bucketId, bounds, keysMax }: Reader, region: Region): Promise<Found> {
+  const asked = { limit: keysMax + 1, bytesMax: LIMITS.moveBytesMax };
   const rows = await state.range({
     table: TABLES.objects,
     gte: objectsKey(region, bucketId, bounds.gte),
     lt: objectsKey(region, bucketId, bounds.lt),
     reverse: bounds.reverse,
-    limit: keysMax + 1,
+    ...asked,
   });
-  return rows.map(({ key, value }) => ({
+  const keys = rows.map(({ key, value }) => ({
     key: asBuffer(key).toString('utf8', OBJECT_KEY_AT) as ObjectKey,
     sizeBytes: 2 * key.length + value.length,
   }));
+  return { keys, isAll: isLastPage(rows, asked) };
 }
 
-/** Each key once: one that has become a delete marker meanwhile is in both. */
-function merged(a: readonly Sized[], b: readonly Sized[], { reverse }: MoveLeg): Sized[] {
-  if (b.length === 0) return [...a];
+/**
+ * Each key once: one that has become a delete marker meanwhile is in both. None behind the last one of a page that has
+ * others behind it: it would be passed by before them.
+ */
+function merged(a: Found, b: Found, { reverse }: MoveLeg): Sized[] {
   const sign = reverse ? -1 : 1;
-  const byKey = new Map([...a, ...b].map((sized) => [sized.key, sized]));
-  return [...byKey.values()].sort((one, other) => sign * compareBytes(utf8(one.key), utf8(other.key)));
+  const compare = (one: Sized, other: Sized) => sign * compareBytes(utf8(one.key), utf8(other.key));
+  const byKey = new Map([...a.keys, ...b.keys].map((sized) => [sized.key, sized]));
+  const ends = [a, b].flatMap(({ keys, isAll }) => (isAll ? [] : (keys.at(-1) ?? [])));
+  return [...byKey.values()].filter((sized) => ends.every((end) => compare(sized, end) <= 0)).sort(compare);
 }
 
 /** Adds what the versions below the latest take, until that is more than a step may move. */
@@ -133,7 +148,7 @@ async function addOlder(
   let lt = concatBytes(inVersions(utf8(greatest)), Uint8Array.of(0, 2));
   let leftBytes: number = LIMITS.moveBytesMax;
   while (leftBytes > 0) {
-    const rows = await state.range({ table: TABLES.objects, gte, lt, reverse, limit: VERSIONS_PAGE });
+    const rows = await state.range({ table: TABLES.objects, gte, lt, reverse, ...VERSIONS_PAGE });
     for (const { key: rowKey, value } of rows) {
       const { key } = readVersionPosition(rowKey.subarray(1));
       const sizeBytes = value.length + movedRowsBytes(key, to + key.slice(from.length));
@@ -142,7 +157,7 @@ async function addOlder(
       leftBytes -= sizeBytes;
     }
     const lastRow = rows.at(-1);
-    if (lastRow === undefined || rows.length < VERSIONS_PAGE) return;
+    if (lastRow === undefined || isLastPage(rows, VERSIONS_PAGE)) return;
     if (reverse) lt = lastRow.key;
     else gte = concatBytes(lastRow.key, Uint8Array.of(0));
   }

@@ -8,7 +8,7 @@ import { decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { ListObjectsPage, ListObjectsQuery } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { OBJECT_KEY_AT, objectsKey, REGION, TABLES } from '../keyspace.ts';
-import { createRowScan } from './row-scan.ts';
+import { createRowScan, SCAN_BYTES_MAX } from './row-scan.ts';
 
 /** Rows to begin with where there may be common prefixes to pass over. */
 const CHUNK_WITH_DELIMITER = 64;
@@ -25,7 +25,7 @@ async function fillPage(page: ListObjectsPage, query: ListObjectsQuery, state: S
   const { bucketId, max, delimiter } = query;
   const { gte, lt } = boundsOf(query);
   if (compareBytes(gte, lt) >= 0) return;
-  const cursor = state.cursor({ table: TABLES.objects, gte, lt });
+  const cursor = state.cursor({ table: TABLES.objects, gte, lt, bytesMax: SCAN_BYTES_MAX });
   const scan = createRowScan({ cursor, gte, lt, firstChunk: delimiter ? CHUNK_WITH_DELIMITER : max + 1 });
   try {
     let last = '';

@@ -8,7 +8,7 @@ import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { escapeBytes } from '../key-parts.ts';
 import { TABLES, uploadsAfter } from '../keyspace.ts';
-import { createRowScan } from './row-scan.ts';
+import { createRowScan, SCAN_BYTES_MAX } from './row-scan.ts';
 
 type Query = QueryOf<'list-uploads'>;
 type Page = ResultOf<'list-uploads'>;
@@ -25,7 +25,7 @@ async function fillPage(page: Page, query: Query, state: StateReader): Promise<v
   const { bucketId, max } = query;
   const { gte, lt } = boundsOf(query);
   if (compareBytes(gte, lt) >= 0) return;
-  const cursor = state.cursor({ table: TABLES.uploads, gte, lt });
+  const cursor = state.cursor({ table: TABLES.uploads, gte, lt, bytesMax: SCAN_BYTES_MAX });
   const scan = createRowScan({ cursor, gte, lt, firstChunk: max + 1 });
   try {
     let last: { nextKeyMarker: string; nextUploadIdMarker?: string } = { nextKeyMarker: '' };

@@ -3,7 +3,7 @@ import { must } from '../../lib/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex } from '../../lib/bytes.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from '../../model/listing.ts';
 import type { BucketId, ObjectKey, VersionId } from '../../model/names.ts';
-import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
+import { decodeVersionSummary, storedVersionId, versionOrder } from '../../model/records/version-record.ts';
 import type { ListVersionsPage, ListVersionsQuery } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { END_MARK, escapeBytes, invertedOrder, readU48 } from '../key-parts.ts';
@@ -43,8 +43,8 @@ async function fillPage(page: ListVersionsPage, query: ListVersionsQuery, state:
       const { key } = readVersionPosition(walked.position);
       const common = commonPrefixOf(key, query);
       if (common === undefined) {
-        const { versionId } = decodeVersion(walked.value);
         const { isLatest, value } = walked;
+        const versionId = storedVersionId(value);
         page.versions.push({ key, versionId, isLatest, summary: decodeVersionSummary(value) });
         last = { nextKeyMarker: key, nextVersionIdMarker: versionId };
         walk.advance();
@@ -102,8 +102,7 @@ async function orderOf(
   ]);
   const latest = current ?? marker;
   if (latest !== undefined) {
-    const version = decodeVersion(latest);
-    if (version.versionId === versionId) return version.order;
+    if (storedVersionId(latest) === versionId) return versionOrder(latest);
   }
   return order && readU48(order);
 }

@@ -3,6 +3,7 @@
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
 import type { DeleteBlocker, deleteBlocker, mayBlockDeletes } from '../../model/delete-blocker.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { bucketCodec } from '../../model/records/rows.ts';
 import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { KeptVersion } from '../../ports/extension-calls.ts';
@@ -11,6 +12,7 @@ import type { QuerySpec, Row, StateReader } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { bucketRow, REGION } from '../keyspace.ts';
 import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
+import { isLastPage } from './row-pages.ts';
 
 type Query = QueryOf<'look-for-kept'>;
 type Result = ResultOf<'look-for-kept'>;
@@ -60,10 +62,14 @@ async function* pagesOf(state: StateReader, { bucketId, after, limit }: Query): 
     let behind = from?.[0] === region ? from : undefined;
     while (left > 0) {
       const wanted = Math.min(left, PAGE_ROWS);
-      const rows = await state.range(versionsBehind({ region, bucketId, after: behind, limit: wanted }));
+      const asked = { limit: wanted, bytesMax: LIMITS.queryPageBytesMax };
+      const rows = await state.range({
+        ...versionsBehind({ region, bucketId, after: behind, limit: wanted }),
+        ...asked,
+      });
       if (rows.length > 0) yield rows;
       left -= rows.length;
-      if (rows.length < wanted) break;
+      if (isLastPage(rows, asked)) break;
       behind = rows.at(-1)?.key;
     }
     from = undefined;

@@ -2,11 +2,16 @@
 // synchronous, because a promise per key would cost more than the key.
 import { assert } from '../../lib/assert.ts';
 import { compareBytes, concatBytes } from '../../lib/bytes.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { Row, RowCursor } from '../../ports/state-machine.ts';
+import { isLastPage } from './row-pages.ts';
 
 const CHUNK_MAX = 1001;
 /** After a skip: often the next thing is another skip. */
 const CHUNK_AFTER_SKIP = 8;
+
+/** Of one chunk. */
+export const SCAN_BYTES_MAX = LIMITS.queryPageBytesMax;
 
 export interface RowScan {
   /** The next row in memory; undefined: `fill` first, or the end. */
@@ -19,7 +24,10 @@ export interface RowScan {
   fill(): Promise<boolean>;
 }
 
-/** Several scans may share a cursor, since each places it anew; so they see one moment. The cursor stays the caller's. */
+/**
+ * Several scans may share a cursor, since each places it anew; so they see one moment. The cursor stays the caller's, who
+ * opens it with SCAN_BYTES_MAX.
+ */
 export function createRowScan(options: {
   cursor: RowCursor;
   gte: Uint8Array;
@@ -38,7 +46,7 @@ export function createRowScan(options: {
     const end = firstAtOrBehind(read, lt, 0);
     rows = end < read.length ? read.slice(0, end) : read;
     at = 0;
-    isWhole = end < read.length || read.length < count;
+    isWhole = end < read.length || isLastPage(read, { limit: count, bytesMax: SCAN_BYTES_MAX });
     const last = rows.at(-1);
     if (last !== undefined) from = concatBytes(last.key, Uint8Array.of(0));
     count = Math.min(count * 4, CHUNK_MAX);

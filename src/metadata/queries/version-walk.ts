@@ -5,7 +5,7 @@ import { compareBytes, concatBytes, EMPTY_BYTES, utf8 } from '../../lib/bytes.ts
 import { decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { Row, StateReader } from '../../ports/state-machine.ts';
 import { REGION, type Region, readVersionPosition, TABLES, versionPosition } from '../keyspace.ts';
-import { createRowScan, type RowScan } from './row-scan.ts';
+import { createRowScan, type RowScan, SCAN_BYTES_MAX } from './row-scan.ts';
 
 export interface WalkedVersion {
   /** See versionPosition. */
@@ -47,7 +47,8 @@ export function createVersionWalk(options: {
 }): VersionWalk {
   const { state, from, to, firstChunk } = options;
   const lt = Uint8Array.of(REGION.version + 1);
-  const cursor = state.cursor({ table: TABLES.objects, gte: Uint8Array.of(REGION.current), lt });
+  const bounds = { gte: Uint8Array.of(REGION.current), lt, bytesMax: SCAN_BYTES_MAX };
+  const cursor = state.cursor({ table: TABLES.objects, ...bounds });
   const sourceOf = (region: Region): Source => {
     const gte = inRegion(region, from);
     const scan = createRowScan({ cursor, gte, lt: inRegion(region, to), firstChunk });
