@@ -23,8 +23,8 @@ import { readU48, u48 } from './key-parts.ts';
 import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
 import { endLinks } from './links.ts';
 
-/** Versions of one page of a key's history, while it is read. */
-const PAGE_VERSIONS = 1000;
+/** Versions of one page of a key's history, while it is read: as many of the largest are some 30 MiB. */
+const PAGE_VERSIONS = 100;
 /** Ids, orders and what the engine adds, of a row that goes and one that comes. */
 const ROWS_BYTES = 256;
 

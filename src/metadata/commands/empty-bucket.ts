@@ -3,6 +3,7 @@
 // counters follow. Its uploads go as those of every deleted bucket do (expire-uploads).
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { EMPTYING_STAGES, type EmptyBucketJob, type EmptyingStage } from '../../model/records/job-record.ts';
 import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
 import { decodeVersion } from '../../model/records/version-record.ts';
@@ -24,6 +25,8 @@ type Command = CommandOf<'empty-bucket'>;
 /** Rows that one entry takes out, and links that it ends with them; one row at least. */
 export const EMPTY_ROWS_MAX = 250;
 export const EMPTY_LINKS_MAX = 1000;
+/** Read at once; more are while they are small. */
+const PAGE_ROWS = 50;
 
 /** What one entry takes out. */
 interface Taken {
@@ -39,15 +42,15 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
   look({ bucketId, jobId }, view) {
     findBucket(view, bucketId);
     const emptying = findEmptying(view, jobId);
-    if (emptying !== undefined) view.range(rangeOf(emptying));
+    if (emptying !== undefined) nextRows(emptying, view);
   },
 
   decide({ bucketId, jobId, stepCount }, view, { nowMs }) {
     const emptying = findEmptying(view, jobId);
     if (emptying === undefined || emptying.job.stepCount !== stepCount) return refuse({ kind: 'elsewhere' });
-    const rows = view.range(rangeOf(emptying));
+    const { rows, isAll } = nextRows(emptying, view);
     const taken = emptying.stage === 'tokens' ? takeTokens(rows) : takeVersions(rows, emptying);
-    const isWhole = taken.rowCount === rows.length && rows.length < EMPTY_ROWS_MAX;
+    const isWhole = isAll && taken.rowCount === rows.length;
     const job = stepped(emptying, { taken, rows, isWhole, nowMs });
     const change = changeJob(emptying.job, job);
     const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...change.puts];
@@ -77,12 +80,26 @@ function findEmptying(view: View, jobId: Command['jobId']): Emptying | undefined
 
 const REGION_OF = { older: REGION.version, current: REGION.current, markers: REGION.marker } as const;
 
-/** Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11). */
-function rangeOf({ job: { bucketId, after }, stage }: Emptying): RangeAddress {
-  const limit = EMPTY_ROWS_MAX;
-  const behind = after === undefined ? undefined : fromHex(after);
-  if (stage === 'tokens') return bucketTokens(bucketId, { after: behind, limit });
-  return versionsBehind({ region: REGION_OF[stage], bucketId, after: behind, limit });
+/** Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11). `isAll`: none is behind them. */
+function nextRows(emptying: Emptying, view: View): { rows: Row[]; isAll: boolean } {
+  const { after } = emptying.job;
+  const rows: Row[] = [];
+  let behind = after === undefined ? undefined : fromHex(after);
+  let sizeBytes = 0;
+  while (rows.length < EMPTY_ROWS_MAX && sizeBytes < LIMITS.queryPageBytesMax) {
+    const page = view.range(pageBehind(emptying, behind));
+    rows.push(...page);
+    if (page.length < PAGE_ROWS) return { rows, isAll: true };
+    sizeBytes += page.reduce((sum, { value }) => sum + value.length, 0);
+    behind = page.at(-1)?.key;
+  }
+  return { rows, isAll: false };
+}
+
+function pageBehind({ job: { bucketId }, stage }: Emptying, after: Uint8Array | undefined): RangeAddress {
+  const limit = PAGE_ROWS;
+  if (stage === 'tokens') return bucketTokens(bucketId, { after, limit });
+  return versionsBehind({ region: REGION_OF[stage], bucketId, after, limit });
 }
 
 function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
