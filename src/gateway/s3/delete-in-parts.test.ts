@@ -1,0 +1,79 @@
+// DeleteObjects where a commit takes the first of the items only: the gateway asks for the rest, and the answer is one.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { send } from '../../../tests/support/raw-s3.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+
+const ITEMS_MAX = 3;
+
+let shards: GatewayWorld;
+let world: GatewayWorld;
+let commits = 0;
+let commitsMax: number;
+
+/** Its shards take few items of a delete, and are busy from one commit on. */
+function takingFew(metadata: MetadataPort): MetadataPort {
+  return {
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    async execute(envelope, name, command) {
+      if (name !== 'delete-versions') return metadata.execute(envelope, name, command);
+      if (++commits > commitsMax) return { kind: 'busy' };
+      const { items, ...rest } = command as { items: unknown[] };
+      return metadata.execute(envelope, name, { ...rest, items: items.slice(0, ITEMS_MAX) } as never);
+    },
+  };
+}
+
+beforeAll(async () => {
+  shards = await openGatewayWorld();
+  const { store, keyring, metadata } = shards;
+  world = await openGatewayWorld({
+    deps: { metadata: takingFew(metadata.shards), objects: store, keyring },
+  });
+  await ask('PUT /bucket');
+});
+afterAll(async () => {
+  await Promise.all([world.close(), shards.close()]);
+});
+
+async function ask(line: string, body = '') {
+  const [method = '', path = ''] = line.split(' ');
+  const access = { ...shards.root, endpoint: world.endpoint };
+  const headers = { 'content-md5': createHash('md5').update(body).digest('base64') };
+  return send(access, { method, path, body: Buffer.from(body), headers });
+}
+
+async function removeTen() {
+  const keys = Array.from({ length: 10 }, (_, at) => `k${at}`);
+  for (const key of keys) await ask(`PUT /bucket/${key}`, 'x');
+  commits = 0;
+  const list = keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('');
+  const answer = await ask('POST /bucket?delete', `<Delete>${list}</Delete>`);
+  const told = [...String(answer.body).matchAll(/<(Deleted|Error)><Key>([^<]*)/g)].map(
+    ([, kind, key]) => `${kind} ${key}`,
+  );
+  return { status: answer.status, told, keys, text: String(answer.body) };
+}
+
+test('all are told, in the order asked', async () => {
+  commitsMax = Number.POSITIVE_INFINITY;
+  const { status, told, keys } = await removeTen();
+  expect(status).toBe(200);
+  expect(told).toEqual(keys.map((key) => `Deleted ${key}`));
+  expect(commits).toBe(4);
+});
+
+test('what a later commit refused is told key by key', async () => {
+  commitsMax = 2;
+  const { status, told, keys, text } = await removeTen();
+  expect(status).toBe(200);
+  expect(told).toEqual(keys.map((key, at) => `${at < 2 * ITEMS_MAX ? 'Deleted' : 'Error'} ${key}`));
+  expect(text).toContain('<Code>SlowDown</Code>');
+});
+
+test('where the first is refused nothing is gone, and the request says so', async () => {
+  commitsMax = 0;
+  expect(await removeTen()).toMatchObject({ status: 503, told: [] });
+});
