@@ -100,8 +100,9 @@ interface Reader {
 }
 
 /**
- * One more than a step moves, and no more of large rows than it moves. Ranges of their own, with both ends: what was moved has left its tombstones before one end and
- * behind the other, and a walk over them for each page would take as long as all the rest.
+ * One more than a step moves, and no more of large rows than it moves. Ranges of their own, with both ends: what was moved
+ * has left its tombstones before one end and behind the other, and a walk over them for each page would take as long as all
+ * the rest.
  */
 async function latestKeys({ state, bucketId, bounds, keysMax }: Reader, region: Region): Promise<Found> {
   const asked = { limit: keysMax + 1, bytesMax: LIMITS.moveBytesMax };
