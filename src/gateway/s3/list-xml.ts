@@ -88,7 +88,9 @@ export function readToken(token: string): string {
   if (TOKEN.test(token)) {
     const bytes = Buffer.from(token.slice(TOKEN_VERSION.length), 'base64url');
     try {
-      return fromUtf8(bytes);
+      const after = fromUtf8(bytes);
+      // A digit too few for a byte would be a page from the beginning.
+      if (makeToken(after) === token) return after;
     } catch {
       // Not UTF-8: refused below.
     }
