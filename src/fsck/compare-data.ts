@@ -4,6 +4,7 @@
 import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../model/names.ts';
+import { isLiveBlob } from '../model/records/rows.ts';
 import { type BlobLayout, chunkCount } from '../model/version.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { BlobFact } from '../ports/metadata-checks.ts';
@@ -95,7 +96,7 @@ async function lookAtChunk(run: FsckRun, { id, sizeBytes }: StoredChunk, layout:
   if (read.kind === 'found') return;
   // It may have gone with its blob in between.
   const { blobs } = await run.ask(homeShardOf(id.blobId), 'get-blobs', { blobIds: [id.blobId] });
-  if (isLive(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
+  if (isLiveBlob(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
 }
 
 /** Chunks come before their blob and go after it is condemned: one that a live blob lacks now will not come. */
@@ -104,7 +105,7 @@ async function lookAtMissing(run: FsckRun, ids: readonly ChunkId[]): Promise<voi
     const read = await run.paced(() => run.deps.chunks.get(id));
     if (read.kind === 'found') continue;
     const { blobs } = await run.ask(homeShardOf(id.blobId), 'get-blobs', { blobIds: [id.blobId] });
-    if (isLive(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
+    if (isLiveBlob(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
   }
 }
 
@@ -131,10 +132,6 @@ async function lookAtStrays(run: FsckRun, chunks: readonly StoredChunk[]): Promi
       else run.addPending({ kind: 'unlinked-chunk', count: 1, oldestAtMs: mintedAtMs });
     }
   }
-}
-
-function isLive(blob: { condemnedAtMs?: number } | null | undefined): boolean {
-  return blob != null && blob.condemnedAtMs === undefined;
 }
 
 function placeOf({ blobId, index }: ChunkId): { shard: number; blob: BlobId; chunk: number } {

@@ -10,6 +10,7 @@ import {
   type ForeignRecord,
   foreignCodec,
   homeHistoryCodec,
+  isLiveBlob,
   type LinkRecord,
   linkCodec,
 } from '../model/records/rows.ts';
@@ -118,7 +119,7 @@ function isForgotten({ homeShard, incarnation = 1 }: ForeignRecord, view: View):
 /** R26: a condemned blob gets no link any more. */
 export function isLive(blobId: BlobId, view: View): boolean {
   const row = view.row(blobRow(blobId));
-  return row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;
+  return isLiveBlob(row && blobCodec.decode(row));
 }
 
 function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: BucketId): RowPut[] {

@@ -6,6 +6,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
 import { FOLD_READ, planFold } from '../model/plan-fold.ts';
+import { isLiveBlob } from '../model/records/rows.ts';
 import {
   dataLinkId,
   isComposed,
@@ -99,7 +100,7 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
   const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
   for (const [shard, ofHome] of Map.groupBy(blobIds, homeShardOf)) {
     const { value } = await calls.query({ shard }, 'get-blobs', { blobIds: ofHome });
-    if (value.blobs.some((blob) => blob === null || blob.condemnedAtMs !== undefined)) return false;
+    if (!value.blobs.every(isLiveBlob)) return false;
   }
   return true;
 }

@@ -3,10 +3,11 @@
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
+import { isLiveBlob } from '../../model/records/rows.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { findBlobs, type HomeWorkDeps, isLiveBlob, noteOwed, owedOf } from './home-work.ts';
+import { findBlobs, type HomeWorkDeps, noteOwed, owedOf } from './home-work.ts';
 
 const ASK_EVERY_MS = 30_000;
 const PAGE_CHUNKS = 500;

@@ -62,8 +62,3 @@ export async function findBlobs(
   );
   return { rows: new Map(blobIds.map((blobId, at) => [blobId, blobs[at] ?? null])), isUnconfirmed };
 }
-
-/** It is known, and not condemned. */
-export function isLiveBlob(row: BlobRecord | null | undefined): boolean {
-  return row !== null && row !== undefined && row.condemnedAtMs === undefined;
-}

@@ -4,10 +4,11 @@
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
+import { isLiveBlob } from '../../model/records/rows.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { findBlobs, type HomeWorkDeps, isLiveBlob, noteOwed } from './home-work.ts';
+import { findBlobs, type HomeWorkDeps, noteOwed } from './home-work.ts';
 
 const PAGE_CHUNKS = 500;
 /** A copy that came late to a disk that stood in: long after every debt of its birth. */

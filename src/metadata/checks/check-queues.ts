@@ -3,7 +3,7 @@ import { fromHex, toHex } from '../../lib/bytes.ts';
 import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { Pending, PendingKind } from '../../model/findings.ts';
 import type { BlobId } from '../../model/names.ts';
-import { blobCodec, linkCodec } from '../../model/records/rows.ts';
+import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
@@ -30,7 +30,7 @@ export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check
 
 async function isUnlinked(view: StateView, blobId: BlobId): Promise<boolean> {
   const [row, foreign] = await view.rows([blobRow(blobId), foreignRow(blobId)]);
-  const isLive = row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;
+  const isLive = isLiveBlob(row && blobCodec.decode(row));
   if (!isLive && foreign === undefined) return false;
   return (await view.range(linkRange(blobId, 1))).length === 0;
 }

@@ -163,6 +163,11 @@ export interface BlobRecord extends BlobLayout {
 }
 export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
 
+/** It is known, and not condemned. */
+export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | undefined): boolean {
+  return blob !== null && blob !== undefined && blob.condemnedAtMs === undefined;
+}
+
 /** What is owed of a blob's chunks (R36): it stands in the queue of debts by its copies and the time of its first note. */
 export interface DebtRecord extends Debt {
   notedAtMs: number;
