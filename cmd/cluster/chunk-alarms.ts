@@ -43,13 +43,15 @@ function alarmsOfPlacement(
   { nowMs, identity: { shardCount } }: { nowMs: number; identity: ClusterIdentity },
 ): string[] {
   const { beganAtMs, doneCount, unansweredCount } = audits;
-  const leftCount = shardCount - doneCount - unansweredCount;
-  // A disk that has joined the owners has replaced nobody: that it lacks everything is known by the audit alone.
-  if (pendingCount === 0 && leftCount > 0)
+  if (pendingCount === 0) {
+    // A disk that has joined the owners has replaced nobody: that it lacks everything is known by the audit alone.
+    const leftCount = shardCount - doneCount - unansweredCount;
+    if (leftCount <= 0) return [];
     return [
       `${leftCount} of ${shardCount} shards have not looked yet whether chunks have the copies that placement map ${auditFrom} wants`,
     ];
-  if (pendingCount === 0 || beganAtMs === undefined || nowMs - beganAtMs < PENDING_LONG_MS) return [];
+  }
+  if (beganAtMs === undefined || nowMs - beganAtMs < PENDING_LONG_MS) return [];
   const hours = Math.floor((nowMs - beganAtMs) / 3_600_000);
   return [
     `the placement map of version ${auditFrom} is not carried out after ${hours} h: ${formatCount(pendingCount)} partitions still have former owners`,

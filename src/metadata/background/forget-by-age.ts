@@ -20,8 +20,8 @@ interface ForgetSpec<Item> {
   name: string;
   idleMs: number;
   /** What is old enough, oldest first, from a place in the queue on. */
-  list(shard: number, page: { fromMs?: number; limit: number }): Promise<readonly Item[]>;
-  forget(shard: number, items: readonly Item[]): Promise<void>;
+  list(shard: number, page: { fromMs?: number; limit: number }): Promise<Item[]>;
+  forget(shard: number, items: Item[]): Promise<void>;
   /** Where it stands in the queue; absent: each look begins at the start. */
   atMs?(item: Item): number;
 }
@@ -55,7 +55,7 @@ export function createTokenForgetter(deps: ForgetterDeps): Worker {
       return doneValue(await metadata.query({ shard }, 'list-kept-tokens', query)).tokens;
     },
     async forget(shard, tokens) {
-      doneValue(await metadata.execute({ shard }, 'forget-tokens', { tokens: [...tokens] }));
+      doneValue(await metadata.execute({ shard }, 'forget-tokens', { tokens }));
     },
     atMs: ({ keptAtMs }) => keptAtMs,
   });
@@ -78,7 +78,7 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
   });
 }
 
-/** There are few of them: their list needs no place to go on from. */
+/** Their list begins at the oldest each time. */
 export function createJobForgetter(deps: ForgetterDeps): Worker {
   const { metadata } = deps;
   return createForgetter(deps, {
@@ -87,7 +87,7 @@ export function createJobForgetter(deps: ForgetterDeps): Worker {
       return doneValue(await metadata.query({ shard }, 'list-ended-jobs', { limit })).jobIds;
     },
     async forget(shard, jobIds) {
-      doneValue(await metadata.execute({ shard }, 'forget-jobs', { jobIds: [...jobIds] }));
+      doneValue(await metadata.execute({ shard }, 'forget-jobs', { jobIds }));
     },
   });
 }

@@ -83,19 +83,18 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
   });
   return {
     ...worker,
-    work(signal) {
-      // Also where no shard is led any more: whoever leads a shard now says what it has lost.
-      const led = new Set(deps.shards());
-      for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
-      tellLost();
-      return worker.work(signal);
+    async work(signal) {
+      try {
+        return await worker.work(signal);
+      } finally {
+        // Also where no shard is led any more: whoever leads a shard now says what it has lost.
+        const led = new Set(deps.shards());
+        for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
+        const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
+        deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+      }
     },
   };
-
-  function tellLost(): void {
-    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
-    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
-  }
 
   /** True when something was mended: what comes next in the queue may be mended now. */
   function endPass(turn: ShardTurn, pass: Pass): boolean {
@@ -104,7 +103,6 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
     const nowMs = clock.monotonicMs();
     if (pass.lostCount === 0) delete turn.lostTold;
     else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
-    tellLost();
     if (pass.mendedCount > 0) return true;
     const restMs = Math.min((nowMs - pass.beganAtMs) * REST_SHARE, REST_MAX_MS);
     turn.restUntilMs = nowMs + Math.max(restMs, pass.owedCount > 0 ? REST_MIN_MS : 0);
