@@ -1,8 +1,8 @@
 // What every ClusterIdentityPort promises (src/ports/cluster-identity.ts).
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
-import { COORDINATORS, type Coordinators } from '../support/coordinators.ts';
+import { COORDINATORS, useCluster } from '../support/coordinators.ts';
 
 const identityOf = (clusterId: string): ClusterIdentity => ({
   clusterId,
@@ -14,17 +14,7 @@ const identityOf = (clusterId: string): ClusterIdentity => ({
 });
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
-
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
-  beforeEach(() => {
-    cluster = coordinators.open();
-  });
-  afterEach(() => cluster.close());
+  const cluster = useCluster(openAll);
 
   test('what was written is read by all', async () => {
     const { identity } = cluster.connect('one');

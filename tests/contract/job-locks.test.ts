@@ -1,24 +1,17 @@
 // What every JobLocksPort promises (src/ports/job-locks.ts).
 import { once } from 'node:events';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { COORDINATORS, type Coordinators, SHORT_LEASE_MS } from '../support/coordinators.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { COORDINATORS, SHORT_LEASE_MS, useCluster } from '../support/coordinators.ts';
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
+  const cluster = useCluster(openAll);
   let over: AbortController;
 
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
   beforeEach(() => {
-    cluster = coordinators.open();
     over = new AbortController();
   });
   afterEach(() => {
     over.abort();
-    cluster.close();
   });
 
   const locksOf = (holder: string) => cluster.connect(holder).jobLocks;

@@ -1,22 +1,12 @@
 // What every LeavingNodesPort promises (src/ports/leaving-nodes.ts).
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
-import { COORDINATORS, type Coordinators } from '../support/coordinators.ts';
+import { COORDINATORS, useCluster } from '../support/coordinators.ts';
 
 const draining = (nodeId: string): LeavingNode => ({ nodeId, leave: 'draining' });
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
-
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
-  beforeEach(() => {
-    cluster = coordinators.open();
-  });
-  afterEach(() => cluster.close());
+  const cluster = useCluster(openAll);
 
   test('before the first word nobody leaves', async () => {
     expect(await cluster.connect('a').leavingNodes.read()).toEqual({ nodes: [], revision: 0 });

@@ -1,30 +1,23 @@
 // What every MembersPort promises (src/ports/members.ts).
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import { memberOf } from '../support/coordination-records.ts';
-import { COORDINATORS, type Coordinators, collect, SHORT_LEASE_MS } from '../support/coordinators.ts';
+import { COORDINATORS, collect, SHORT_LEASE_MS, useCluster } from '../support/coordinators.ts';
 
 const idsOf = (members: readonly Member[]) => members.map(({ nodeId }) => nodeId).join(' ');
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
+  const cluster = useCluster(openAll);
   let watcher: Coordination['members'];
   let over: AbortController;
 
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
   beforeEach(() => {
-    cluster = coordinators.open();
     watcher = cluster.connect('watcher').members;
     over = new AbortController();
   });
   afterEach(() => {
     over.abort();
-    cluster.close();
   });
 
   const watched = () => {

@@ -1,7 +1,7 @@
 // What every PlacementMapPort promises (src/ports/placement-map.ts).
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PlacementDocument, StoredPlacement } from '../../src/ports/placement-map.ts';
-import { COORDINATORS, type Coordinators, collect } from '../support/coordinators.ts';
+import { COORDINATORS, collect, useCluster } from '../support/coordinators.ts';
 
 const mapOf = (version: number): PlacementDocument => ({
   version,
@@ -10,21 +10,14 @@ const mapOf = (version: number): PlacementDocument => ({
 });
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
+  const cluster = useCluster(openAll);
   let over: AbortController;
 
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
   beforeEach(() => {
-    cluster = coordinators.open();
     over = new AbortController();
   });
   afterEach(() => {
     over.abort();
-    cluster.close();
   });
 
   test('a map is what was written; of swaps that expect the same one wins', async () => {

@@ -1,30 +1,23 @@
 // What every ShardRegistryPort promises (src/ports/shard-registry.ts).
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { RegisteredShard } from '../../src/ports/shard-registry.ts';
 import { shardRecordOf } from '../support/coordination-records.ts';
-import { COORDINATORS, type Coordinators, collect } from '../support/coordinators.ts';
+import { COORDINATORS, collect, useCluster } from '../support/coordinators.ts';
 
 describe.each(COORDINATORS)('%s', (_name, openAll) => {
-  let coordinators: Coordinators;
-  let cluster: ReturnType<Coordinators['open']>;
+  const cluster = useCluster(openAll);
   let here: Coordination['registry'];
   let there: Coordination['registry'];
   let over: AbortController;
 
-  beforeAll(async () => {
-    coordinators = await openAll();
-  });
-  afterAll(() => coordinators.stop());
   beforeEach(() => {
-    cluster = coordinators.open();
     here = cluster.connect('here').registry;
     there = cluster.connect('there').registry;
     over = new AbortController();
   });
   afterEach(() => {
     over.abort();
-    cluster.close();
   });
 
   const watched = () => {

@@ -1,4 +1,5 @@
 // The coordinators that the contracts of coordination are held against: in memory, and a real etcd.
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import { createMemoryCoordinator } from '../../src/adapters/memory-coordinator.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
@@ -17,10 +18,31 @@ export function eventLog(events: LoggedEvents = []): Logger {
   return { debug: () => undefined, info: at('info'), warn: at('warn'), error: at('error') };
 }
 
+/** Connections of processes to one cluster. */
+interface Cluster {
+  connect(holder: string): Coordination;
+  close(): void;
+}
+
 export interface Coordinators {
-  /** Connections of processes to one cluster, which starts empty. */
-  open(): { connect(holder: string): Coordination; close(): void };
+  /** It starts empty. */
+  open(): Cluster;
   stop(): Promise<void>;
+}
+
+/** For a `describe` block, which calls it at its beginning: an empty cluster for each of its tests. */
+export function useCluster(openAll: () => Promise<Coordinators>): Pick<Cluster, 'connect'> {
+  let coordinators: Coordinators;
+  let cluster: Cluster;
+  beforeAll(async () => {
+    coordinators = await openAll();
+  });
+  afterAll(() => coordinators.stop());
+  beforeEach(() => {
+    cluster = coordinators.open();
+  });
+  afterEach(() => cluster.close());
+  return { connect: (holder) => cluster.connect(holder) };
 }
 
 async function openMemoryCoordinators(): Promise<Coordinators> {
