@@ -60,15 +60,8 @@ export class DiskSession implements KvPort {
   range(range: Parameters<KvPort['range']>[0]): Promise<KvRow[]> {
     const { limit, bytesMax = Number.POSITIVE_INFINITY, keysOnly = false } = range;
     return this.#read('reads a range', () => {
-      const found: KvRow[] = [];
-      let sizeBytes = 0;
-      for (const { key, value } of this.#scan(range)) {
-        if (found.length >= limit || sizeBytes >= bytesMax) break;
-        this.#disk.checkReadable(value);
-        sizeBytes += key.length + value.length;
-        found.push({ key: Buffer.from(key), value: keysOnly ? EMPTY_BYTES : Buffer.from(value) });
-      }
-      return found;
+      const page = this.#pageOf(this.#scan(range), { count: limit, bytesMax });
+      return keysOnly ? page.map(({ key }) => ({ key, value: EMPTY_BYTES })) : page;
     });
   }
 
@@ -87,15 +80,9 @@ export class DiskSession implements KvPort {
       next: (count) =>
         this.#read('reads on', () => {
           if (isClosed) throw new Error('the cursor is closed');
-          const page: KvRow[] = [];
-          for (let sizeBytes = 0; page.length < count && sizeBytes < bytesMax; position++) {
-            const row = rows[position];
-            if (row === undefined) break;
-            this.#disk.checkReadable(row.value);
-            sizeBytes += row.key.length + row.value.length;
-            page.push(row);
-          }
-          return page.map(({ key, value }) => ({ key: Buffer.from(key), value: Buffer.from(value) }));
+          const page = this.#pageOf(rows.slice(position, position + count), { count, bytesMax });
+          position += page.length;
+          return page;
         }),
       close() {
         isClosed = true;
@@ -193,6 +180,22 @@ export class DiskSession implements KvPort {
     if (this.#chance.happens(slowReadShare))
       return this.#process.later(this.#chance.between(0, slowReadMaxMs), name, read);
     return new Promise((resolve) => resolve(read()));
+  }
+
+  /** Copies of the first ones, up to the one that reaches `bytesMax`. */
+  #pageOf(
+    rows: readonly Readonly<KvRow>[],
+    { count, bytesMax }: { count: number; bytesMax: number },
+  ): KvRow[] {
+    const page: KvRow[] = [];
+    let sizeBytes = 0;
+    for (const { key, value } of rows) {
+      if (page.length >= count || sizeBytes >= bytesMax) break;
+      this.#disk.checkReadable(value);
+      sizeBytes += key.length + value.length;
+      page.push({ key: Buffer.from(key), value: Buffer.from(value) });
+    }
+    return page;
   }
 
   #scan(bounds: { column: string; gte: Uint8Array; lt: Uint8Array; reverse?: boolean }): Readonly<KvRow>[] {
