@@ -20,7 +20,7 @@ export interface RangeAddress {
   lt: Uint8Array;
   limit: number;
   reverse?: boolean;
-  /** Stops after the row that reaches it: fewer rows than `limit` may not be all. Of queries only. */
+  /** Stops after the row with which keys and values reach it: fewer rows than `limit` may not be all. */
   bytesMax?: number;
   /** Of `bodies`: values are left out (empty), which spares reading them. */
   keysOnly?: boolean;

@@ -78,3 +78,43 @@ test('ranges show state and overlay as one', async () => {
     ),
   );
 });
+
+test('a range that ends at its bytes shows what comes first in it, and is whole where it has fewer', async () => {
+  const key = fc.constantFrom(...'abcdefgh');
+  const value = fc.integer({ min: 0, max: 40 }).map((length) => 'x'.repeat(length));
+  const content = (values: fc.Arbitrary<string | null>) => fc.dictionary(key, values, { maxKeys: 8 });
+  await fc.assert(
+    fc.asyncProperty(
+      content(value),
+      content(fc.option(value)),
+      fc.record({
+        limit: fc.integer({ min: 1, max: 9 }),
+        bytesMax: fc.integer({ min: 1, max: 200 }),
+        reverse: fc.boolean(),
+      }),
+      async (state, pending, { limit, bytesMax, reverse }) => {
+        const view = await viewOf(state, pending);
+        const address: RangeAddress = {
+          table: TABLE,
+          gte: utf8('a'),
+          lt: utf8('z'),
+          limit,
+          bytesMax,
+          reverse,
+        };
+        await view.fetch({ ranges: [address] });
+        const merged = Object.entries({ ...state, ...pending }).filter(([, found]) => found !== null);
+        merged.sort(([a], [b]) => (a < b ? -1 : 1));
+        if (reverse) merged.reverse();
+        const expected: string[] = [];
+        let sizeBytes = 0;
+        for (const [name, found] of merged) {
+          if (expected.length === limit || sizeBytes >= bytesMax) break;
+          expected.push(name);
+          sizeBytes += name.length + (found?.length ?? 0);
+        }
+        expect(view.range(address).map((row) => fromUtf8(row.key))).toEqual(expected);
+      },
+    ),
+  );
+});

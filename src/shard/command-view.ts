@@ -1,7 +1,7 @@
 // What one command has read: overlay first, state second (R7). Filled in rounds before `decide`, which then only looks
 // things up. Exact because the command's locks keep others from appending to what it reads.
 import { assert, must } from '../lib/assert.ts';
-import { compareBytes, latin1Key } from '../lib/bytes.ts';
+import { compareBytes, concatBytes, latin1Key } from '../lib/bytes.ts';
 import type { KvPort, KvRow } from '../ports/kv.ts';
 import type { RangeAddress, Reads, Row, RowAddress, View } from '../ports/state-machine.ts';
 import type { Overlay } from './overlay.ts';
@@ -70,7 +70,7 @@ export class CommandView implements View {
   }
 
   async #fetchRange(address: RangeAddress): Promise<void> {
-    const { table, limit, reverse = false } = address;
+    const { table, limit, reverse = false, bytesMax } = address;
     const bounds = {
       column: table.column,
       gte: rowKey(this.#shard, table, address.gte),
@@ -78,13 +78,62 @@ export class CommandView implements View {
     };
     // The overlay before the state: an entry that leaves it meanwhile is then seen in both, never in neither.
     const pending = this.#overlay.between(bounds);
-    let deletedCount = 0;
-    for (const { value } of pending) if (value === null) deletedCount++;
-    const stored = await this.#kv.range({ ...bounds, reverse, limit: limit + deletedCount });
-    const merged = pending.length === 0 ? stored : mergeRows(pending, stored, { reverse, limit });
+    const wanted = { bounds, pending, reverse, limit };
+    const merged =
+      bytesMax === undefined ? await this.#readAll(wanted) : await this.#readPages({ ...wanted, bytesMax });
     const rows = merged.map(({ key, value }) => ({ key: keyOfRow(key), value }));
     this.#ranges.set(rangeName(address), rows);
   }
+
+  async #readAll({ bounds, pending, reverse, limit }: WantedRange): Promise<readonly KvRow[]> {
+    let deletedCount = 0;
+    for (const { value } of pending) if (value === null) deletedCount++;
+    const stored = await this.#kv.range({ ...bounds, reverse, limit: limit + deletedCount });
+    return pending.length === 0 ? stored : mergeRows(pending, stored, { reverse, limit });
+  }
+
+  /** Page by page: one of large rows that are all replaced or deleted shows nothing, and is not the end. */
+  async #readPages(wanted: WantedRange & { bytesMax: number }): Promise<readonly KvRow[]> {
+    const { bounds, pending, reverse, limit, bytesMax } = wanted;
+    const found: KvRow[] = [];
+    let leftBytes = bytesMax;
+    for (let { gte, lt } = bounds; ; ) {
+      const page = await this.#kv.range({ column: bounds.column, gte, lt, reverse, limit, bytesMax });
+      const isRest = page.length < limit && bytesOf(page) < bytesMax;
+      const last = isRest ? undefined : must(page.at(-1), 'a row').key;
+      const newer = pending.filter(({ key }) => isWithin(key, { gte, lt, last, reverse }));
+      for (const row of mergeRows(newer, page, { reverse, limit: limit - found.length })) {
+        found.push(row);
+        leftBytes -= keyOfRow(row.key).length + row.value.length;
+        if (leftBytes <= 0 || found.length === limit) return found;
+      }
+      if (last === undefined) return found;
+      if (reverse) lt = last;
+      else gte = concatBytes(last, Uint8Array.of(0));
+    }
+  }
+}
+
+interface WantedRange {
+  bounds: { column: 'rows' | 'bodies'; gte: Uint8Array; lt: Uint8Array };
+  pending: ReturnType<Overlay['between']>;
+  reverse: boolean;
+  limit: number;
+}
+
+function bytesOf(rows: readonly KvRow[]): number {
+  return rows.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+}
+
+/** Of the part of a range that a page covers: up to its last key in its direction, or all that is left where it has none. */
+function isWithin(
+  key: Uint8Array,
+  page: { gte: Uint8Array; lt: Uint8Array; last: Uint8Array | undefined; reverse: boolean },
+): boolean {
+  const { gte, lt, last, reverse } = page;
+  if (compareBytes(key, gte) < 0 || compareBytes(key, lt) >= 0) return false;
+  if (last === undefined) return true;
+  return reverse ? compareBytes(key, last) >= 0 : compareBytes(key, last) <= 0;
 }
 
 /** `pending` is ascending and wins over `stored`, which is in the order asked for. */
@@ -116,8 +165,9 @@ function rowName({ table, key }: RowAddress): string {
   return tableName(table) + latin1Key(key);
 }
 
-function rangeName({ table, gte, lt, limit, reverse }: RangeAddress): string {
-  return `${tableName(table)}${latin1Key(gte)}|${latin1Key(lt)}|${gte.length}|${limit}${reverse ? 'r' : ''}`;
+function rangeName({ table, gte, lt, limit, reverse, bytesMax = 0 }: RangeAddress): string {
+  const ends = `${latin1Key(gte)}|${latin1Key(lt)}|${gte.length}`;
+  return `${tableName(table)}${ends}|${limit}|${bytesMax}${reverse ? 'r' : ''}`;
 }
 
 function tableName({ id, column }: RowAddress['table']): string {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { beginMove, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+import { noteReads } from '../../../tests/support/noted-reads.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId, ObjectKey } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
@@ -279,15 +280,18 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
 });
 
-test('what is under the new names counts, too: fewer are looked for at once', async () => {
-  const sealedHeaders = new Uint8Array(1024 * 1024);
+test('what is under the new names counts, too: it is not read at once, and fewer are looked for', async () => {
+  const rowBytes = 1024 * 1024;
+  const sealedHeaders = new Uint8Array(rowBytes);
   const names = Array.from({ length: 50 }, (_, at) => String(at).padStart(2, '0'));
   for (const name of names) {
     await world.put(`a/${name}`);
     await world.put(`b/${name}`, { version: { sealedHeaders } });
   }
+  const reads = noteReads(world.kv);
   const { steps, ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
-  expect(steps.map(({ moved }) => moved.length)).toEqual([25, 25]);
+  expect(steps.map(({ moved }) => moved.length)).toEqual([13, 13, 13, 11]);
+  expect(reads.largestBytes()).toBeLessThan(2 * LIMITS.moveBytesMax + 2 * rowBytes);
   expect(ended).toMatchObject({ movedCount: 0, errorCount: 50, endedAtMs: expect.any(Number) });
 });
 

@@ -95,25 +95,26 @@ function movesOf({ from, to, keys }: Command): Move[] {
   return keys.map((key) => ({ from: key, to: to + key.slice(from.length) }));
 }
 
-/** Where the rows of all keys are: a range or two of each region. */
+/** Where the rows of all keys are: a range or two of each region; undefined: those are too much to be read at once. */
 function rowsOfMany(
   view: View,
   options: { bucketId: BucketId; moves: readonly Move[]; versioning: Versioning | undefined },
-): MoveRows {
+): MoveRows | undefined {
   const { bucketId, moves, versioning } = options;
   const sources = moves.map(({ from }) => from as string);
   const targets = moves.filter(fits).map(({ to }) => to as string);
   const latest = (region: typeof REGION.current | typeof REGION.marker) => {
     const ofSources = latestOfMany(view, { region, bucketId, keys: sources });
     const ofTargets = latestOfMany(view, { region, bucketId, keys: targets });
-    return (key: ObjectKey) => ofSources(key) ?? ofTargets(key);
+    return ofSources && ofTargets && ((key: ObjectKey) => ofSources(key) ?? ofTargets(key));
   };
   const current = latest(REGION.current);
   const hasOlder = versioning !== undefined && mayHaveOlderVersions(versioning);
-  if (!hasOlder) return { current, marker: () => undefined, older: () => [] };
+  if (!hasOlder) return current && { current, marker: () => undefined, older: () => [] };
+  const marker = latest(REGION.marker);
   // Of several keys all fits into one entry, as the walk has seen it; one alone may have any number.
   const older = moves.length === 1 ? () => undefined : olderOfMany(view, { bucketId, keys: sources });
-  return { current, marker: latest(REGION.marker), older };
+  return current && marker && older && { current, marker, older };
 }
 
 /**
@@ -126,6 +127,7 @@ function loadMoves(
 ): (LoadedMove | undefined)[] | undefined {
   const { bucketId, moves, versioning } = options;
   const rows = rowsOfMany(view, options);
+  if (rows === undefined) return undefined;
   let leftBytes = LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax;
   const all: (LoadedMove | undefined)[] = [];
   for (const move of moves) {

@@ -1,28 +1,18 @@
 // Listings and walks over versions whose rows are large: pages of rows end at a number of bytes, and nothing is missing.
 import { beforeEach, expect, test } from 'vitest';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { type NotedReads, noteReads } from '../../../tests/support/noted-reads.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { KvRow } from '../../ports/kv.ts';
 
 const ROW_BYTES = 300 * 1024;
 /** Of one read: what reaches the bound may go beyond it by a row. */
 const READ_BYTES_MAX = LIMITS.queryPageBytesMax + ROW_BYTES + 4096;
 
 let world: MetadataShards;
-let largestReadBytes: number;
+let reads: NotedReads;
 beforeEach(async () => {
   world = await openMetadata();
-  const { cursor, range } = world.kv;
-  const note = (rows: KvRow[]) => {
-    const sizeBytes = rows.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-    largestReadBytes = Math.max(largestReadBytes, sizeBytes);
-    return rows;
-  };
-  world.kv.range = async (bounds) => note(await range(bounds));
-  world.kv.cursor = (bounds) => {
-    const opened = cursor(bounds);
-    return { ...opened, next: async (count) => note(await opened.next(count)) };
-  };
+  reads = noteReads(world.kv);
 });
 
 const put = (key: string) => world.put(key, { version: { sealedHeaders: new Uint8Array(ROW_BYTES) } });
@@ -33,7 +23,7 @@ async function fill(versioning: 'unversioned' | 'enabled'): Promise<string[]> {
   await world.createBucket(versioning);
   const keys = Array.from({ length: 40 }, (_, at) => keyAt(at)).sort();
   for (const [at, key] of keys.entries()) await (at % 5 === 4 ? world.put(key) : put(key));
-  largestReadBytes = 0;
+  reads.forget();
   return keys;
 }
 
@@ -48,7 +38,7 @@ test.each([7, 1000])('objects, %i of a page', async (max) => {
     after = page.nextAfter;
   }
   expect(listed).toEqual(keys);
-  expect(largestReadBytes).toBeLessThan(READ_BYTES_MAX);
+  expect(reads.largestBytes()).toBeLessThan(READ_BYTES_MAX);
 });
 
 test('objects and common prefixes', async () => {
@@ -62,14 +52,14 @@ test('objects and common prefixes', async () => {
   expect(page.commonPrefixes).toEqual(['k/a/']);
   expect(page.objects.map(({ key }) => key)).toEqual(keys.filter((key) => key.startsWith('k/b')));
   expect(page.isTruncated).toBe(false);
-  expect(largestReadBytes).toBeLessThan(READ_BYTES_MAX);
+  expect(reads.largestBytes()).toBeLessThan(READ_BYTES_MAX);
 });
 
 test('versions', async () => {
   const keys = await fill('enabled');
   for (const key of keys.slice(0, 12)) await put(key);
   for (const key of keys.slice(0, 3)) await world.remove(key);
-  largestReadBytes = 0;
+  reads.forget();
   expect(await world.versions()).toEqual(
     keys.flatMap((key, at) => [
       ...(at < 3 ? [`${key} v3*-`] : []),
@@ -77,7 +67,7 @@ test('versions', async () => {
       `${key} v1${at < 12 ? '' : '*'}`,
     ]),
   );
-  expect(largestReadBytes).toBeLessThan(READ_BYTES_MAX);
+  expect(reads.largestBytes()).toBeLessThan(READ_BYTES_MAX);
 });
 
 test('keys of a rename, markers among them', async () => {
@@ -92,5 +82,5 @@ test('keys of a rename, markers among them', async () => {
     cursor = page.cursor;
   }
   expect(found.toSorted()).toEqual(keys);
-  expect(largestReadBytes).toBeLessThan(LIMITS.moveBytesMax + ROW_BYTES + 4096);
+  expect(reads.largestBytes()).toBeLessThan(LIMITS.moveBytesMax + ROW_BYTES + 4096);
 });
