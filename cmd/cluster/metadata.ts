@@ -40,7 +40,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
-import { isMetadataReady, measureReplicas } from './node-metrics.ts';
+import { isMetadataReady, measureLeaving, measureReplicas } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -205,6 +205,7 @@ async function startWork(
     leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
+    onLeaving: (voterCounts) => measureLeaving(telemetry, voterCounts),
   });
   void placer.run(joined.stopping);
   startDiskPlacer(surroundings, { joined, placement, auditedAt: () => auditedAt(metadata) });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
-import { isMetadataReady, measureReplicas } from './node-metrics.ts';
+import { isMetadataReady, measureLeaving, measureReplicas } from './node-metrics.ts';
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
@@ -59,5 +59,14 @@ test('gauges of replicas', async () => {
     'holdfast_shards_with_doubted_clock 1',
   ])
     expect(text).toContain(`${line}\n`);
+  expect(refused).toEqual([]);
+});
+
+test('voters on nodes that leave', async () => {
+  const { telemetry, refused } = telemetryWithLog();
+  measureLeaving(telemetry, { draining: 3, gone: 0 });
+  const { text } = await telemetry.scrape();
+  expect(text).toContain('holdfast_leaving_voters{leave="draining"} 3\n');
+  expect(text).toContain('holdfast_leaving_voters{leave="gone"} 0\n');
   expect(refused).toEqual([]);
 });

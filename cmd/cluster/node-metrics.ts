@@ -1,5 +1,6 @@
 // What a metadata node tells at its own address (health.listen): whether it is ready, and gauges.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import type { NodeLeave } from '../../src/ports/leaving-nodes.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
 
 const ROLES: readonly ReplicaStatus['role'][] = ['primary', 'follower', 'candidate', 'opening'];
@@ -59,4 +60,12 @@ export function measureReplicas(telemetry: PromTelemetry, read: () => readonly R
       countOf(({ role, isTimeBelieved }) => role === 'primary' && !isTimeBelieved),
     );
   });
+}
+
+export function measureLeaving(
+  telemetry: PromTelemetry,
+  voterCounts: Readonly<Record<NodeLeave, number>>,
+): void {
+  for (const [leave, count] of Object.entries(voterCounts))
+    telemetry.gauge('holdfast_leaving_voters', count, { leave });
 }

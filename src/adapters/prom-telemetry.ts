@@ -179,6 +179,11 @@ export const METRICS = {
     help: 'Disks of the placement map: staying, draining (on request), absent (given up until they return).',
     labels: ['leave'],
   },
+  holdfast_leaving_voters: {
+    kind: 'gauge',
+    help: 'Voters of shards on metadata nodes that drain (draining) or are removed (gone), which wait for others in their place. Told by the node that places shards; 0 on all others.',
+    labels: ['leave'],
+  },
   holdfast_replica_events_total: {
     kind: 'counter',
     help: 'What has happened to replicas of this node: takeover, opened, stepped-down, log-cut, snapshot-sent, snapshot-taken, quarantined, swap-lost, voters-changed, request-found, removed, verified, state-differs.',

@@ -12,6 +12,7 @@ const SHARDS = 4;
 let world: ReturnType<typeof startCoordinatorWorld>;
 let coordination: Coordination;
 let there: string[] = [];
+let leavingVoters: Readonly<Record<NodeLeave, number>> | undefined;
 
 beforeEach(async () => {
   world = startCoordinatorWorld();
@@ -25,6 +26,9 @@ beforeEach(async () => {
         ...{ nodeId, role: 'metadata', address: `${nodeId}:1`, zone: nodeId, version: '0' },
         disks: [{ diskId: `database of ${nodeId}`, capacityBytes: 0 }],
       })),
+    onLeaving: (counts) => {
+      leavingVoters = counts;
+    },
   });
   void placer.run(world.over.signal);
   await pass(world.clock, LOOK_MS);
@@ -70,7 +74,9 @@ test('one that is removed is replaced by another one, and stays out when it come
 });
 
 test('one that drains leads nothing; with too few others nothing is changed', async () => {
+  expect(leavingVoters).toEqual({ draining: 0, gone: 0 });
   await say({ nodeId: 'a', leave: 'draining' });
+  expect(leavingVoters).toEqual({ draining: SHARDS, gone: 0 });
   expect(await wanted()).toMatchObject({ voters: ['abc'] });
   there = ['a', 'b', 'c', 'd'];
   await pass(world.clock, LOOK_MS);

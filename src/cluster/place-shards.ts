@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
-import type { LeavingNodesPort } from '../ports/leaving-nodes.ts';
+import type { LeavingNode, LeavingNodesPort, NodeLeave } from '../ports/leaving-nodes.ts';
 import type { Member } from '../ports/members.ts';
 import type {
   RegisteredShard,
@@ -26,7 +26,11 @@ export interface ShardPlacerDeps {
   clock: ClockPort;
   log: Logger;
   members(): readonly Member[];
+  /** Voters that are still on nodes that leave, each time that it has looked; none while another one does. */
+  onLeaving?(voterCounts: Readonly<Record<NodeLeave, number>>): void;
 }
+
+const NONE_LEAVING = { draining: 0, gone: 0 };
 
 export interface ShardPlacer {
   /** Until `signal` aborts. Never rejects. */
@@ -38,6 +42,7 @@ export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
   return {
     async run(signal) {
       while (!signal.aborted) {
+        deps.onLeaving?.(NONE_LEAVING);
         try {
           const lock = await jobLocks.acquire('place-shards', signal);
           const either = AbortSignal.any([signal, lock.lost]);
@@ -60,15 +65,30 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   const { registry, replicaCount, shardCount } = deps;
   const nodes = nodesOf(deps.members());
   const said = await deps.leavingNodes.read();
+  const registered: (RegisteredShard | undefined)[] = [];
+  for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
+  deps.onLeaving?.(countLeaving(said.nodes, registered));
   const leaving = new Set(said.nodes.map(({ nodeId }) => nodeId));
   const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
   // Never with fewer voters than the cluster was made for: what they acknowledge would be on too few disks.
   if (staying.length < replicaCount) return;
-  const registered: (RegisteredShard | undefined)[] = [];
-  for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
   const present = registered.map((found) => found && presentOf(found.record));
   const wishes = planShards(present, { nodes, replicaCount, leaving });
   for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
+}
+
+/** Those of before count, too, while voters are being changed (R14). */
+function countLeaving(nodes: readonly LeavingNode[], registered: readonly (RegisteredShard | undefined)[]) {
+  const counts = { ...NONE_LEAVING };
+  const leaves = new Map(nodes.map(({ nodeId, leave }) => [nodeId, leave]));
+  for (const found of registered) {
+    const refs = [...(found?.record.voters ?? []), ...(found?.record.prevVoters ?? [])];
+    for (const nodeId of new Set(refs.map((ref) => ref.nodeId))) {
+      const leave = leaves.get(nodeId);
+      if (leave !== undefined) counts[leave]++;
+    }
+  }
+  return counts;
 }
 
 /** What it is on the way to counts as being there, so that a plan is not changed half-way. */
