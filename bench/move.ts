@@ -1,5 +1,6 @@
 // Renames without HTTP: `node bench/move.ts [--keys N] [--versions N]`. A prefix of N objects of 1 KiB, each with so many
 // versions, is renamed by its job, and objects one by one, on one shard over RocksDB. Prints keys for each second.
+
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
@@ -20,6 +21,7 @@ import {
   makeLinkId,
   type ObjectKey,
 } from '../src/model/names.ts';
+import { packOriginals } from '../src/model/originals.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../src/ports/metadata.ts';
 import { createShards, type Shards } from '../src/shard/shards.ts';
 
@@ -64,7 +66,7 @@ async function putObject(shards: Shards, key: ObjectKey): Promise<void> {
       ...{ sizeBytes: BODY_BYTES, etag: md5, owner },
       kek: { by: 'master', keyId: 'k1', wrapped: systemRandom.bytes(60) },
       sealedHeaders: systemRandom.bytes(60),
-      originals: [{ sizeBytes: BODY_BYTES, md5 }],
+      originals: packOriginals({ sizeBytes: BODY_BYTES, md5 }),
       manifest: {
         kind: 'direct',
         uses: [use],

@@ -1,6 +1,7 @@
 // PUT, append, compose, copy, copy onto itself and delete by chance, in an unversioned, a versioned and a suspended bucket of
 // several shards, with folding behind them: contents always equal the model, and fsck finds nothing, neither on the way nor
 // when all is deleted.
+
 import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
@@ -9,6 +10,7 @@ import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import type { ObjectKey } from '../model/names.ts';
+import { countOriginals, joinOriginals } from '../model/originals.ts';
 import type { BucketTarget } from '../objects/object-store.ts';
 
 const KEYS = ['a', 'b'];
@@ -88,7 +90,9 @@ class Model {
     );
     const { calls, store } = this.#world;
     const input = { calls, components, bucket, key: key as ObjectKey, owner: OWNER };
-    const originals = components.flatMap(({ found }) => found.version.originals).length;
+    const originals = countOriginals(
+      joinOriginals(...components.map(({ found }) => found.version.originals)),
+    );
     const written = await store.composeObject(input).catch((error) => {
       if (originals > 32 && error instanceof AppError && error.code === 'InvalidRequest') return undefined;
       throw error;

@@ -9,6 +9,7 @@ import {
 } from '../../tests/support/metadata-shards.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BlobId, LinkId } from '../model/names.ts';
+import { NO_ORIGINALS } from '../model/originals.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
 
 // The blobs' home is shard 1; the bucket that copies them is in shard 0.
@@ -31,7 +32,7 @@ beforeEach(async () => {
 
 async function commitSource(data: NewData): Promise<void> {
   const { sizeBytes, manifest, grant } = data;
-  const version = { sizeBytes, manifest, etag: 'e'.repeat(32), owner: '1' as never, originals: [] };
+  const version = { sizeBytes, manifest, etag: 'e'.repeat(32), owner: '1' as never, originals: NO_ORIGINALS };
   await world.execute(
     'commit-version',
     { bucketId: BUCKET, key: 'src' as never, version, data: grant },

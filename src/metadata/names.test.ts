@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { kek, type MetadataShards, openMetadata } from '../../tests/support/metadata-shards.ts';
 import type { AccountId, BucketId, BucketName } from '../model/names.ts';
+import { NO_ORIGINALS } from '../model/originals.ts';
 
 const ANN = '000000000011' as AccountId;
 const BOB = '000000000022' as AccountId;
@@ -156,7 +157,13 @@ describe('R42: deleting', () => {
 
   test.each(['current', 'marker', 'older'])('not while there is a version left: %s', async (kind) => {
     await world.execute('set-versioning', { bucketId, versioning: 'enabled' }, homeShard);
-    const version = { sizeBytes: 0, etag: 'e'.repeat(32), owner: ANN, originals: [], manifest: EMPTY };
+    const version = {
+      sizeBytes: 0,
+      etag: 'e'.repeat(32),
+      owner: ANN,
+      originals: NO_ORIGINALS,
+      manifest: EMPTY,
+    };
     const data = { births: [], links: [] };
     const commit = { bucketId, key: 'k' as never, version, data };
     if (kind !== 'marker') await world.execute('commit-version', commit, homeShard);

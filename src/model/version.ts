@@ -1,9 +1,11 @@
 // An object version: metadata and a manifest. PUT, multipart, copy, compose, append and MOVE all end as one of these
 // (architecture 3). Pure types and arithmetic; the stored form is in records/version-record.ts.
+
 import { assert } from '../lib/assert.ts';
 import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
+import type { Originals } from './originals.ts';
 import type { Tag } from './tags.ts';
 
 /**
@@ -50,12 +52,6 @@ export interface PartBoundary {
   sizeBytes: number;
   /** base64, of the upload's algorithm, when it has one. */
   checksum?: string;
-}
-
-/** One data object as compose counts it (service.txt 4.2, compose rule 3); `md5` is hex, of 16 bytes. */
-export interface Original {
-  sizeBytes: number;
-  md5: string;
 }
 
 /** Where the bytes of a version (or part) are, in order. */
@@ -112,7 +108,7 @@ export interface VersionRecord {
   sealedHeaders?: Uint8Array;
   /** Absent where there are none. In the clear: rules of buckets look at them. */
   tags?: Tag[];
-  originals: Original[];
+  originals: Originals;
   /** Present where a composition made it, or an append: how many appends went into it (LIMITS.appendCountMax). */
   appendCount?: number;
   manifest: Manifest;

@@ -3,10 +3,10 @@
 // Data that went meanwhile sends us back to read the components again, as for a copy.
 import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
-import { multipartETag } from '../model/etag.ts';
 import { joinChecksums } from '../model/join-checksums.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ManifestBody, Original, VersionRecord } from '../model/version.ts';
+import { composedETag, countOriginals, joinOriginals, type Originals } from '../model/originals.ts';
+import type { ManifestBody, VersionRecord } from '../model/version.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
@@ -69,7 +69,7 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   const [first] = versions;
   if (first?.kek === undefined) throw new AppError('InvalidRequest');
   for (const version of versions) requireMasterKey(version);
-  const originals = versions.flatMap((version) => version.originals);
+  const originals = joinOriginals(...versions.map((version) => version.originals));
   requireFewOriginals(originals);
   const sizeBytes = versions.reduce((sum, version) => sum + version.sizeBytes, 0);
   if (sizeBytes > LIMITS.objectBytesMax) {
@@ -82,7 +82,7 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   const sealedHeaders = sealHeaders(path, first, input.userMetadata);
   return {
     ...{ sizeBytes, owner, originals },
-    etag: multipartETag(originals.map(({ md5 }) => md5)),
+    etag: composedETag(originals),
     kek: path.keys.renewKek(first.kek),
     ...(sealedHeaders && { sealedHeaders }),
     ...(tags && { tags }),
@@ -90,10 +90,11 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   };
 }
 
-function requireFewOriginals(originals: readonly Original[]): void {
-  if (originals.length <= LIMITS.composeOriginalsMax) return;
+function requireFewOriginals(originals: Originals): void {
+  const count = countOriginals(originals);
+  if (count <= LIMITS.composeOriginalsMax) return;
   throw new AppError('InvalidRequest', {
-    message: `The components consist of ${originals.length} original data objects. A composed object consists of ${LIMITS.composeOriginalsMax} at most.`,
+    message: `The components consist of ${count} original data objects. A composed object consists of ${LIMITS.composeOriginalsMax} at most.`,
   });
 }
 

@@ -1,10 +1,12 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
+
 import { Readable } from 'node:stream';
 import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
+import { areFirstOf } from '../model/originals.ts';
 import { FOLD_READ, planFold } from '../model/plan-fold.ts';
 import { isLiveBlob } from '../model/records/rows.ts';
 import {
@@ -112,11 +114,7 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
 function hasGrown({ keys }: DataPath, before: VersionRecord, now: VersionRecord): boolean {
   if (!isComposed(now) || before.kek?.by !== 'master' || now.kek?.by !== 'master') return false;
   return (
-    equalBytes(keys.openKek(before.kek), keys.openKek(now.kek)) &&
-    before.originals.every(({ md5, sizeBytes }, index) => {
-      const original = now.originals[index];
-      return original?.md5 === md5 && original.sizeBytes === sizeBytes;
-    })
+    equalBytes(keys.openKek(before.kek), keys.openKek(now.kek)) && areFirstOf(before.originals, now.originals)
   );
 }
 

@@ -1,8 +1,10 @@
 // THE PUT STORY: begin (what is bound to fail ends here), take the body in (split, digest, seal, store: write-body.ts),
 // check what the client said of it, commit; else abandon. Data first, the pointer to it last and in one entry, so that
 // no reader ever sees a part.
+
 import type { ChecksumAlgorithm } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
+import { packOriginals } from '../model/originals.ts';
 import { checkWriteConditions } from '../model/preconditions.ts';
 import type { UploadRecord } from '../model/records/rows.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
@@ -36,7 +38,7 @@ export async function putObject(path: DataPath, input: PutObject): Promise<Writt
     kek: wrapped,
     sealedHeaders: path.keys.sealHeaders(kek, headers),
     ...(tags && { tags }),
-    originals: [{ sizeBytes, md5: etag }],
+    originals: packOriginals({ sizeBytes, md5: etag }),
     manifest: { kind: 'direct' as const, parts: [], ...written.data },
     ...(checksum && { checksum }),
   };

@@ -11,6 +11,7 @@
 //   claim {by, link, blobs}, settle {blob, link, verdict}    claim-links, settle-claims
 //   release {blob, link}, erase {blob}    release-links, erase-blobs
 //   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
+
 import { metadataMachine } from '../../src/metadata/table.ts';
 import {
   type AccountId,
@@ -20,6 +21,7 @@ import {
   type ObjectKey,
   type VersionId,
 } from '../../src/model/names.ts';
+import { packOriginals } from '../../src/model/originals.ts';
 import type { BlobUse } from '../../src/model/version.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
 import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
@@ -237,7 +239,7 @@ function versionOf(use: BlobUse): NewVersion {
     etag: blobId,
     owner: OWNER,
     kek: KEK,
-    originals: [{ sizeBytes, md5: blobId }],
+    originals: packOriginals({ sizeBytes, md5: blobId }),
     manifest: { kind: 'direct', uses: [use], segments: [{ use: 0, offsetBytes: 0, sizeBytes }], parts: [] },
   };
 }

@@ -8,6 +8,7 @@ import {
   type ObjectKey,
   type VersionId,
 } from '../../src/model/names.ts';
+import { NO_ORIGINALS } from '../../src/model/originals.ts';
 import { blobCodec, foreignCodec, linkCodec } from '../../src/model/records/rows.ts';
 import { encodeVersion } from '../../src/model/records/version-record.ts';
 import type { RowAddress } from '../../src/ports/state-machine.ts';
@@ -46,7 +47,7 @@ const foreign = foreignCodec.encode({ homeShard: HOME, linkId: CLAIM, layout: LA
 const versionAt = currentRow('00000000000000aa' as BucketId, 'k' as ObjectKey);
 const version = encodeVersion({
   ...{ versionId: 'null' as VersionId, order: 1, isDeleteMarker: false, sizeBytes: 10, modifiedAtMs: 1000 },
-  ...{ etag: '0'.repeat(32), owner: '000000000001' as AccountId, originals: [] },
+  ...{ etag: '0'.repeat(32), owner: '000000000001' as AccountId, originals: NO_ORIGINALS },
   manifest: {
     ...{ kind: 'direct', parts: [], segments: [{ use: 0, offsetBytes: 0, sizeBytes: 10 }] },
     uses: [{ ...LAYOUT, blobId: BLOB, linkId: LOCAL, wrappedDataKey: Uint8Array.of(1) }],

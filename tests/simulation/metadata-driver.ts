@@ -1,5 +1,6 @@
 // The operations of the simulation as the product's own commands: small objects of one unversioned bucket, put and deleted
 // under conditions, read and listed. The value of a key is the body of its object, and its ETag as well.
+
 import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import {
@@ -10,6 +11,7 @@ import {
   makeLinkId,
   type ObjectKey,
 } from '../../src/model/names.ts';
+import { packOriginals } from '../../src/model/originals.ts';
 import type { BlobUse } from '../../src/model/version.ts';
 import type { BucketClaim, CommandOf, OutcomeOf, QueryOf, ResultOf } from '../../src/ports/metadata.ts';
 import type { Chance } from './chance.ts';
@@ -59,7 +61,7 @@ function commitOf(
       owner: OWNER,
       kek: { by: 'master', keyId: 'k1', wrapped: Uint8Array.of(1) },
       sealedHeaders: Uint8Array.of(9),
-      originals: [{ sizeBytes: body.length, md5: etag }],
+      originals: packOriginals({ sizeBytes: body.length, md5: etag }),
       manifest: {
         kind: 'direct',
         uses: [use],

@@ -1,4 +1,5 @@
 // Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts.
+
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
@@ -22,6 +23,7 @@ import {
 } from '../../src/metadata/keyspace.ts';
 import { tokenRow, tokenTimeRow } from '../../src/metadata/tokens.ts';
 import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import { NO_ORIGINALS } from '../../src/model/originals.ts';
 import { type JobRecord, jobCodec } from '../../src/model/records/job-record.ts';
 import {
   type BucketRecord,
@@ -111,7 +113,14 @@ export const ROW_DAMAGES: readonly Damage[] = [
       const manifest: VersionRecord['manifest'] = { kind: 'direct', uses: [], segments: [], parts: [] };
       const { version } = await world.seen('inline', 1);
       const { checksum: _, kek: __, sealedHeaders: ___, ...rest } = version;
-      const marker = { ...rest, isDeleteMarker: true, etag: '', sizeBytes: 0, originals: [], manifest };
+      const marker = {
+        ...rest,
+        isDeleteMarker: true,
+        etag: '',
+        sizeBytes: 0,
+        originals: NO_ORIGINALS,
+        manifest,
+      };
       await world.plant(markerRow(bucketId, key), encodeVersion(marker), 1);
       return [['two-latest', place]];
     },

@@ -1,5 +1,6 @@
 // Metadata shards over a memory store, for tests of commands, queries and background work: with short ways to make
 // buckets, versions and parts, and to see which blobs live.
+
 import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
 import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
@@ -14,6 +15,7 @@ import {
   type ObjectKey,
   type UploadId,
 } from '../../src/model/names.ts';
+import { packOriginals } from '../../src/model/originals.ts';
 import type { WriteConditions } from '../../src/model/preconditions.ts';
 import type { BlobUse, Manifest } from '../../src/model/version.ts';
 import type {
@@ -147,7 +149,7 @@ export async function openMetadata(
           owner: OWNER,
           kek,
           sealedHeaders: Uint8Array.of(9),
-          originals: [{ sizeBytes: data.sizeBytes, md5: etag.slice(0, 32) }],
+          originals: packOriginals({ sizeBytes: data.sizeBytes, md5: etag.slice(0, 32) }),
           manifest: data.manifest,
           ...version,
         },

@@ -12,6 +12,7 @@ import { type Background, DAY, MINUTE, openBackground } from '../../../tests/sup
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, ObjectKey } from '../../model/names.ts';
+import { NO_ORIGINALS } from '../../model/originals.ts';
 import { foreignCodec } from '../../model/records/rows.ts';
 import { ENGINE_TABLES, rowKey } from '../../shard/row-keys.ts';
 import { historyRow } from '../history.ts';
@@ -33,7 +34,7 @@ beforeEach(async () => {
   await world.execute('create-bucket', { bucketId: BUCKET, name: BUCKET_NAME, owner: OWNER }, HOME);
   data = await background.newStored(1, HOME);
   const { sizeBytes, manifest, grant } = data;
-  const version = { sizeBytes, manifest, etag: etagOf('src'), owner: OWNER, originals: [] };
+  const version = { sizeBytes, manifest, etag: etagOf('src'), owner: OWNER, originals: NO_ORIGINALS };
   const source = { bucketId: BUCKET, key: 'src' as ObjectKey, version, data: grant };
   await world.execute('commit-version', source, HOME);
 });
@@ -93,7 +94,7 @@ describe('a home that has lost the end of its history', () => {
           manifest: second.manifest,
           etag: etagOf('two'),
           owner: OWNER,
-          originals: [],
+          originals: NO_ORIGINALS,
         },
         data: second.grant,
       },

@@ -12,6 +12,7 @@ import {
 import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, BucketName, ObjectKey } from '../../model/names.ts';
+import { NO_ORIGINALS } from '../../model/originals.ts';
 
 let world: MetadataShards;
 let background: Background;
@@ -32,7 +33,7 @@ describe('links across shards', () => {
     data = await newStored(1, HOME);
     await world.execute('create-bucket', { bucketId: BUCKET, name: BUCKET_NAME, owner: OWNER }, HOME);
     const { sizeBytes, manifest, grant } = data;
-    const version = { sizeBytes, manifest, etag: etagOf('src'), owner: OWNER, originals: [] };
+    const version = { sizeBytes, manifest, etag: etagOf('src'), owner: OWNER, originals: NO_ORIGINALS };
     const source = { bucketId: BUCKET, key: 'src' as ObjectKey, version, data: grant };
     await world.execute('commit-version', source, HOME);
   });

@@ -2,9 +2,9 @@
 // bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
 import { equalBytes } from '../../lib/bytes.ts';
 import type { Checksum } from '../../model/checksums.ts';
-import { multipartETag } from '../../model/etag.ts';
 import { joinChecksums } from '../../model/join-checksums.ts';
 import { LIMITS } from '../../model/limits.ts';
+import { composedETag, joinOriginals, packOriginals } from '../../model/originals.ts';
 import { planFold } from '../../model/plan-fold.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';
 import { isComposed, linksOf, type Manifest, ownBody, type VersionRecord } from '../../model/version.ts';
@@ -118,12 +118,12 @@ function extend(before: VersionRecord, { piece, kek }: Command, manifest: Manife
     const { sizeBytes, etag, originals, checksum } = before;
     return { ...kept, sizeBytes, etag, originals, ...(checksum && { checksum }) };
   }
-  const originals = [...before.originals, { sizeBytes: piece.sizeBytes, md5: piece.md5 }];
+  const originals = joinOriginals(before.originals, packOriginals(piece));
   const checksum = joinChecksums([before, { sizeBytes: piece.sizeBytes, checksum: crcOf(piece, before) }]);
   return {
     ...kept,
     sizeBytes: before.sizeBytes + piece.sizeBytes,
-    etag: multipartETag(originals.map(({ md5 }) => md5)),
+    etag: composedETag(originals),
     originals,
     ...(checksum && { checksum }),
   };

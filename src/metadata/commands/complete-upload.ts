@@ -1,6 +1,8 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
+
 import { multipartETag } from '../../model/etag.ts';
+import { packOriginals } from '../../model/originals.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';
 import {
   type CompletedUploadRecord,
@@ -92,7 +94,7 @@ function versionOf(
     sealedHeaders: upload.sealedHeaders,
     ...(upload.tags && { tags: upload.tags }),
     // However many parts it has, an object of a multipart upload counts as one (architecture 2).
-    originals: [{ sizeBytes, md5: etag.slice(0, 32) }],
+    originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
     manifest,
   };
 }

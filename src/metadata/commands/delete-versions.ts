@@ -1,8 +1,10 @@
 // DeleteObject and DeleteObjects: one entry for the items, each of which sees what the ones before it did. Versions of
 // many pieces have large rows and many links to end: then the entry is for the first of the items only.
+
 import { must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type AccountId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../model/names.ts';
+import { NO_ORIGINALS } from '../../model/originals.ts';
 import { checkDeleteConditions } from '../../model/preconditions.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { EMPTY_MANIFEST, type VersionRecord } from '../../model/version.ts';
@@ -142,7 +144,7 @@ function writeMarker({ owner, bucket, history, context }: Deletion): DeleteOutco
     modifiedAtMs: nowMs,
     etag: '',
     owner,
-    originals: [],
+    originals: NO_ORIGINALS,
     manifest: EMPTY_MANIFEST,
   };
   const blocker = history.write(marker, nowMs);

@@ -1,11 +1,12 @@
 // The stored form of a version: a fixed head with what listings show, then the rest as MessagePack. Listings decode
 // the head only, which is what makes a page of 1000 keys cheap.
 import { assert } from '../../lib/assert.ts';
-import { asBuffer, toHex } from '../../lib/bytes.ts';
+import { asBuffer } from '../../lib/bytes.ts';
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
 import type { AccountId, VersionId } from '../names.ts';
-import type { Original, VersionRecord, VersionSummary } from '../version.ts';
+import { type Original, packOriginals } from '../originals.ts';
+import type { VersionRecord, VersionSummary } from '../version.ts';
 
 const FORMAT = 1;
 // Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
@@ -21,24 +22,19 @@ const STRING_MIN = 0xa0;
 const STRING_MAX = 0xbf;
 const STRING_8 = 0xd9;
 
-// Of several originals, each: size 6 | md5 16. An object that is appended to has up to a thousand.
-const ORIGINAL_BYTES = 22;
-
 type Tail = Pick<
   VersionRecord,
-  'versionId' | 'kek' | 'sealedHeaders' | 'tags' | 'originals' | 'appendCount' | 'manifest'
+  'versionId' | 'kek' | 'sealedHeaders' | 'tags' | 'appendCount' | 'manifest'
 > & {
   checksumValue?: string;
-  /** Instead of `originals`, which is empty then. */
   packedOriginals?: Uint8Array;
+  /** Of records written before, where there is one: instead of `packedOriginals`. */
+  originals?: Original[];
 };
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
-  const tail: Tail = { versionId: record.versionId, originals: record.originals, manifest: record.manifest };
-  if (record.originals.length > 1) {
-    tail.originals = [];
-    tail.packedOriginals = packOriginals(record.originals);
-  }
+  const { versionId, originals, manifest } = record;
+  const tail: Tail = { versionId, packedOriginals: originals, manifest };
   if (record.appendCount !== undefined) tail.appendCount = record.appendCount;
   if (record.kek !== undefined) tail.kek = record.kek;
   if (record.sealedHeaders !== undefined) tail.sealedHeaders = record.sealedHeaders;
@@ -115,27 +111,11 @@ export function storedVersionId(bytes: Uint8Array): VersionId {
 
 export function decodeVersion(bytes: Uint8Array): VersionRecord {
   const { checksum, ...summary } = decodeVersionSummary(bytes);
-  const { checksumValue, packedOriginals, ...tail } = unpackPlain(bytes.subarray(HEAD_BYTES)) as Tail;
-  const record: VersionRecord = { ...summary, ...tail };
-  if (packedOriginals !== undefined) record.originals = unpackOriginals(packedOriginals);
+  const { checksumValue, packedOriginals, originals, ...tail } = unpackPlain(
+    bytes.subarray(HEAD_BYTES),
+  ) as Tail;
+  const packed = packedOriginals ?? packOriginals(...(originals ?? []));
+  const record: VersionRecord = { ...summary, ...tail, originals: packed };
   if (checksum !== undefined) record.checksum = { ...checksum, value: checksumValue ?? '' };
   return record;
-}
-
-function packOriginals(originals: readonly Original[]): Uint8Array {
-  const bytes = Buffer.allocUnsafe(ORIGINAL_BYTES * originals.length);
-  for (const [index, { sizeBytes, md5 }] of originals.entries()) {
-    assert(md5.length === 32, 'an MD5 is 16 bytes of hex');
-    bytes.writeUIntBE(sizeBytes, ORIGINAL_BYTES * index, 6);
-    bytes.write(md5, ORIGINAL_BYTES * index + 6, 16, 'hex');
-  }
-  return bytes;
-}
-
-function unpackOriginals(packed: Uint8Array): Original[] {
-  const bytes = asBuffer(packed);
-  return Array.from({ length: bytes.length / ORIGINAL_BYTES }, (_, index) => {
-    const at = ORIGINAL_BYTES * index;
-    return { sizeBytes: bytes.readUIntBE(at, 6), md5: toHex(bytes.subarray(at + 6, at + ORIGINAL_BYTES)) };
-  });
 }
