@@ -1,9 +1,17 @@
 // The rows of jobs that a shard keeps (model/records/job-record.ts), and how one is found and written. Those under way
 // are marked by their kind, so that who drives one kind passes over no other, and over none that has ended.
-import { concatBytes, fromHex, toHex } from '../lib/bytes.ts';
+import { concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { JobId } from '../model/names.ts';
-import { JOB_KINDS, type JobKind, type JobRecord, jobCodec, jobState } from '../model/records/job-record.ts';
+import {
+  type EmptyBucketJob,
+  JOB_KINDS,
+  type JobKind,
+  type JobRecord,
+  jobCodec,
+  jobState,
+  type MovePrefixJob,
+} from '../model/records/job-record.ts';
 import type { CounterDelta, RangeAddress, RowAddress, View } from '../ports/state-machine.ts';
 import { COUNTER } from './counters.ts';
 import type { RowChange } from './debts.ts';
@@ -45,9 +53,14 @@ export function changeJob(before: JobRecord | undefined, job: JobRecord): RowCha
   const mark = openJobRow(job);
   const puts = [
     put(jobRow(job.jobId), jobCodec.encode(job)),
-    job.endedAtMs === undefined ? put(mark, PRESENT) : remove(mark),
+    job.endedAtMs === undefined ? put(mark, markOf(job)) : remove(mark),
   ];
   return { puts, counters: jobDeltas(before, job) };
+}
+
+/** Whose job it is, of those of which an account may have so many. */
+export function markOf(job: Pick<MovePrefixJob, 'kind' | 'owner'> | EmptyBucketJob): Uint8Array {
+  return job.kind === 'move-prefix' ? utf8(job.owner) : PRESENT;
 }
 
 /** What makes a job as if it had never been. */

@@ -124,8 +124,9 @@ export const LIMITS = {
   jobKeptMs: 24 * HOUR,
   /** A job that its driver has left for so long is driven on by the shard's own node. */
   jobLeftMs: 15 * SECOND,
-  /** Under way at once in one shard. */
+  /** Prefix renames under way at once in one shard, and of them those of one account, so that others get their turn. */
   jobsMax: 64,
+  jobsPerAccountMax: 16,
 
   // Shards and the engine.
   /** Rows that a query has in memory at once, of each table or region that it goes through. */

@@ -386,7 +386,7 @@ export const ROW_DAMAGES: readonly Damage[] = [
 
 function jobOf(bucketId: BucketId, jobId: JobId): JobRecord {
   return {
-    ...{ kind: 'move-prefix', jobId, bucketId, from: 'a', to: 'b', overwrites: false },
+    ...{ kind: 'move-prefix', owner: OWNER, jobId, bucketId, from: 'a', to: 'b', overwrites: false },
     ...{ beganAtMs: 0, steppedAtMs: 0, stepCount: 0, leg: 0, movedCount: 0, errorCount: 0, errors: [] },
   };
 }

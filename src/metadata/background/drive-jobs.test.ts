@@ -5,7 +5,7 @@ import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/suppor
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
 import { noteReads } from '../../../tests/support/noted-reads.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { JobId, ObjectKey } from '../../model/names.ts';
+import type { AccountId, BucketId, BucketName, JobId, ObjectKey } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import { bucketCodec } from '../../model/records/rows.ts';
 import { rowKey } from '../../shard/row-keys.ts';
@@ -213,14 +213,30 @@ test('how many there are is told without reading them', async () => {
   expect(await countsOf()).toEqual(['move-prefix under-way 1']);
 });
 
-test('a shard has so many under way and no more', async () => {
-  const jobs = [];
-  for (let at = 0; at < LIMITS.jobsMax; at++)
-    jobs.push(await beginMove(world, { from: `a${at}/`, to: 'b/' }));
-  const command = { bucketId: BUCKET, from: 'a/', to: 'b/', overwrites: false };
-  expect(await world.execute('begin-move', command)).toEqual({ kind: 'too-many-jobs' });
-  await driveJob(world, jobs[0] as MovePrefixJob);
-  expect(await world.execute('begin-move', command)).toMatchObject({ kind: 'begun' });
+test('an account has so many under way in a shard and no more, and so has the shard', async () => {
+  const accountCount = LIMITS.jobsMax / LIMITS.jobsPerAccountMax;
+  const bucketIds = [BUCKET];
+  for (let at = 1; at <= accountCount; at++) {
+    const bucketId = `b00000000000100${at}` as BucketId;
+    const owner = `00000000010${at}` as AccountId;
+    await world.execute('create-bucket', { bucketId, name: `other-${at}` as BucketName, owner });
+    bucketIds.push(bucketId);
+  }
+  const begin = (bucketId = BUCKET, at = 0) =>
+    world.execute('begin-move', { bucketId, from: `a${at}/`, to: 'b/', overwrites: false });
+  const began: MovePrefixJob[] = [];
+  for (const bucketId of bucketIds.slice(0, accountCount)) {
+    for (let at = 0; at < LIMITS.jobsPerAccountMax; at++) {
+      const begun = await begin(bucketId, at);
+      if (begun.kind === 'begun') began.push(begun.job);
+    }
+    expect(await begin(bucketId)).toEqual({ kind: 'too-many-jobs' });
+  }
+  expect(began).toHaveLength(LIMITS.jobsMax);
+  const last = bucketIds.at(-1);
+  expect(await begin(last)).toEqual({ kind: 'too-many-jobs' });
+  await driveJob(world, began[0] as MovePrefixJob);
+  expect(await begin(last)).toMatchObject({ kind: 'begun' });
 });
 
 test('under a token the same job is told, and another request is refused', async () => {

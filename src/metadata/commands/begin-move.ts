@@ -1,13 +1,14 @@
 // MOVE of a prefix begins (service.txt 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
 // its token it is the same job.
-
+import { equalBytes } from '../../lib/bytes.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { type JobId, makeJobId } from '../../model/names.ts';
+import { type AccountId, type JobId, makeJobId } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { changeJob, openJobs } from '../jobs.ts';
+import { changeJob, markOf, openJobs } from '../jobs.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -33,12 +34,12 @@ export const beginMove = defineCommand<Command, Outcome>({
     const kept = keptOutcome<Begun>(command, view);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
-    if (view.range(OPEN_MOVES).length >= LIMITS.jobsMax) return refuse({ kind: 'too-many-jobs' });
     const { bucketId, from, to, overwrites } = command;
-    openBucket(view, bucketId);
+    const { owner } = openBucket(view, bucketId);
+    if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
     const job: MovePrefixJob = {
-      ...{ kind: 'move-prefix', jobId, bucketId, from, to, overwrites },
+      ...{ kind: 'move-prefix', owner, jobId, bucketId, from, to, overwrites },
       ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
       ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
     };
@@ -51,3 +52,11 @@ export const beginMove = defineCommand<Command, Outcome>({
     };
   },
 });
+
+/** One account leaves room for others. */
+function isBusy(view: View, owner: AccountId): boolean {
+  const marks = view.range(OPEN_MOVES).map(({ value }) => value);
+  const own = markOf({ kind: 'move-prefix', owner });
+  const ownCount = marks.filter((mark) => equalBytes(mark, own)).length;
+  return marks.length >= LIMITS.jobsMax || ownCount >= LIMITS.jobsPerAccountMax;
+}

@@ -1,7 +1,7 @@
 // Jobs that a shard keeps, so that they outlive whoever drives them (R21): each step is one entry, which does a bounded
 // piece of the work and writes here how far it has come.
 import { defineRecord } from '../../lib/record-codec.ts';
-import type { BucketId, BucketName, JobId, ObjectKey, VersionId } from '../names.ts';
+import type { AccountId, BucketId, BucketName, JobId, ObjectKey, VersionId } from '../names.ts';
 
 interface JobProgress {
   jobId: JobId;
@@ -28,6 +28,8 @@ export interface MoveError {
 /** MOVE with X-Svc-Prefix (service.txt 4.2). */
 export interface MovePrefixJob extends JobProgress {
   kind: 'move-prefix';
+  /** Of the bucket. */
+  owner: AccountId;
   from: string;
   to: string;
   overwrites: boolean;
