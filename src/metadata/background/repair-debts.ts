@@ -1,6 +1,6 @@
-// Mends what the blobs of a shard owe (R39): fewest copies first, a few chunks at a time, so that shards have their turns. What cannot be mended now,
-// because a disk is away or full, is passed over and comes in turn again; it holds up nothing else. Nothing is ever given
-// up: a chunk that no disk has stays a debt, and an alarm.
+// Mends what the blobs of a shard owe (R39): fewest copies first, a few chunks at a time, so that shards have their turns.
+// What cannot be mended now, because a disk is away or full, is passed over and comes in turn again; it holds up nothing
+// else. Nothing is ever given up: a chunk that no disk has stays a debt, and an alarm.
 import { type Debt, debtOfChunks, isSameDebt, rangedChunks } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { chunkCount } from '../../model/version.ts';
