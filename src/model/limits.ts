@@ -193,9 +193,10 @@ export const LIMITS = {
   mendChunksMax: 512,
   /** Copies that one metadata node has on their way at once: what clients notice of a repair. */
   repairPullsMax: 6,
-  /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second. */
+  /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second; a full one to the third. */
   diskRestMinMs: 1 * SECOND,
   diskRestMaxMs: 60 * SECOND,
+  diskFullRestMaxMs: 10 * SECOND,
 
   // Requests between machines for chunks.
   chunkRequestMaxMs: 10 * SECOND,

@@ -10,6 +10,8 @@ export type DiskEffort = 'ask' | 'take';
 export interface DiskRests {
   isResting(disk: DiskId, effort: DiskEffort): boolean;
   failed(disk: DiskId, effort: DiskEffort): void;
+  /** It takes no copy for want of room, and says so at once: it is tried more often than one that does not answer. */
+  wasFull(disk: DiskId): void;
   worked(disk: DiskId, effort: DiskEffort): void;
   /** How often it answered after it had not. */
   returnsOf(disk: DiskId): number;
@@ -19,14 +21,17 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
   const rests = { ask: new Map<DiskId, Rest>(), take: new Map<DiskId, Rest>() };
   const returns = new Map<DiskId, number>();
   const isNow = (rest: Rest | undefined) => rest !== undefined && rest.untilMs > clock.monotonicMs();
+  function rest(disk: DiskId, effort: DiskEffort, maxMs: number): void {
+    const twiceMs = 2 * (rests[effort].get(disk)?.pauseMs ?? 0);
+    const pauseMs = Math.min(Math.max(twiceMs, LIMITS.diskRestMinMs), maxMs);
+    rests[effort].set(disk, { untilMs: clock.monotonicMs() + pauseMs, pauseMs });
+  }
+
   return {
     isResting: (disk, effort) =>
       isNow(rests.ask.get(disk)) || (effort === 'take' && isNow(rests.take.get(disk))),
-    failed(disk, effort) {
-      const pauseMs = Math.min((rests[effort].get(disk)?.pauseMs ?? 0) * 2, LIMITS.diskRestMaxMs);
-      const rest = Math.max(pauseMs, LIMITS.diskRestMinMs);
-      rests[effort].set(disk, { untilMs: clock.monotonicMs() + rest, pauseMs: rest });
-    },
+    failed: (disk, effort) => rest(disk, effort, LIMITS.diskRestMaxMs),
+    wasFull: (disk) => rest(disk, 'take', LIMITS.diskFullRestMaxMs),
     worked(disk, effort) {
       if (rests.ask.delete(disk)) returns.set(disk, (returns.get(disk) ?? 0) + 1);
       if (effort === 'take') rests.take.delete(disk);

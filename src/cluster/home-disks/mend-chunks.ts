@@ -159,7 +159,7 @@ class Mend {
     const { rests, log } = this.#parts;
     if (error instanceof OtherBytes) log.error({ ...id, diskId: disk, err: error }, 'chunk-differs');
     if (!(error instanceof AppError) || error.code !== 'InsufficientStorage') return 'failed';
-    rests.failed(disk, 'take');
+    rests.wasFull(disk);
     log.warn({ diskId: disk }, 'repair-disk-full');
     return 'full';
   }

@@ -9,7 +9,7 @@ import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { findBlobs, type HomeWorkDeps, noteOwed, owedOf } from './home-work.ts';
 
-const ASK_EVERY_MS = 30_000;
+const ASK_EVERY_MS = 10_000;
 const PAGE_CHUNKS = 500;
 /** Of one disk in one round: a disk with more than that is dying, and the next round goes on there. */
 const PAGES_MAX = 10;
