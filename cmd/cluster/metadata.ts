@@ -197,6 +197,7 @@ async function startWork(
     ...{ placement, directory, clock, log, telemetry },
     repairBytesPerSecond: surroundings.config.storage.repairRateBytes,
   });
+  directory.onReturn((disk) => disks.returned(disk));
   startShardWork(surroundings, { metadata, chunks, disks, node: metadataNode });
   const placer = createShardPlacer({
     ...{ shardCount, clock, log },

@@ -5,12 +5,11 @@ import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.t
 import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/known-placement.ts';
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
-import { reachDisks } from '../../src/cluster/reach-disks.ts';
+import { type ReachedDisks, reachDisks } from '../../src/cluster/reach-disks.ts';
 import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
-import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type JoinedCluster, securityOf } from './join.ts';
 
@@ -18,7 +17,7 @@ export async function openChunks(
   { config, clock, log, closing }: Surroundings,
   joined: JoinedCluster,
   onReleased?: (buffer: ArrayBuffer) => void,
-): Promise<{ chunks: ChunkPort; placement: KnownPlacement; directory: DiskDirectory }> {
+): Promise<{ chunks: ChunkPort; placement: KnownPlacement; directory: ReachedDisks }> {
   const placement = watchPlacement(joined);
   const client = createChunkClient({
     clusterId: joined.identity.clusterId,

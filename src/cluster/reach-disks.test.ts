@@ -47,3 +47,22 @@ test('a node that has started anew is reached where it listens now, also when it
   reached.learn([storage('127.0.0.1:2001', ['d1'])]);
   expect(addressOf(disk)).toBe('127.0.0.1:2001');
 });
+
+test('of a disk that comes, comes back or is at another address it is told, once', () => {
+  const { reached } = open();
+  reached.learn([storage('127.0.0.1:2000', ['d1'])]);
+  const returned: string[] = [];
+  reached.onReturn((id) => void returned.push(id));
+  const steps: [members: Member[], told: string[]][] = [
+    [[storage('127.0.0.1:2000', ['d1'])], []],
+    [[storage('127.0.0.1:2000', ['d1', 'd2'])], ['d2']],
+    [[], []],
+    [[storage('127.0.0.1:2000', ['d1'])], ['d1']],
+    [[storage('127.0.0.1:2001', ['d1'])], ['d1']],
+    [[{ ...storage('127.0.0.1:3000', ['database']), role: 'metadata' }], []],
+  ];
+  for (const [members, told] of steps) {
+    reached.learn(members);
+    expect(returned.splice(0)).toEqual(told);
+  }
+});

@@ -43,3 +43,18 @@ test('one that takes no copy is asked for what it has; a full one is tried again
   rests.worked('d', 'take');
   expect(rests.isResting('d', 'take')).toBe(false);
 });
+
+test('one whose node is there again is tried at once, and has returned once it answers', () => {
+  const rests = createDiskRests(clock);
+  rests.returned('d');
+  expect(rests.isResting('d', 'take')).toBe(false);
+  for (let count = 0; count < 5; count++) rests.failed('d', 'ask');
+  rests.wasFull('d');
+  rests.returned('d');
+  expect([rests.isResting('d', 'ask'), rests.isResting('d', 'take')]).toEqual([false, false]);
+  expect(rests.returnsOf('d')).toBe(0);
+  rests.failed('d', 'ask');
+  expect(restOf(rests, 'ask')).toBe(LIMITS.diskRestMinMs);
+  rests.worked('d', 'ask');
+  expect(rests.returnsOf('d')).toBe(1);
+});

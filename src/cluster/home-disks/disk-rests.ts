@@ -13,6 +13,8 @@ export interface DiskRests {
   /** It takes no copy for want of room, and says so at once: it is tried more often than one that does not answer. */
   wasFull(disk: DiskId): void;
   worked(disk: DiskId, effort: DiskEffort): void;
+  /** Its node has started, or is heard of again: it is tried at once. */
+  returned(disk: DiskId): void;
   /** How often it answered after it had not. */
   returnsOf(disk: DiskId): number;
 }
@@ -35,6 +37,11 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
     worked(disk, effort) {
       if (rests.ask.delete(disk)) returns.set(disk, (returns.get(disk) ?? 0) + 1);
       if (effort === 'take') rests.take.delete(disk);
+    },
+    returned(disk) {
+      // It counts as one that did not answer until it does.
+      const now = { untilMs: clock.monotonicMs(), pauseMs: 0 };
+      for (const each of [rests.ask, rests.take]) if (each.has(disk)) each.set(disk, now);
     },
     returnsOf: (disk) => returns.get(disk) ?? 0,
   };

@@ -26,7 +26,12 @@ export interface HomeDisksDeps {
   repairBytesPerSecond: number;
 }
 
-export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
+export interface AskedDisks extends HomeDisks {
+  /** To be told of each disk whose node is there again: what waits for it need not wait longer. */
+  returned(disk: DiskId): void;
+}
+
+export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
   const { placement, directory, clock, log, telemetry } = deps;
   const rests = createDiskRests(clock);
   const gate = createPullGate({
@@ -70,6 +75,7 @@ export function createHomeDisks(deps: HomeDisksDeps): HomeDisks {
       byOneMap(how, (by) => lookAtChunks(parts, by, { ids, disks, owesSilence })),
     disks: () => placement.current().disks.map(({ id }) => id),
     isOwner: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
+    returned: (diskId) => rests.returned(diskId),
     returnsOf: (diskId) => rests.returnsOf(diskId),
     listAside: (diskId, options) => atDisk(diskId, (orders) => orders.listAside(options)),
     listOf: (diskId, options) => atDisk(diskId, (orders) => orders.listOf(options)),
