@@ -133,3 +133,9 @@ assert(
   LIMITS.moveKeysBesideOthersMax <= LIMITS.moveKeysMax,
   'a small step of a rename is no larger than others',
 );
+// Each segment is a use, too; a key is in the rows of its versions four times.
+assert(
+  512 * (LIMITS.manifestSegmentsInlineMax + LIMITS.appendCountMax) + 8 * LIMITS.keyBytesMax <
+    LIMITS.moveBytesMax,
+  'a version of one key is never too much for a step of a rename',
+);

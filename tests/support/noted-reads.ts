@@ -2,19 +2,24 @@
 import type { KvPort, KvRow } from '../../src/ports/kv.ts';
 
 export interface NotedReads {
-  /** Of one range or one step of a cursor, keys and values. */
+  /** Of one range, one step of a cursor or rows that are asked for together, keys and values. */
   largestBytes(): number;
   /** Forgets those so far. */
   forget(): void;
 }
 
 export function noteReads(kv: KvPort): NotedReads {
-  const { cursor, range } = kv;
+  const { cursor, getMany, range } = kv;
   let largestBytes = 0;
   const note = (rows: KvRow[]) => {
     const sizeBytes = rows.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
     largestBytes = Math.max(largestBytes, sizeBytes);
     return rows;
+  };
+  kv.getMany = async (column, keys) => {
+    const values = await getMany(column, keys);
+    note(keys.flatMap((key, at) => (values[at] === undefined ? [] : [{ key, value: values[at] }])));
+    return values;
   };
   kv.range = async (bounds) => note(await range(bounds));
   kv.cursor = (bounds) => {

@@ -311,6 +311,59 @@ test('what is under the new names counts, too: it is not read at once, and fewer
   expect(ended).toMatchObject({ movedCount: 0, errorCount: 50, endedAtMs: expect.any(Number) });
 });
 
+describe('rows that are looked up by themselves are not read at once', () => {
+  const rowBytes = 512 * 1024;
+  const version = { sealedHeaders: new Uint8Array(rowBytes) };
+  const names = Array.from({ length: 100 }, (_, at) => `2/${100 + at}`);
+  const readBytesMax = 2 * LIMITS.moveKeyBytesMax;
+  beforeEach(() => world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' }));
+
+  test('behind many small ones, which one range does not pass', async () => {
+    await world.put('a/0');
+    for (const name of names) await world.put(`a/${name}`);
+    for (let at = 0; at < 2 * LIMITS.moveKeysMax + 10; at++) await world.put(`b/1/${at}`);
+    for (const name of names) await world.put(`b/${name}`, { version });
+    const reads = noteReads(world.kv);
+    const { ended } = await driveJob(world, await beginMove(world, { from: 'a/', to: 'b/' }));
+    expect(ended).toMatchObject({ movedCount: 1, errorCount: names.length });
+    expect(reads.largestBytes()).toBeLessThan(readBytesMax);
+  });
+
+  test('null versions below others', async () => {
+    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'suspended' });
+    for (const name of names) await world.put(`a/${name}`);
+    for (const name of names) await world.put(`b/${name}`, { version });
+    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    for (const name of names) await world.remove(`b/${name}`);
+    const reads = noteReads(world.kv);
+    const { ended } = await driveJob(
+      world,
+      await beginMove(world, { from: 'a/', to: 'b/', overwrites: true }),
+    );
+    expect(ended).toMatchObject({ movedCount: names.length, errorCount: 0 });
+    expect(reads.largestBytes()).toBeLessThan(readBytesMax);
+    expect(await keysOf()).toEqual(names.map((name) => `b/${name}`));
+  });
+
+  test('versions that have come since the keys were found', async () => {
+    for (const name of names) for (let at = 0; at < 2; at++) await world.put(`a/${name}`);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    const { bucketId, jobId, from, to } = job;
+    const found = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 }, keysMax: 500 });
+    expect(found.keys).toHaveLength(names.length);
+    for (let at = 0; at < 2; at++) for (const name of names) await world.put(`a/${name}`, { version });
+    await world.put(`a/${names[0]}`);
+    const reads = noteReads(world.kv);
+    const step = { bucketId, jobId, stepCount: 0, begin: { leg: 0 }, from, to, keys: found.keys };
+    expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
+    expect((await driveJob(world, job)).ended).toMatchObject({
+      movedCount: 4 * names.length + 1,
+      errorCount: 0,
+    });
+    expect(reads.largestBytes()).toBeLessThan(readBytesMax);
+  });
+});
+
 test('a step that meets many other keys between its own finds them all', async () => {
   // More strangers than the range over new names holds, and older versions in great number.
   await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });

@@ -9,7 +9,7 @@ import type { JobRecord, MoveError, MovePrefixJob } from '../../model/records/jo
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { CounterDelta, RowPut, View } from '../../ports/state-machine.ts';
+import type { CounterDelta, RangeAddress, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { changeJob, findJob } from '../jobs.ts';
@@ -91,6 +91,24 @@ export const stepMove = defineCommand<Command, Outcome>({
   },
 });
 
+/** Rows that are read by themselves, and ranges, of one look: each may be as large as rows may be. */
+const LOOK_UPS_MAX = 64;
+
+/** Counts what is asked for and has not been read yet; when it is decided that is nothing. */
+function countUnread(view: View): { view: View; unreadCount(): number } {
+  let count = 0;
+  const noted = <Address extends RowAddress | RangeAddress>(address: Address): Address => {
+    if (!view.has(address)) count++;
+    return address;
+  };
+  const counting: View = {
+    has: (address) => view.has(address),
+    row: (address) => view.row(noted(address)),
+    range: (address) => view.range(noted(address)),
+  };
+  return { view: counting, unreadCount: () => count };
+}
+
 function movesOf({ from, to, keys }: Command): Move[] {
   return keys.map((key) => ({ from: key, to: to + key.slice(from.length) }));
 }
@@ -126,13 +144,16 @@ function loadMoves(
   options: { bucketId: BucketId; moves: readonly Move[]; versioning: Versioning | undefined },
 ): (LoadedMove | undefined)[] | undefined {
   const { bucketId, moves, versioning } = options;
-  const rows = rowsOfMany(view, options);
+  const counting = countUnread(view);
+  const rows = rowsOfMany(counting.view, options);
   if (rows === undefined) return undefined;
   let leftBytes = LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax;
   const all: (LoadedMove | undefined)[] = [];
   for (const move of moves) {
-    const loaded = fits(move) ? loadMove(view, rows, { bucketId, ...move, versioning }) : undefined;
+    const loaded = fits(move) ? loadMove(counting.view, rows, { bucketId, ...move, versioning }) : undefined;
     all.push(loaded);
+    // While it is looked: it is looked again with these, and how large they are is known then.
+    if (counting.unreadCount() > LOOK_UPS_MAX) return all;
     if (loaded !== undefined) leftBytes -= loadedBytes(loaded, move);
     // One alone has a bound of its own.
     if (leftBytes < 0 && moves.length > 1) return undefined;
