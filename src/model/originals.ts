@@ -41,6 +41,11 @@ export function unpackOriginals(packed: Originals): Original[] {
   });
 }
 
+/** Of what another process has sent. */
+export function arePacked(originals: Originals): boolean {
+  return originals instanceof Uint8Array && originals.length % ORIGINAL_BYTES === 0;
+}
+
 export function countOriginals(packed: Originals): number {
   return packed.length / ORIGINAL_BYTES;
 }

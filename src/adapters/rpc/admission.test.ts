@@ -19,7 +19,7 @@ import type { ReplicaMessage } from '../../ports/replication.ts';
 import type { ShardCallHandler } from '../../ports/shard-calls.ts';
 import type { RpcCredentials, RpcSecurity } from './credentials.ts';
 import { createClusterSecret } from './secret-proofs.ts';
-import { CALLS, REPLICATE } from './wire.ts';
+import { CALLS, REPLICATE, RPC_VERSION } from './wire.ts';
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -107,7 +107,7 @@ function knock(credentials: ChannelCredentials, headers: Record<string, string> 
     stream.on('error', resolve);
     stream.on('metadata', () => reject(new Error('accepted')));
     stream.on('data', () => reject(new Error('answered')));
-    stream.write({ version: 1, numbers: [1], payloads: [Buffer.from('x')] });
+    stream.write({ version: RPC_VERSION, numbers: [1], payloads: [Buffer.from('x')] });
   });
 }
 
@@ -134,7 +134,7 @@ describe('with the secret', () => {
     await startNode(secretSecurity);
     const plain = ChannelCredentials.createInsecure();
     const claims = {
-      'holdfast-version': '1',
+      'holdfast-version': String(RPC_VERSION),
       'holdfast-cluster': CLUSTER_ID,
       'holdfast-caller': nodeId(1),
       'holdfast-callee': NODE,
@@ -154,7 +154,7 @@ describe('with the secret', () => {
     const plain = ChannelCredentials.createInsecure();
     const secret = createClusterSecret(CLUSTER_SECRET);
     const headersOver = (challenge: string, path = CALLS.path, nonce = 'n') => ({
-      'holdfast-version': '1',
+      'holdfast-version': String(RPC_VERSION),
       'holdfast-cluster': CLUSTER_ID,
       'holdfast-caller': nodeId(1),
       'holdfast-callee': NODE,

@@ -25,7 +25,7 @@ import { createCallServer } from './call-server.ts';
 import { openStream } from './open-stream.ts';
 import { createPeerServer } from './peer-server.ts';
 import { startRpcServer } from './rpc-server.ts';
-import { CALLS, REPLICATE, WINDOW_BYTES } from './wire.ts';
+import { CALLS, REPLICATE, RPC_VERSION, WINDOW_BYTES } from './wire.ts';
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -213,10 +213,10 @@ describe('calls', () => {
 
 describe('a member that sends what cannot be read', () => {
   test.each([
-    ['a call of no MessagePack', { version: 1, numbers: [1], payloads: [Buffer.from([0xd9])] }],
-    ['what is no call', { version: 1, numbers: [1], payloads: [Buffer.from([1])] }],
-    ['calls without numbers', { version: 1, numbers: [], payloads: [Buffer.from([1])] }],
-    ['a frame of another version', { version: 2, numbers: [], payloads: [] }],
+    ['a call of no MessagePack', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([0xd9])] }],
+    ['what is no call', { version: RPC_VERSION, numbers: [1], payloads: [Buffer.from([1])] }],
+    ['calls without numbers', { version: RPC_VERSION, numbers: [], payloads: [Buffer.from([1])] }],
+    ['a frame of another version', { version: RPC_VERSION + 1, numbers: [], payloads: [] }],
   ])('loses its stream: %s', async (_, frame) => {
     const callee = await start({ nodeId: CALLEE });
     const { stream, ended } = await openBare(CALLS);
@@ -226,9 +226,9 @@ describe('a member that sends what cannot be read', () => {
   });
 
   test.each([
-    ['a message of no MessagePack', { version: 1, payloads: [Buffer.from([0xd9])] }],
-    ['what is no message', { version: 1, payloads: [Buffer.from([1])] }],
-    ['a frame of another version', { version: 2, payloads: [] }],
+    ['a message of no MessagePack', { version: RPC_VERSION, payloads: [Buffer.from([0xd9])] }],
+    ['what is no message', { version: RPC_VERSION, payloads: [Buffer.from([1])] }],
+    ['a frame of another version', { version: RPC_VERSION + 1, payloads: [] }],
   ])('loses its stream between replicas: %s', async (_, frame) => {
     const callee = await start({ nodeId: CALLEE });
     const { stream, ended } = await openBare(REPLICATE);

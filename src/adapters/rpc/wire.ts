@@ -16,8 +16,8 @@ import type { Ticket } from '../../ports/shard-calls.ts';
 // It would write to the terminal what it also throws; our own log has that, in its own form.
 setLogVerbosity(logVerbosity.NONE);
 
-/** Of the contract: a node of another version is refused when it connects. */
-export const RPC_VERSION = 1;
+/** Of the contract and of what its payloads mean: a node of another version is refused when it connects. */
+export const RPC_VERSION = 2;
 
 interface Versioned {
   version: number;

@@ -1,9 +1,9 @@
 // The stored form of versions as renames take it: order and id without the rest, and another order in its place.
-
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { packPlain } from '../../lib/record-codec.ts';
 import type { AccountId, VersionId } from '../names.ts';
-import { packOriginals } from '../originals.ts';
+import { packOriginals, unpackOriginals } from '../originals.ts';
 import { EMPTY_MANIFEST, type VersionRecord } from '../version.ts';
 import { decodeVersion, encodeVersion, storedVersionId, versionOrder, withOrder } from './version-record.ts';
 
@@ -49,4 +49,24 @@ test('with another order everything else stays, and so do the bytes that were gi
       expect(decodeVersion(bytes)).toEqual(version);
     }),
   );
+});
+
+test('records that were written before originals were packed are read as they were meant', () => {
+  const rest = { manifest: EMPTY_MANIFEST };
+  const head = encodeVersion({
+    ...{
+      versionId: 'null' as VersionId,
+      order: 1,
+      isDeleteMarker: false,
+      sizeBytes: 3,
+      modifiedAtMs: 7,
+      ...rest,
+    },
+    ...{ etag: 'ab'.repeat(16), owner: '000000000001' as AccountId, originals: originalsOf(0) },
+  }).subarray(0, 45);
+  for (const originals of [[], [{ sizeBytes: 3, md5: 'ab'.repeat(16) }]]) {
+    const old = Buffer.concat([head, packPlain({ versionId: 'null', originals, ...rest })]);
+    expect(unpackOriginals(decodeVersion(old).originals)).toEqual(originals);
+    expect(decodeVersion(encodeVersion(decodeVersion(old)))).toEqual(decodeVersion(old));
+  }
 });

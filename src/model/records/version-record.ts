@@ -5,7 +5,7 @@ import { asBuffer } from '../../lib/bytes.ts';
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
 import type { AccountId, VersionId } from '../names.ts';
-import { type Original, packOriginals } from '../originals.ts';
+import { arePacked, type Original, packOriginals } from '../originals.ts';
 import type { VersionRecord, VersionSummary } from '../version.ts';
 
 const FORMAT = 1;
@@ -34,6 +34,7 @@ type Tail = Pick<
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
   const { versionId, originals, manifest } = record;
+  assert(arePacked(originals), 'originals are packed');
   const tail: Tail = { versionId, packedOriginals: originals, manifest };
   if (record.appendCount !== undefined) tail.appendCount = record.appendCount;
   if (record.kek !== undefined) tail.kek = record.kek;
