@@ -113,15 +113,15 @@ describe('turns', () => {
 });
 
 describe('a disk that cannot', () => {
-  /** So that it is left alone for a minute. */
+  /** So that it is left alone for LIMITS.diskFullRestMaxMs. */
   async function fill(disks: string): Promise<void> {
     for (const disk of disks) home.disk(disk).mood = 'full';
     for (let count = 0; count < 8; count++) {
+      home.world.clock.advance(20_000);
       const data = await home.newBlob(`full ${count}`, 'de');
       await home.run('repair');
       await home.world.put(`full ${count}`);
       expect(home.where(data)[0]).not.toContain(disks);
-      home.world.clock.advance(20_000);
     }
   }
 

@@ -90,16 +90,22 @@ export function createDebtRepair(deps: HomeWorkDeps): Worker {
         // Also where no shard is led any more: whoever leads a shard now says what it has lost.
         const led = new Set(deps.shards());
         for (const shard of turns.keys()) if (!led.has(shard)) turns.delete(shard);
-        const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
-        deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+        tellLost();
       }
     },
   };
+
+  function tellLost(): void {
+    const lostCount = [...turns.values()].reduce((sum, { lostCount: some }) => sum + some, 0);
+    deps.telemetry.gauge('holdfast_lost_chunks', lostCount);
+  }
 
   /** True when something was mended: what comes next in the queue may be mended now. */
   function endPass(turn: ShardTurn, pass: Pass): boolean {
     turn.pass = undefined;
     turn.lostCount = pass.lostCount;
+    // Before the turns of other shards, which may take long.
+    tellLost();
     const nowMs = clock.monotonicMs();
     if (pass.lostCount === 0) delete turn.lostTold;
     else if (pass.tellsLost) turn.lostTold = { atMs: nowMs, count: pass.lostCount };
