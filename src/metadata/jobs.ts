@@ -60,7 +60,7 @@ export function changeJob(before: JobRecord | undefined, job: JobRecord): RowCha
 
 /** Whose job it is, of those of which an account may have so many. */
 export function markOf(job: Pick<MovePrefixJob, 'kind' | 'owner'> | EmptyBucketJob): Uint8Array {
-  return job.kind === 'move-prefix' ? utf8(job.owner) : PRESENT;
+  return job.kind === 'move-prefix' && job.owner !== undefined ? utf8(job.owner) : PRESENT;
 }
 
 /** What makes a job as if it had never been. */

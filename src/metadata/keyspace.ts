@@ -81,7 +81,7 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
-  /** job (time first) -> JobRecord; `openJobs`: it is under way */
+  /** job (time first) -> JobRecord; `openJobs`, by kind: it is under way, and whose it is (jobs.ts) */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */
   tokens: rows(36),

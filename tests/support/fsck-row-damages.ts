@@ -1,5 +1,4 @@
 // Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts.
-
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
@@ -356,16 +355,21 @@ export const ROW_DAMAGES: readonly Damage[] = [
     },
   ],
   [
-    'a job found under way that has ended, and one that is not there',
-    { 'index-stray': 2, 'counter-wrong': 1 },
+    'a job found under way that has ended, one that is not there, and one that is said to be of another account',
+    { 'index-stray': 3, 'counter-wrong': 2 },
     async (world) => {
       const { bucketId } = world.bucket(1).claim;
-      const [ended, unknown] = ['a'.repeat(28) as JobId, 'b'.repeat(28) as JobId];
-      const job = { ...jobOf(bucketId, ended), endedAtMs: 1 };
-      await world.plant(jobRow(ended), jobCodec.encode(job), 1);
-      for (const jobId of [ended, unknown])
-        await world.plant(openJobRow({ kind: 'move-prefix', jobId }), PRESENT, 1);
-      return [['index-stray', { shard: 1, table: 'openJobs', note: unknown }]];
+      const [ended, unknown, other] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
+        JobId,
+        JobId,
+        JobId,
+      ];
+      await world.plant(jobRow(ended), jobCodec.encode({ ...jobOf(bucketId, ended), endedAtMs: 1 }), 1);
+      await world.plant(jobRow(other), jobCodec.encode(jobOf(bucketId, other)), 1);
+      for (const jobId of [ended, unknown, other])
+        await world.plant(openJobRow({ kind: 'move-prefix', jobId }), utf8('000000000002'), 1);
+      const stray = (jobId: JobId) => ['index-stray', { shard: 1, table: 'openJobs', note: jobId }] as const;
+      return [[...stray(unknown)], [...stray(other)]];
     },
   ],
   [

@@ -1,10 +1,10 @@
 // Jobs: each lies under its own id, its bucket is known, and those under way are marked so.
-import { toHex } from '../../lib/bytes.ts';
+import { equalBytes, toHex } from '../../lib/bytes.ts';
 import { allRows } from '../../lib/table-rows.ts';
 import { JOB_KINDS, JOB_STATES, jobCodec, jobState } from '../../model/records/job-record.ts';
 import type { StateView } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { jobRow, openJobId, openJobRow } from '../jobs.ts';
+import { jobRow, markOf, openJobId, openJobRow } from '../jobs.ts';
 import { TABLES } from '../keyspace.ts';
 import type { RowCheck } from './scan.ts';
 
@@ -17,8 +17,10 @@ export const checkJob: RowCheck = async (row, scan) => {
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
   const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-stray', { ...place, note: jobId });
-  if (endedAtMs === undefined)
-    await scan.expectRow(openJobRow(job), 'index-missing', { ...place, note: jobId });
+  if (endedAtMs !== undefined) return;
+  const mark = await scan.row(openJobRow(job));
+  if (mark === undefined) scan.found('index-missing', { ...place, note: jobId });
+  else if (!equalBytes(mark, markOf(job))) scan.found('index-stray', { table: 'openJobs', note: jobId });
 };
 
 export const checkOpenJob: RowCheck = async (row, scan) => {

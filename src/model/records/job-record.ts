@@ -28,8 +28,8 @@ export interface MoveError {
 /** MOVE with X-Svc-Prefix (service.txt 4.2). */
 export interface MovePrefixJob extends JobProgress {
   kind: 'move-prefix';
-  /** Of the bucket. */
-  owner: AccountId;
+  /** Of the bucket; absent where it began before this was noted. */
+  owner?: AccountId;
   from: string;
   to: string;
   overwrites: boolean;
