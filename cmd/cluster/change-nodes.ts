@@ -1,5 +1,6 @@
 // holdfast cluster drain, undrain, remove, of metadata nodes: what the operator wants of them, written into etcd by
 // compare-and-swap. Who places shards goes by it (src/cluster/place-shards.ts).
+import { votingNodes } from '../../src/cluster/place-shards.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { LeavingNodesPort, NodeLeave } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
@@ -90,12 +91,9 @@ function sentenceOf(change: DiskChange, nodeId: NodeId, voterCount: number): str
   return `${node} ${what}: ${voterCount} shards get another voter in its place. \`holdfast cluster status\` shows when it is done.`;
 }
 
-/** Shards that need it: those of before count, too, while voters are being changed (R14). */
+/** Shards that need it. */
 function voterCountOf(records: readonly (ShardRecord | undefined)[], nodeId: NodeId): number {
-  return records.filter((record) => {
-    const refs = [...(record?.voters ?? []), ...(record?.prevVoters ?? [])];
-    return refs.some((ref) => ref.nodeId === nodeId);
-  }).length;
+  return records.filter((record) => record !== undefined && votingNodes(record).has(nodeId)).length;
 }
 
 /** All that the cluster knows of, whether or not they are there. */

@@ -84,3 +84,23 @@ test('one that drains leads nothing; with too few others nothing is changed', as
   expect(voters).toEqual(['bcd']);
   expect(leaders).not.toContain('database of a');
 });
+
+test('voters on nodes that leave are counted, those of before, too', async () => {
+  await say({ nodeId: 'c', leave: 'gone' });
+  expect(leavingVoters).toEqual({ draining: 0, gone: SHARDS });
+  // Half-way: it is one of before, and a node that nothing is said of takes its place.
+  const found = await coordination.registry.read(0);
+  const [a, b, c] = found?.record.voters ?? [];
+  const ref = (nodeId: string) => ({ nodeId, replicaId: `database of ${nodeId}` });
+  const [voters, prevVoters] = [
+    [a ?? ref('a'), b ?? ref('b'), ref('d')],
+    [a, b, c].map((one) => one ?? ref('c')),
+  ];
+  if (found === undefined) throw new Error('there are shards');
+  await coordination.registry.swap(0, {
+    expected: found.revision,
+    record: { ...found.record, voters, prevVoters },
+  });
+  await say({ nodeId: 'c', leave: 'gone' }, { nodeId: 'd', leave: 'draining' });
+  expect(leavingVoters).toEqual({ draining: 1, gone: SHARDS });
+});

@@ -6,6 +6,7 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { LeavingNode, LeavingNodesPort, NodeLeave } from '../ports/leaving-nodes.ts';
 import type { Member } from '../ports/members.ts';
+import type { NodeId } from '../ports/replication.ts';
 import type {
   RegisteredShard,
   ShardRecord,
@@ -77,13 +78,17 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
 }
 
-/** Those of before count, too, while voters are being changed (R14). */
+/** Nodes that a shard needs: those of before, too, while voters are being changed (R14). */
+export function votingNodes({ voters, prevVoters }: ShardRecord): ReadonlySet<NodeId> {
+  return new Set([...voters, ...(prevVoters ?? [])].map(({ nodeId }) => nodeId));
+}
+
 function countLeaving(nodes: readonly LeavingNode[], registered: readonly (RegisteredShard | undefined)[]) {
   const counts = { ...NONE_LEAVING };
   const leaves = new Map(nodes.map(({ nodeId, leave }) => [nodeId, leave]));
   for (const found of registered) {
-    const refs = [...(found?.record.voters ?? []), ...(found?.record.prevVoters ?? [])];
-    for (const nodeId of new Set(refs.map((ref) => ref.nodeId))) {
+    if (found === undefined) continue;
+    for (const nodeId of votingNodes(found.record)) {
       const leave = leaves.get(nodeId);
       if (leave !== undefined) counts[leave]++;
     }
