@@ -1,7 +1,6 @@
 // PUT, append, compose, copy, copy onto itself and delete by chance, in an unversioned, a versioned and a suspended bucket of
 // several shards, with folding behind them: contents always equal the model, and fsck finds nothing, neither on the way nor
 // when all is deleted.
-
 import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';

@@ -1,6 +1,5 @@
 // An object version: metadata and a manifest. PUT, multipart, copy, compose, append and MOVE all end as one of these
 // (architecture 3). Pure types and arithmetic; the stored form is in records/version-record.ts.
-
 import { assert } from '../lib/assert.ts';
 import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';

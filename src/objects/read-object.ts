@@ -1,6 +1,5 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
-
 import { Readable } from 'node:stream';
 import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';

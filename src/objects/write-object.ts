@@ -1,7 +1,6 @@
 // THE PUT STORY: begin (what is bound to fail ends here), take the body in (split, digest, seal, store: write-body.ts),
 // check what the client said of it, commit; else abandon. Data first, the pointer to it last and in one entry, so that
 // no reader ever sees a part.
-
 import type { ChecksumAlgorithm } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
 import { packOriginals } from '../model/originals.ts';

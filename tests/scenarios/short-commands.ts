@@ -11,7 +11,6 @@
 //   claim {by, link, blobs}, settle {blob, link, verdict}    claim-links, settle-claims
 //   release {blob, link}, erase {blob}    release-links, erase-blobs
 //   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
-
 import { metadataMachine } from '../../src/metadata/table.ts';
 import {
   type AccountId,

@@ -1,6 +1,5 @@
 // The operations of the simulation as the product's own commands: small objects of one unversioned bucket, put and deleted
 // under conditions, read and listed. The value of a key is the body of its object, and its ETag as well.
-
 import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import {

@@ -1,6 +1,5 @@
 // Metadata shards over a memory store, for tests of commands, queries and background work: with short ways to make
 // buckets, versions and parts, and to see which blobs live.
-
 import { createLocalCoordinator } from '../../src/adapters/local-coordinator.ts';
 import { createMemoryKv, type MemoryKv } from '../../src/adapters/memory-kv.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';

@@ -1,6 +1,5 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
-
 import { multipartETag } from '../../model/etag.ts';
 import { packOriginals } from '../../model/originals.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';

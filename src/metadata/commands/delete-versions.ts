@@ -1,6 +1,5 @@
 // DeleteObject and DeleteObjects: one entry for the items, each of which sees what the ones before it did. Versions of
 // many pieces have large rows and many links to end: then the entry is for the first of the items only.
-
 import { must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type AccountId, makeVersionId, NULL_VERSION, type ObjectKey } from '../../model/names.ts';
