@@ -15,7 +15,7 @@ const PARALLEL = [
 
 const CLIENTS = [
   'tests/clients/**/*.test.ts',
-  'tests/cluster/{compose,damage,disks,grow,recover,restic,run}.test.ts',
+  'tests/cluster/{compose,damage,disks,full-disks,grow,metadata-nodes,recover,restic,run}.test.ts',
 ];
 
 const LAST = ['tests/last/**/*.test.ts'];
