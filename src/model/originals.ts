@@ -16,7 +16,7 @@ export type Originals = Uint8Array;
 
 const SIZE_BYTES = 6;
 const MD5_BYTES = 16;
-const ORIGINAL_BYTES = SIZE_BYTES + MD5_BYTES;
+export const ORIGINAL_BYTES = SIZE_BYTES + MD5_BYTES;
 
 /** Of delete markers. */
 export const NO_ORIGINALS: Originals = EMPTY_BYTES;

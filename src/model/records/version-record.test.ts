@@ -1,72 +1,175 @@
-// The stored form of versions as renames take it: order and id without the rest, and another order in its place.
+// The stored form of versions: what is written is read, as listings and renames take it and as a whole, and what was
+// written in the first form, too.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { packPlain } from '../../lib/record-codec.ts';
-import type { AccountId, VersionId } from '../names.ts';
+import type { AccountId, BlobId, LinkId, VersionId } from '../names.ts';
 import { packOriginals, unpackOriginals } from '../originals.ts';
-import { EMPTY_MANIFEST, type VersionRecord } from '../version.ts';
-import { decodeVersion, encodeVersion, storedVersionId, versionOrder, withOrder } from './version-record.ts';
+import type { BlobUse, Manifest, ManifestBody, VersionRecord } from '../version.ts';
+import {
+  decodeVersion,
+  decodeVersionSummary,
+  encodeVersion,
+  storedVersionId,
+  versionOrder,
+  withOrder,
+} from './version-record.ts';
 
-const originalsOf = (count: number) =>
-  packOriginals(
-    ...Array.from({ length: count }, (_, at) => ({ sizeBytes: at, md5: String(at).padStart(32, '0') })),
-  );
+const HEAD_BYTES = 45;
+
+const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((some) => Buffer.from(some));
+const hex = (digits: number) =>
+  fc
+    .uint8Array({ minLength: digits / 2, maxLength: digits / 2 })
+    .map((some) => Buffer.from(some).toString('hex'));
+const size = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+
+const use: fc.Arbitrary<BlobUse> = fc.record({
+  blobId: hex(32).map((id) => id as BlobId),
+  linkId: hex(32).map((id) => id as LinkId),
+  sizeBytes: size,
+  storage: fc.constantFrom('inline' as const, 'chunks' as const),
+  chunkSizeBytes: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+  wrappedDataKey: bytes(100),
+});
+const body: fc.Arbitrary<ManifestBody> = fc.record({
+  uses: fc.array(use, { maxLength: 5 }),
+  segments: fc.array(
+    fc.record({ use: fc.integer({ min: 0, max: 65_535 }), offsetBytes: size, sizeBytes: size }),
+    { maxLength: 5 },
+  ),
+});
+const part = fc.record(
+  { partNumber: fc.integer({ min: 1, max: 10_000 }), sizeBytes: fc.nat(), checksum: fc.base64String() },
+  { requiredKeys: ['partNumber', 'sizeBytes'] },
+);
+const manifest: fc.Arbitrary<Manifest> = fc.oneof(
+  fc
+    .tuple(body, fc.array(part, { maxLength: 3 }))
+    .map(([its, parts]) => ({ kind: 'direct' as const, ...its, parts })),
+  fc.tuple(hex(32), hex(32), fc.option(body)).map(([manifestId, linkId, tail]) => ({
+    ...{ kind: 'paged' as const, manifestId: manifestId as BlobId, linkId: linkId as LinkId },
+    ...{ partCount: 2, segmentCount: 3, pages: [{ startBytes: 0, partStart: 0 }] },
+    ...(tail && { tail: { ...tail, startBytes: 7 } }),
+  })),
+);
+const original = fc.record({ sizeBytes: size, md5: hex(32) });
 
 const record = fc
   .record({
-    versionId: fc.oneof(
-      fc.constant('null'),
-      fc.string({ unit: 'grapheme-ascii', minLength: 32, maxLength: 32 }),
-    ),
-    order: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+    versionId: fc.oneof(fc.constant('null'), hex(32)).map((id) => id as VersionId),
+    order: size,
     isDeleteMarker: fc.boolean(),
-    withTags: fc.boolean(),
-    originalCount: fc.integer({ min: 0, max: 3 }),
+    sizeBytes: size,
+    etag: fc.tuple(hex(32), fc.integer({ min: 0, max: 10_000 })),
+    originals: fc.array(original, { maxLength: 3 }).map((some) => packOriginals(...some)),
+    manifest,
+    kek: fc.option(
+      fc.record({
+        by: fc.constantFrom('master' as const, 'customer' as const),
+        keyId: hex(80),
+        wrapped: bytes(80),
+      }),
+    ),
+    sealedHeaders: fc.option(bytes(300)),
+    tags: fc.option(
+      fc.array(fc.record({ key: fc.string(), value: fc.string() }), { minLength: 1, maxLength: 2 }),
+    ),
+    checksum: fc.option(
+      fc.record({
+        algorithm: fc.constantFrom('CRC32' as const, 'SHA256' as const),
+        type: fc.constantFrom('COMPOSITE' as const, 'FULL_OBJECT' as const),
+        value: fc.base64String({ maxLength: 50 }),
+      }),
+    ),
+    appendCount: fc.option(fc.integer({ min: 0, max: 1023 })),
   })
-  .map(
-    ({ versionId, order, isDeleteMarker, withTags, originalCount }): VersionRecord => ({
-      ...{ versionId: versionId as VersionId, order, isDeleteMarker, sizeBytes: 2 ** 40, modifiedAtMs: 7 },
-      ...{ etag: isDeleteMarker ? '' : 'ab'.repeat(16), owner: '000000000001' as AccountId },
-      ...{ originals: originalsOf(originalCount), manifest: EMPTY_MANIFEST },
-      ...(withTags && { tags: [{ key: 'k', value: 'v' }] }),
+  .map(({ etag: [md5, parts], kek, sealedHeaders, tags, checksum, appendCount, ...rest }): VersionRecord => {
+    const { isDeleteMarker } = rest;
+    return {
+      ...rest,
+      ...{ owner: '000000000001' as AccountId, modifiedAtMs: 7 },
+      etag: isDeleteMarker ? '' : parts === 0 ? md5 : `${md5}-${parts}`,
+      ...(kek && { kek }),
+      ...(sealedHeaders && { sealedHeaders }),
+      ...(tags && { tags }),
+      ...(checksum && { checksum }),
+      ...(appendCount !== null && { appendCount }),
+    };
+  });
+
+test('what is written is read', () => {
+  fc.assert(
+    fc.property(record, (version) => {
+      expect(decodeVersion(encodeVersion(version))).toEqual(version);
     }),
   );
+});
+
+test('bytes that end too early, or too late, are no version', () => {
+  fc.assert(
+    fc.property(record, fc.nat(), (version, at) => {
+      const whole = encodeVersion(version);
+      const cut = HEAD_BYTES + (at % (whole.length - HEAD_BYTES));
+      expect(() => decodeVersion(whole.subarray(0, cut))).toThrow();
+      expect(() => decodeVersion(Buffer.concat([whole, Uint8Array.of(0)]))).toThrow();
+    }),
+  );
+});
 
 test('order and id alone are those of the whole', () => {
   fc.assert(
     fc.property(record, (version) => {
-      const bytes = encodeVersion(version);
-      expect([storedVersionId(bytes), versionOrder(bytes)]).toEqual([version.versionId, version.order]);
+      const stored = encodeVersion(version);
+      expect([storedVersionId(stored), versionOrder(stored)]).toEqual([version.versionId, version.order]);
     }),
   );
 });
 
 test('with another order everything else stays, and so do the bytes that were given', () => {
   fc.assert(
-    fc.property(record, fc.integer({ min: 0, max: 2 ** 48 - 1 }), (version, order) => {
-      const bytes = encodeVersion(version);
-      expect(decodeVersion(withOrder(bytes, order))).toEqual({ ...version, order });
-      expect(decodeVersion(bytes)).toEqual(version);
+    fc.property(record, size, (version, order) => {
+      const stored = encodeVersion(version);
+      expect(decodeVersion(withOrder(stored, order))).toEqual({ ...version, order });
+      expect(decodeVersion(stored)).toEqual(version);
     }),
   );
 });
 
-test('records that were written before originals were packed are read as they were meant', () => {
-  const rest = { manifest: EMPTY_MANIFEST };
-  const head = encodeVersion({
-    ...{
-      versionId: 'null' as VersionId,
-      order: 1,
-      isDeleteMarker: false,
-      sizeBytes: 3,
-      modifiedAtMs: 7,
-      ...rest,
-    },
-    ...{ etag: 'ab'.repeat(16), owner: '000000000001' as AccountId, originals: originalsOf(0) },
-  }).subarray(0, 45);
-  for (const originals of [[], [{ sizeBytes: 3, md5: 'ab'.repeat(16) }]]) {
-    const old = Buffer.concat([head, packPlain({ versionId: 'null', originals, ...rest })]);
-    expect(unpackOriginals(decodeVersion(old).originals)).toEqual(originals);
-    expect(decodeVersion(encodeVersion(decodeVersion(old)))).toEqual(decodeVersion(old));
-  }
+test('versions that were written in the first form are read as they were meant', () => {
+  fc.assert(
+    fc.property(record, fc.boolean(), (version, isPacked) => {
+      const {
+        versionId,
+        originals,
+        manifest: its,
+        kek,
+        sealedHeaders,
+        tags,
+        appendCount,
+        checksum,
+      } = version;
+      const some = unpackOriginals(originals);
+      const packed = isPacked || some.length > 1;
+      const tail = {
+        ...{ versionId, originals: packed ? [] : some, manifest: its },
+        ...(packed && { packedOriginals: originals }),
+        ...(kek && { kek }),
+        ...(sealedHeaders && { sealedHeaders }),
+        ...(tags && { tags }),
+        ...(appendCount !== undefined && { appendCount }),
+        ...(checksum && { checksumValue: checksum.value }),
+      };
+      const head = encodeVersion(version).subarray(0, HEAD_BYTES);
+      const stored = Buffer.concat([Uint8Array.of(1), head.subarray(1), packPlain(tail)]);
+      expect(decodeVersion(stored)).toEqual(version);
+      expect(storedVersionId(stored)).toBe(versionId);
+      expect(decodeVersionSummary(stored)).toEqual(decodeVersionSummary(encodeVersion(version)));
+      expect(encodeVersion(decodeVersion(stored))).toEqual(encodeVersion(version));
+    }),
+  );
+});
+
+test('a form that nobody knows is refused', () => {
+  expect(() => decodeVersion(Buffer.alloc(100, 3))).toThrow('unknown format 3');
 });
