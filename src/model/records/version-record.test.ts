@@ -171,5 +171,6 @@ test('versions that were written in the first form are read as they were meant',
 });
 
 test('a form that nobody knows is refused', () => {
-  expect(() => decodeVersion(Buffer.alloc(100, 3))).toThrow('unknown format 3');
+  for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
+    expect(() => read(Buffer.alloc(100, 3))).toThrow('unknown format 3');
 });

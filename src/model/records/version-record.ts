@@ -43,11 +43,15 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   return bytes;
 }
 
+function requireKnownForm(bytes: Uint8Array): void {
+  const format = bytes[0];
+  assert(format === FORMAT || format === FIRST_FORMAT, `version record: unknown format ${format}`);
+}
+
 /** Decodes the head: the fields of a listing. */
 export function decodeVersionSummary(bytes: Uint8Array): VersionSummary {
   const buffer = asBuffer(bytes);
-  const format = buffer[0];
-  assert(format === FORMAT || format === FIRST_FORMAT, `version record: unknown format ${format}`);
+  requireKnownForm(buffer);
   const flags = buffer[1] ?? 0;
   const isDeleteMarker = (flags & FLAG_DELETE_MARKER) !== 0;
   const etagParts = buffer.readUInt16BE(3);
@@ -81,6 +85,7 @@ export function withOrder(bytes: Uint8Array, order: number): Uint8Array {
 
 /** The version's id alone. */
 export function storedVersionId(bytes: Uint8Array): VersionId {
+  requireKnownForm(bytes);
   return bytes[0] === FIRST_FORMAT ? firstTailVersionId(bytes, HEAD_BYTES) : tailVersionId(bytes, HEAD_BYTES);
 }
 
