@@ -15,7 +15,7 @@ import { seededBytes } from '../support/tree.ts';
 
 const MiB = 1024 * 1024;
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
-const AWAY_AFTER_MS = 5000;
+const AWAY_AFTER_MS = 10_000;
 const BULK_COUNT = 100;
 const WITHIN = { timeout: 120_000, interval: 500 };
 
