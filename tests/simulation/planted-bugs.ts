@@ -160,7 +160,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'link on a condemned blob',
     breaks: 'I9',
     file: 'src/metadata/links.ts',
-    from: 'return row !== undefined && blobCodec.decode(row).condemnedAtMs === undefined;',
+    from: 'return isLiveBlob(row && blobCodec.decode(row));',
     to: 'return row !== undefined;',
   },
   {
