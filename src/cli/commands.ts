@@ -33,6 +33,7 @@ function addFsckCommand(program: Command, context: CliContext): void {
   const description = 'compare all that is stored with all that leads to it, while the server runs';
   withConnection(program.command('fsck').description(description))
     .option('--read-data', 'read every chunk and every small body, too')
+    .option('--full-speed', 'take no rests: several times sooner, and clients wait longer meanwhile')
     .action(async (options) => {
       const stopped = new AbortController();
       process.once('SIGINT', () => stopped.abort());

@@ -36,6 +36,7 @@ interface Report {
 
 export interface FsckCommandOptions extends ConnectOptions {
   readData?: boolean;
+  fullSpeed?: boolean;
   /** Ends it early, in the server as well. */
   signal?: AbortSignal;
 }
@@ -58,9 +59,9 @@ export async function runFsck(context: CliContext, options: FsckCommandOptions):
 async function follow(
   client: OperatorClient,
   context: CliContext,
-  { readData = false, json = false, signal }: FsckCommandOptions,
+  { readData = false, fullSpeed = false, json = false, signal }: FsckCommandOptions,
 ): Promise<Report> {
-  const { id } = (await client.call('POST', '/fsck', { readData })) as { id: number };
+  const { id } = (await client.call('POST', '/fsck', { readData, fullSpeed })) as { id: number };
   const findings: Finding[] = [];
   let toldAtMs = context.nowMs();
   for (;;) {

@@ -17,6 +17,8 @@ import { FsckRun } from './run.ts';
 
 const DAMAGES = [...DATA_DAMAGES, ...ROW_DAMAGES];
 
+const OPTIONS = { readData: false, fullSpeed: false };
+
 const keyIds = () => [...world.masterKeyIds(), kek.keyId];
 
 let world: FsckWorld;
@@ -98,22 +100,22 @@ describe('one at a time', () => {
 
   test('a second one is refused while the first runs', async () => {
     const { fsck, go, events } = stalled();
-    const id = fsck.begin({ readData: false });
-    expect(() => fsck.begin({ readData: false })).toThrow('A comparison is under way.');
+    const id = fsck.begin(OPTIONS);
+    expect(() => fsck.begin(OPTIONS)).toThrow('A comparison is under way.');
     expect(fsck.look(id, 0)).toMatchObject({ state: 'running', findings: [], pending: [] });
     expect(() => fsck.look(id + 1, 0)).toThrow('There is no such comparison.');
     go();
     await expect.poll(() => fsck.look(id, 0).state).toBe('done');
     expect(fsck.look(id, 0)).toMatchObject({ counts: {}, readData: false });
     expect(events).toEqual(['fsck-ended']);
-    expect(fsck.begin({ readData: false })).toBe(id + 1);
+    expect(fsck.begin(OPTIONS)).toBe(id + 1);
     await fsck.stop();
     expect(fsck.look(id + 1, 0).state).toBe('cancelled');
   });
 
   test('it ends when it is cancelled', async () => {
     const { fsck, go } = stalled();
-    const id = fsck.begin({ readData: false });
+    const id = fsck.begin(OPTIONS);
     fsck.cancel(id);
     go();
     await expect.poll(() => fsck.look(id, 0).state).toBe('cancelled');
@@ -121,7 +123,7 @@ describe('one at a time', () => {
 
   test('it ends when nobody looks any more', async () => {
     const { fsck, go } = stalled();
-    const id = fsck.begin({ readData: false });
+    const id = fsck.begin(OPTIONS);
     world.metadata.clock.advance(31_000);
     go();
     await expect.poll(() => fsck.look(id, 0).state).toBe('cancelled');
@@ -133,8 +135,29 @@ test('a shard that does not answer: it cannot be said', async () => {
   const query = async () => ({ kind: 'unknown' }) as const;
   const metadata = { shardCount: 3, query, execute: shards.execute };
   const { signal } = new AbortController();
-  const run = new FsckRun({ metadata, chunks: world.chunks, clock, keyIds }, { readData: false }, signal);
+  const run = new FsckRun({ metadata, chunks: world.chunks, clock, keyIds }, OPTIONS, signal);
   await expect(compareAll(run)).rejects.toThrow('shard 0 does not answer (unknown)');
+});
+
+test.each([
+  ['rests four times as long as it worked', false, 400],
+  ['takes no rests at full speed', true, 0],
+])('%s', async (_, fullSpeed, restedMs) => {
+  let [nowMs, sleptMs] = [0, 0];
+  const clock = {
+    ...world.metadata.clock,
+    monotonicMs: () => nowMs,
+    async sleep(ms: number) {
+      sleptMs += ms;
+    },
+  };
+  const deps = { metadata: world.metadata.shards, chunks: world.chunks, clock, keyIds };
+  const run = new FsckRun(deps, { readData: false, fullSpeed }, new AbortController().signal);
+  const work = async () => {
+    nowMs += 10;
+  };
+  for (let turn = 0; turn < 11; turn++) await run.paced(work);
+  expect(sleptMs).toBe(restedMs);
 });
 
 test('every table is compared', () => {

@@ -66,6 +66,12 @@ test('all agrees, in JSON, with every byte read', async () => {
   expect(code).toBe(CLEAN);
 });
 
+test('at full speed: the same', async () => {
+  const { code, text } = await fsck({ json: true, fullSpeed: true });
+  expect(JSON.parse(text)).toMatchObject({ state: 'done', findings: [], counts: {} });
+  expect(code).toBe(CLEAN);
+});
+
 test('a server that cannot be asked: exit code 2', async () => {
   const refusal = await fsck({ endpoint: 'http://127.0.0.1:1' }).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(Refusal);

@@ -25,6 +25,8 @@ export interface ClusterLoadOptions {
   seed: string;
   /** Of each shard that buckets live on: all but the system's. */
   workersPerShard: number;
+  /** Of a worker between two things that it does. Default: none. */
+  restMs?: number;
   /** How far each shard has come: grows by what is written to it. */
   appliedSeqs(): Promise<readonly number[]>;
 }
@@ -39,6 +41,8 @@ export class ClusterLoad {
   readonly #workers: ClusterWorker[] = [];
   #running: Promise<void>[] = [];
   #isStopping = false;
+  /** Read since the load began last. */
+  #read = new Set<string>();
 
   constructor(options: ClusterLoadOptions) {
     this.#options = options;
@@ -69,6 +73,7 @@ export class ClusterLoad {
 
   start(): void {
     this.#isStopping = false;
+    this.#read.clear();
     const probes = this.#options.gateways.map((_, gateway) => this.#probe(gateway));
     this.#running = [...this.#workers.map((worker) => this.#drive(worker)), ...probes];
   }
@@ -124,16 +129,19 @@ export class ClusterLoad {
   }
 
   /**
-   * Reads every list, and every key or those written to since the last time, of one gateway or another; resolves with what
-   * is wrong. Not while it runs.
+   * Reads every list, and of the keys all, those written to since the last time, or those not read since the load began
+   * last, of one gateway or another; resolves with what is wrong. Not while it runs.
    */
-  async verify(which: 'all' | 'touched'): Promise<string[]> {
+  async verify(which: 'all' | 'touched' | 'unread'): Promise<string[]> {
     const problems: string[] = [];
     const touched = this.ledger.takeTouched();
-    const paths = (which === 'all' ? this.ledger.paths : touched).values();
+    const all = this.ledger.paths;
+    const unread = () => all.filter((path) => !this.#read.has(path));
+    const paths = (which === 'touched' ? touched : which === 'unread' ? unread() : all).values();
     const read = async () => {
       for (const path of paths) {
         const problem = await this.#untilRead(path);
+        this.#read.add(path);
         if (problem !== undefined) problems.push(problem);
       }
     };
@@ -161,12 +169,21 @@ export class ClusterLoad {
   }
 
   async #drive(worker: ClusterWorker): Promise<void> {
-    while (!this.#isStopping) await worker.step();
+    while (!this.#isStopping) {
+      await worker.step();
+      await this.#rest();
+    }
+  }
+
+  async #rest(): Promise<void> {
+    const { restMs } = this.#options;
+    if (restMs !== undefined) await sleep(restMs);
   }
 
   /** Asks one gateway for counters, whatever befalls it. */
   async #probe(gateway: number): Promise<void> {
     for (let turn = 0; !this.#isStopping; turn++) {
+      await this.#rest();
       const { counter } = must(this.#workers[turn % this.#workers.length], 'a worker');
       const least = counter.acknowledged;
       const answer = await this.clients.send(gateway, { method: 'GET', path: counter.path });

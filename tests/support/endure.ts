@@ -20,6 +20,8 @@ export interface EnduranceOptions {
   /** Of the requests. */
   seed: string;
   workersPerShard: number;
+  /** Of a worker between two things that it does: the load goes on, and leaves the machine to others. Default: none. */
+  restMs?: number;
   /** After each harm: everything, or what was written to since the last comparison. */
   compare: 'all' | 'touched';
   /** Of load before a harm. */
@@ -44,6 +46,7 @@ export async function openEndurance(options: EnduranceOptions): Promise<Enduranc
     await options.prepare?.(cluster);
     const load = new ClusterLoad({
       ...{ gateways: cluster.gateways, seed: options.seed, workersPerShard: options.workersPerShard },
+      ...(options.restMs !== undefined && { restMs: options.restMs }),
       appliedSeqs: async () => (await cluster.status()).shards.map(appliedSeqOf),
     });
     await load.prepare();
@@ -113,8 +116,8 @@ export class Endurance {
   async expectSound({ readsData }: { readsData: boolean }): Promise<void> {
     const { cluster, load } = this;
     const beganMs = performance.now();
-    // Behind all harms; what was written before one is also read behind it.
-    expect(await load.verify('all')).toEqual([]);
+    // Everything is read behind all harms: what the last comparison has not.
+    expect(await load.verify('unread')).toEqual([]);
     const readMs = performance.now();
     const debts = async () => (await cluster.status()).repair.debts;
     await expect.poll(debts, { timeout: REPAIRED_WITHIN_MS, interval: 1000 }).toEqual([]);
@@ -122,7 +125,7 @@ export class Endurance {
     expect(await fsckFindings(cluster, { readsData })).toEqual([]);
     const times = [readMs - beganMs, repairedMs - readMs, performance.now() - repairedMs].map(Math.round);
     this.#figures.push(
-      `in the end: ${load.ledger.paths.length} keys read in ${times[0]} ms; no copy owed ${times[1]} ms later; fsck took ${times[2]} ms`,
+      `in the end: ${load.ledger.paths.length} keys, those not read behind the last harm in ${times[0]} ms; no copy owed ${times[1]} ms later; fsck took ${times[2]} ms`,
     );
     for (const name of cluster.names)
       expect(
@@ -146,7 +149,12 @@ export async function fsckFindings(
   const printed: string[] = [];
   const print = (line: string) => void printed.push(line);
   const context = { env: {}, print, nowMs: Date.now, sleep: (ms: number) => sleep(ms) };
-  await runFsck(context, { dataDir: join(cluster.folder, 'keys'), json: true, readData: readsData });
+  await runFsck(context, {
+    dataDir: join(cluster.folder, 'keys'),
+    json: true,
+    readData: readsData,
+    fullSpeed: true,
+  });
   return JSON.parse(printed.join('')).findings;
 }
 

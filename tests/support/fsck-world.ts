@@ -1,7 +1,7 @@
 // A world for fsck: the object world of object-world.ts with its buckets' names and their owner, something of every kind
 // stored in it, and ways to damage rows beneath the shards, to mend them again, and to compare all.
 import { compareAll } from '../../src/fsck/compare-all.ts';
-import { FsckRun } from '../../src/fsck/run.ts';
+import { type FsckOptions, FsckRun } from '../../src/fsck/run.ts';
 import { must } from '../../src/lib/assert.ts';
 import { accountBucketRow, accountRow, bucketRow, nameRow, TABLES } from '../../src/metadata/keyspace.ts';
 import type { Finding, FindingKind, FindingPlace } from '../../src/model/findings.ts';
@@ -57,7 +57,7 @@ export interface FsckWorld extends ObjectWorld {
   newBlobId(ageMs?: number, homeShard?: number): BlobId;
   /** Open, of bucket 0, with two parts. */
   uploadId: UploadId;
-  fsck(options?: { readData?: boolean }): Promise<{ findings: Finding[]; pending: string[]; run: FsckRun }>;
+  fsck(options?: Partial<FsckOptions>): Promise<{ findings: Finding[]; pending: string[]; run: FsckRun }>;
   /** Rows of a table of a shard, by their own keys. */
   rows(table: keyof typeof TABLES, shard?: number): Promise<Row[]>;
   /** Puts (or removes) rows beneath the shards, until `mend`. */
@@ -86,12 +86,12 @@ export async function openFsckWorld(options: FsckWorldOptions = {}): Promise<Fsc
   const fsckWorld: FsckWorld = {
     ...world,
     uploadId: '' as UploadId,
-    async fsck({ readData = false } = {}) {
+    async fsck({ readData = false, fullSpeed = false } = {}) {
       const { signal } = new AbortController();
       // The world's accounts are under a key of their own.
       const keyIds = () => [kek.keyId, ...world.masterKeyIds()];
       const deps = { metadata: metadata.shards, chunks: world.chunks, clock: metadata.clock, keyIds };
-      const run = new FsckRun(deps, { readData }, signal);
+      const run = new FsckRun(deps, { readData, fullSpeed }, signal);
       await compareAll(run);
       const pending = [...run.pending.values()].map(({ kind, count }) => `${kind} ${count}`);
       return { findings: run.findings, pending, run };

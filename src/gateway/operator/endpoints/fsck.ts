@@ -17,7 +17,11 @@ export const beginFsck = defineEndpoint({
   name: 'BeginFsck',
   method: 'POST',
   path: '/fsck',
-  parse: ({ body }) => ({ readData: readFields(body, { readData: 'boolean' }).readData ?? false }),
+  parse({ body }) {
+    const kinds = { readData: 'boolean', fullSpeed: 'boolean' } as const;
+    const { readData = false, fullSpeed = false } = readFields(body, kinds);
+    return { readData, fullSpeed };
+  },
   run: async ({ fsck }, options) => ({ status: 202, json: { id: fsck.begin(options) } }),
 });
 
