@@ -176,7 +176,12 @@ async function expectSound(single: string): Promise<void> {
   const print = (line: string) => void lines.push(line);
   const context = { env: {}, print, nowMs: Date.now, sleep };
   const { endpoint } = cluster.access;
-  const code = await runFsck(context, { endpoint, dataDir: join(single, 'keys'), readData: true });
+  const code = await runFsck(context, {
+    endpoint,
+    dataDir: join(single, 'keys'),
+    readData: true,
+    fullSpeed: true,
+  });
   expect(code, lines.join('\n')).toBe(0);
 }
 

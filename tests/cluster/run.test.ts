@@ -112,7 +112,7 @@ test('the whole cluster is back with all data at the next start, and nothing of 
   await start(Number(new URL(access.endpoint).port));
   await untilAllIsThere();
   const context = { env: {}, print() {}, nowMs: Date.now, sleep };
-  expect(await runFsck(context, { dataDir: join(folder, 'keys'), readData: true })).toBe(0);
+  expect(await runFsck(context, { dataDir: join(folder, 'keys'), readData: true, fullSpeed: true })).toBe(0);
 });
 
 test('what does not belong is refused in words', async () => {
