@@ -2,6 +2,7 @@
 import { createAccounts } from '../src/accounts/accounts.ts';
 import { createLocalIdentityFeed } from '../src/cluster/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
+import { readComposed } from '../src/gateway/operator/composed-report.ts';
 import { readJobs } from '../src/gateway/operator/job-report.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
@@ -71,7 +72,11 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
       answerOperator(
-        { accounts, rotation, wakeRotation, timeJumps, readStatus, readJobs: () => readJobs(metadata), fsck },
+        {
+          ...{ accounts, rotation, wakeRotation, timeJumps, readStatus, fsck },
+          readJobs: () => readJobs(metadata),
+          readComposed: (place) => readComposed(metadata, place),
+        },
         request,
       ),
   });

@@ -16,6 +16,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
   addFsckCommand(program, context);
   addObjectCommands(program, context);
   addJobsCommand(program, context);
+  addComposedCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
     async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
   );
@@ -25,6 +26,13 @@ function addJobsCommand(program: Command, context: CliContext): void {
   const description = 'what goes on by itself: renames of prefixes, deleted buckets that are being emptied';
   withConnection(program.command('jobs').description(description)).action(async (options: ConnectOptions) =>
     (await import('./jobs-command.ts')).showJobs(context, options),
+  );
+}
+
+function addComposedCommand(program: Command, context: CliContext): void {
+  const description = 'the data that compositions alone keep, by bucket';
+  withConnection(program.command('composed').description(description)).action(
+    async (options: ConnectOptions) => (await import('./composed-command.ts')).showComposed(context, options),
   );
 }
 

@@ -55,7 +55,7 @@ import { stepClosing } from './commands/step-closing.ts';
 import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import { historyRow } from './history.ts';
-import { countComposedOnly } from './queries/count-composed-only.ts';
+import { countComposedOnly, findCompositions } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
@@ -191,6 +191,7 @@ const queries: Queries = {
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
   'count-composed-only': countComposedOnly,
+  'find-compositions': findCompositions,
 
   'check-rows': checkRows,
   'check-unlinked': checkUnlinked,

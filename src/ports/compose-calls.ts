@@ -107,13 +107,39 @@ export interface ComposeCommands {
   };
 }
 
+export interface ComposedOnly {
+  bucketId: BucketId;
+  sizeBytes: number;
+  blobCount: number;
+}
+
+/** Nothing of its home but compositions holds it, if anything does; and these other shards claim it. */
+export interface ClaimedBlob {
+  blobId: BlobId;
+  sizeBytes: number;
+  shards: number[];
+  /** Of a composition of its home. */
+  bucketId?: BucketId;
+}
+
+/**
+ * `composition`: nothing but compositions, the first one of this bucket. `none`: the claim is one of a copy under way, or
+ * will be released.
+ */
+export type CompositionHolder =
+  | { kind: 'composition'; bucketId: BucketId }
+  | { kind: 'other' }
+  | { kind: 'none' };
+
 export interface ComposeQueries {
   /**
-   * Bytes of blobs of this home that compositions alone hold (service.txt 4.2, compose rule 6), by the bucket of these;
-   * `next` is absent at the end.
+   * Of a page of blobs of this home: the bytes that compositions of this shard alone hold (service.txt 4.2, compose rule
+   * 6), by the bucket of these, and the blobs of which other shards have to say; `next` is absent at the end.
    */
   'count-composed-only': {
     query: { after?: BlobId; limit: number };
-    result: { buckets: { bucketId: BucketId; sizeBytes: number; blobCount: number }[]; next?: BlobId };
+    result: { buckets: ComposedOnly[]; claimed: ClaimedBlob[]; next?: BlobId };
   };
+  /** What this shard holds blobs by, of whichever home: one answer for each. */
+  'find-compositions': { query: { blobIds: BlobId[] }; result: { holders: CompositionHolder[] } };
 }

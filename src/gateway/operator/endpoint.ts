@@ -5,6 +5,7 @@ import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';
 import { AppError } from '../../model/errors.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
+import type { ComposedPlace, ComposedReport } from './composed-report.ts';
 import type { JobReport } from './job-report.ts';
 import type { StatusReport } from './status-report.ts';
 
@@ -23,6 +24,7 @@ export interface EndpointContext {
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
   readonly readJobs: () => Promise<JobReport>;
+  readonly readComposed: (place: ComposedPlace) => Promise<ComposedReport>;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

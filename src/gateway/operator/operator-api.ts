@@ -11,6 +11,7 @@ import {
   listAccounts,
 } from './endpoints/accounts.ts';
 import { acceptClock } from './endpoints/clock.ts';
+import { getComposed, getComposedBehind } from './endpoints/composed.ts';
 import { beginFsck, cancelFsck, getFsck } from './endpoints/fsck.ts';
 import { getJobs } from './endpoints/jobs.ts';
 import { getKeys, rotateKeys } from './endpoints/keys.ts';
@@ -32,6 +33,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   acceptClock,
   getStatus,
   getJobs,
+  getComposed,
+  getComposedBehind,
   beginFsck,
   getFsck,
   cancelFsck,

@@ -1,34 +1,55 @@
 // What compositions alone keep: blobs without a link that anything else holds (service.txt 4.2, compose rule 6), for
-// whoever charges for it. Blobs of other homes are left out: who else holds them, their home alone knows.
+// whoever charges for it. What other shards hold of a blob they alone know: its home says which ones to ask
+// (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { BlobId, BucketId } from '../../model/names.ts';
 import { type BlobRecord, blobCodec, linkCodec } from '../../model/records/rows.ts';
+import type { ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { blobRow, linkRange, TABLES } from '../keyspace.ts';
 
-type Result = ResultOf<'count-composed-only'>;
-
 /** Links of one blob that are read at a time. */
 const LINKS = 100;
 
-export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result> = {
+export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {
   async run({ after, limit }, state) {
     const gte = behind(after && blobRow(after).key);
     const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, limit });
-    const sums = new Map<BucketId, Result['buckets'][number]>();
+    const sums = new Map<BucketId, ComposedOnly>();
+    const claimed: ClaimedBlob[] = [];
     for (const { key, value } of rows) {
-      const blob = blobCodec.decode(value);
-      const bucketId = isCounted(blob) ? await composedIn(toHex(key) as BlobId, state) : undefined;
-      if (bucketId === undefined) continue;
-      const sum = sums.get(bucketId) ?? { bucketId, sizeBytes: 0, blobCount: 0 };
-      sum.sizeBytes += blob.sizeBytes;
-      sum.blobCount++;
-      sums.set(bucketId, sum);
+      const { sizeBytes, ...blob } = blobCodec.decode(value);
+      const blobId = toHex(key) as BlobId;
+      const holders = isCounted(blob) ? await compositionsOf(blobId, state) : undefined;
+      if (holders === undefined) continue;
+      const { bucketId, claimants } = holders;
+      if (claimants.size > 0) {
+        const shards = [...claimants].sort((a, b) => a - b);
+        claimed.push({ blobId, sizeBytes, shards, ...(bucketId && { bucketId }) });
+      } else if (bucketId !== undefined) {
+        const sum = sums.get(bucketId) ?? { bucketId, sizeBytes: 0, blobCount: 0 };
+        sum.sizeBytes += sizeBytes;
+        sum.blobCount++;
+        sums.set(bucketId, sum);
+      }
     }
     const last = rows.length < limit ? undefined : rows.at(-1);
-    return { buckets: [...sums.values()], ...(last && { next: toHex(last.key) as BlobId }) };
+    return { buckets: [...sums.values()], claimed, ...(last && { next: toHex(last.key) as BlobId }) };
+  },
+};
+
+export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<'find-compositions'>> = {
+  async run({ blobIds }, state) {
+    const holders: CompositionHolder[] = [];
+    for (const blobId of blobIds) {
+      const found = await compositionsOf(blobId, state);
+      if (found === undefined) holders.push({ kind: 'other' });
+      else if (found.bucketId === undefined) holders.push({ kind: 'none' });
+      else holders.push({ kind: 'composition', bucketId: found.bucketId });
+    }
+    return { holders };
   },
 };
 
@@ -36,23 +57,35 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
  * A manifest whose pages were parts stands for their bytes: it may have been appended to, and the links of its pages are
  * not marked then. Those of a composition's pages are.
  */
-function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
+function isCounted({
+  kind,
+  isComposed,
+  condemnedAtMs,
+}: Pick<BlobRecord, 'kind' | 'isComposed' | 'condemnedAtMs'>): boolean {
   return condemnedAtMs === undefined && (kind === 'data' || isComposed === undefined);
 }
 
-/** The bucket of the first composition that holds the blob; undefined where anything else does too, or nothing. */
-async function composedIn(blobId: BlobId, state: StateReader): Promise<BucketId | undefined> {
+/**
+ * The bucket of the first composition of this shard that holds the blob, and other shards that do by whatever they have.
+ * undefined where anything else of this shard does too.
+ */
+async function compositionsOf(
+  blobId: BlobId,
+  state: StateReader,
+): Promise<{ bucketId?: BucketId; claimants: Set<number> } | undefined> {
   const range = linkRange(blobId, LINKS);
+  const claimants = new Set<number>();
   let first: BucketId | undefined;
   for (let { gte } = range; ; ) {
     const rows = await state.range({ ...range, gte });
     for (const { value } of rows) {
-      const { state: held, composedIn: bucketId } = linkCodec.decode(value);
-      if (held !== 'own' || bucketId === undefined) return undefined;
-      first ??= bucketId;
+      const { state: held, shard, composedIn } = linkCodec.decode(value);
+      if (held !== 'own') claimants.add(shard);
+      else if (composedIn === undefined) return undefined;
+      else first ??= composedIn;
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < LINKS) return first;
+    if (last === undefined || rows.length < LINKS) return { claimants, ...(first && { bucketId: first }) };
     gte = behind(last.key);
   }
 }

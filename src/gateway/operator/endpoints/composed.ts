@@ -1,0 +1,29 @@
+// What compositions alone keep, for `holdfast composed`: a page, from a shard's beginning or behind a blob.
+import { AppError } from '../../../model/errors.ts';
+import type { BlobId } from '../../../model/names.ts';
+import type { ComposedPlace } from '../composed-report.ts';
+import { defineEndpoint, type EndpointRequest, readFields } from '../endpoint.ts';
+
+function parsePlace({ path, body }: EndpointRequest): ComposedPlace {
+  readFields(body, {});
+  const { shard = '', after } = path;
+  const isWrong = !/^\d{1,5}$/.test(shard) || (after !== undefined && !/^[0-9a-f]{32}$/.test(after));
+  if (isWrong) throw new AppError('NoSuchEntity', { message: 'There is no such page.' });
+  return { shard: Number(shard), ...(after !== undefined && { after: after as BlobId }) };
+}
+
+export const getComposed = defineEndpoint({
+  name: 'GetComposed',
+  method: 'GET',
+  path: '/composed/:shard',
+  parse: parsePlace,
+  run: async ({ readComposed }, place) => ({ status: 200, json: await readComposed(place) }),
+});
+
+export const getComposedBehind = defineEndpoint({
+  name: 'GetComposedBehind',
+  method: 'GET',
+  path: '/composed/:shard/:after',
+  parse: parsePlace,
+  run: async ({ readComposed }, place) => ({ status: 200, json: await readComposed(place) }),
+});
