@@ -163,8 +163,8 @@ Each row is read once, with one to four look-ups beside: some 0.2 ms of processo
 Versions are walked once more for each 500,000 links of a shard, which are the only thing that is held in memory (16 MiB).
 Chunks cost a row of their index each, with \`--read-data\` all their bytes. A bucket whose counter has changed meanwhile is
 counted once more at one moment. After each page of 50 rows it rests four times as long as that took, so clients have four
-fifths of the time of the thread that serves them; with \`--full-speed\` it does not rest, is done up to five times
-sooner, and they wait for a page at a time. One runs at a time, and ends when the command that asked for it does.
+fifths of the time of the thread that serves them; with \`--full-speed\` they have every other turn of some
+milliseconds, and it is done up to five times sooner. One runs at a time, and ends when the command that asked for it does.
 
 `;
 

@@ -143,12 +143,13 @@ test.each([
   ['rests four times as long as it worked', false, 400],
   ['takes no rests at full speed', true, 0],
 ])('%s', async (_, fullSpeed, restedMs) => {
-  let [nowMs, sleptMs] = [0, 0];
+  let [nowMs, sleptMs, turns] = [0, 0, 0];
   const clock = {
     ...world.metadata.clock,
     monotonicMs: () => nowMs,
     async sleep(ms: number) {
       sleptMs += ms;
+      turns++;
     },
   };
   const deps = { metadata: world.metadata.shards, chunks: world.chunks, clock, keyIds };
@@ -157,7 +158,7 @@ test.each([
     nowMs += 10;
   };
   for (let turn = 0; turn < 11; turn++) await run.paced(work);
-  expect(sleptMs).toBe(restedMs);
+  expect([sleptMs, turns]).toEqual([restedMs, 10]);
 });
 
 test('every table is compared', () => {

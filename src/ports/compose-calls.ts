@@ -140,6 +140,6 @@ export interface ComposeQueries {
     query: { after?: BlobId; limit: number };
     result: { buckets: ComposedOnly[]; claimed: ClaimedBlob[]; next?: BlobId };
   };
-  /** What this shard holds blobs by, of whichever home: one answer for each. */
+  /** What this shard holds blobs by, of whichever home: an answer for each, or for the first ones where they have many links. */
   'find-compositions': { query: { blobIds: BlobId[] }; result: { holders: CompositionHolder[] } };
 }

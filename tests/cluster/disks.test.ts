@@ -157,7 +157,9 @@ test('bits flipped in all tables of a disk', { timeout: 300_000 }, () =>
     // A disk that loses bytes is replaced.
     await cluster.kill(name);
     await rm(join(cluster.folder, name), { recursive: true });
+    await back('a second node lost');
     await untilWithout(disk);
+    note(`all copies there again, of the replaced disk's too, ${await whole()} ms after it was given up`);
     await cluster.run(name);
     note(`replaced, and whole ${await whole()} ms later`);
     await until(async () => (await cluster.command('cluster', 'remove', disk)).code === 0);

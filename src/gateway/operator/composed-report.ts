@@ -1,12 +1,13 @@
 // What `holdfast composed` shows: the data that compositions alone keep (service.txt 4.2, compose rule 6), by bucket, a page
-// of blobs at a time; who asks adds the pages up. Of a blob that is held in several shards each is asked.
+// of blobs at a time; who asks adds the pages up. Of a blob that is held in several shards each is asked, one after the
+// other: what is copied meanwhile may be told as it was.
 import { AppError } from '../../model/errors.ts';
 import type { BlobId, BucketId } from '../../model/names.ts';
 import type { ClaimedBlob } from '../../ports/compose-calls.ts';
 import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata.ts';
 
 /** Blobs of one page, each with a look at its links: some milliseconds of a shard. */
-const PAGE = 500;
+const PAGE = 100;
 
 export interface ComposedPlace {
   shard: number;
@@ -14,64 +15,91 @@ export interface ComposedPlace {
 }
 
 export interface ComposedReport {
-  /** In a page a bucket is there once, in several pages as often. Its name is its id where it is not known any more. */
+  /** In a page a bucket is there once, in several pages as often. Its name is its id where it is open no more. */
   buckets: { bucketId: BucketId; name: string; sizeBytes: number; blobCount: number }[];
+  /** This shard does not answer: the page is to be asked for again. */
+  missingShard?: number;
   /** Absent behind the last page. */
   next?: ComposedPlace;
 }
 
-/** Throws AppError NoSuchEntity for a shard that there is not, ServiceUnavailable when one does not answer. */
-export async function readComposed(
-  metadata: MetadataPort,
-  { shard, after }: ComposedPlace,
-): Promise<ComposedReport> {
-  if (shard >= metadata.shardCount)
+/** What keeps a blob: the bucket of a composition, and its shard. */
+interface Keeper {
+  bucketId: BucketId;
+  shard: number;
+}
+
+class Silent extends Error {
+  readonly shard: number;
+
+  constructor(shard: number) {
+    super(`shard ${shard} does not answer`);
+    this.shard = shard;
+  }
+}
+
+/** Throws AppError NoSuchEntity for a shard that there is not. */
+export async function readComposed(metadata: MetadataPort, place: ComposedPlace): Promise<ComposedReport> {
+  if (place.shard >= metadata.shardCount)
     throw new AppError('NoSuchEntity', { message: 'There is no such shard.' });
+  try {
+    return await readPage(metadata, place);
+  } catch (error) {
+    if (error instanceof Silent) return { buckets: [], missingShard: error.shard, next: place };
+    throw error;
+  }
+}
+
+async function readPage(metadata: MetadataPort, { shard, after }: ComposedPlace): Promise<ComposedReport> {
   const query = { limit: PAGE, ...(after && { after }) };
   const { buckets, claimed, next } = await ask(metadata, shard, 'count-composed-only', query);
   const found = new Map<BucketId, { shard: number; sizeBytes: number; blobCount: number }>();
-  const add = (bucketId: BucketId, of: { shard: number; sizeBytes: number; blobCount: number }) => {
-    const { sizeBytes = 0, blobCount = 0 } = found.get(bucketId) ?? {};
-    found.set(bucketId, {
-      ...{ shard: of.shard, sizeBytes: sizeBytes + of.sizeBytes, blobCount: blobCount + of.blobCount },
-    });
+  const add = (keeper: Keeper, sizeBytes: number, blobCount: number) => {
+    const sum = found.get(keeper.bucketId) ?? { shard: keeper.shard, sizeBytes: 0, blobCount: 0 };
+    sum.sizeBytes += sizeBytes;
+    sum.blobCount += blobCount;
+    found.set(keeper.bucketId, sum);
   };
-  for (const { bucketId, ...sum } of buckets) add(bucketId, { shard, ...sum });
-  for (const { sizeBytes, at } of await composedElsewhere(metadata, shard, claimed))
-    add(at.bucketId, { shard: at.shard, sizeBytes, blobCount: 1 });
+  for (const { bucketId, sizeBytes, blobCount } of buckets) add({ bucketId, shard }, sizeBytes, blobCount);
+  const keepers = await keepersOf(metadata, shard, claimed);
+  for (const { blobId, sizeBytes } of claimed) {
+    const keeper = keepers.get(blobId);
+    if (keeper !== undefined && keeper !== 'other') add(keeper, sizeBytes, 1);
+  }
   const shown = [...found].map(async ([bucketId, { shard: of, ...sum }]) => {
     const { bucket } = await ask(metadata, of, 'get-bucket', { bucketId });
-    return { bucketId, name: bucket?.name ?? bucketId, ...sum };
+    // Somebody else may have the name of one that is being emptied.
+    const name = bucket === null || bucket.state === 'deleted' ? bucketId : bucket.name;
+    return { bucketId, name, ...sum };
   });
   const behind = next !== undefined ? { shard, after: next } : { shard: shard + 1 };
-  return {
-    buckets: await Promise.all(shown),
-    ...(behind.shard < metadata.shardCount && { next: behind }),
-  };
+  const report = { buckets: await Promise.all(shown) };
+  return behind.shard < metadata.shardCount ? { ...report, next: behind } : report;
 }
 
-/** Of blobs that several shards hold those that all of these hold by compositions alone, and the first one's bucket. */
-async function composedElsewhere(
+/** Of blobs that several shards claim: what keeps them; `other`: more than compositions. */
+async function keepersOf(
   metadata: MetadataPort,
   home: number,
   claimed: readonly ClaimedBlob[],
-): Promise<{ sizeBytes: number; at: { bucketId: BucketId; shard: number } }[]> {
-  const places = new Map<BlobId, { bucketId: BucketId; shard: number } | 'other'>();
-  for (const { blobId, bucketId } of claimed) if (bucketId) places.set(blobId, { bucketId, shard: home });
+): Promise<Map<BlobId, Keeper | 'other'>> {
+  const keepers = new Map<BlobId, Keeper | 'other'>();
+  for (const { blobId, bucketId } of claimed) if (bucketId) keepers.set(blobId, { bucketId, shard: home });
   for (const shard of new Set(claimed.flatMap(({ shards }) => shards))) {
-    const blobIds = claimed.filter(({ shards }) => shards.includes(shard)).map(({ blobId }) => blobId);
-    const { holders } = await ask(metadata, shard, 'find-compositions', { blobIds });
-    for (const [at, blobId] of blobIds.entries()) {
-      const holder = holders[at] ?? { kind: 'other' };
-      if (holder.kind === 'other') places.set(blobId, 'other');
-      else if (holder.kind === 'composition' && !places.has(blobId))
-        places.set(blobId, { bucketId: holder.bucketId, shard });
+    let blobIds = claimed.filter(({ shards }) => shards.includes(shard)).map(({ blobId }) => blobId);
+    while (blobIds.length > 0) {
+      const { holders } = await ask(metadata, shard, 'find-compositions', { blobIds });
+      for (const [at, holder] of holders.entries()) {
+        const blobId = blobIds[at] as BlobId;
+        if (holder.kind === 'other') keepers.set(blobId, 'other');
+        else if (holder.kind === 'composition' && !keepers.has(blobId))
+          keepers.set(blobId, { bucketId: holder.bucketId, shard });
+      }
+      if (holders.length === 0) throw new Silent(shard);
+      blobIds = blobIds.slice(holders.length);
     }
   }
-  return claimed.flatMap(({ blobId, sizeBytes }) => {
-    const at = places.get(blobId);
-    return at === undefined || at === 'other' ? [] : [{ sizeBytes, at }];
-  });
+  return keepers;
 }
 
 async function ask<N extends QueryName>(
@@ -81,6 +109,6 @@ async function ask<N extends QueryName>(
   query: QueryOf<N>,
 ): Promise<ResultOf<N>> {
   const reply = await metadata.query({ shard }, name, query);
-  if (reply.kind !== 'done') throw new AppError('ServiceUnavailable');
+  if (reply.kind !== 'done') throw new Silent(shard);
   return reply.value;
 }

@@ -3,31 +3,50 @@
 // (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, BucketId } from '../../model/names.ts';
 import { type BlobRecord, blobCodec, linkCodec } from '../../model/records/rows.ts';
 import type { ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { blobRow, linkRange, TABLES } from '../keyspace.ts';
+import { isLastPage } from './row-pages.ts';
 
 /** Links of one blob that are read at a time. */
 const LINKS = 100;
+/** Links that one query reads, but for those of its last blob: about 3 µs of the shard each. */
+const QUERY_LINKS = 5000;
+/** Of one blob: what so many compositions hold, and nothing else among them, is theirs. */
+const BLOB_LINKS = 10_000;
+
+/** What one query may still read. */
+interface Budget {
+  links: number;
+}
 
 export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {
   async run({ after, limit }, state) {
     const gte = behind(after && blobRow(after).key);
-    const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, limit });
+    const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
+    const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, ...asked });
     const sums = new Map<BucketId, ComposedOnly>();
     const claimed: ClaimedBlob[] = [];
+    const budget: Budget = { links: QUERY_LINKS };
+    let last: BlobId | undefined;
+    let isWhole = isLastPage(rows, asked);
     for (const { key, value } of rows) {
+      if (budget.links <= 0) {
+        isWhole = false;
+        break;
+      }
       const { sizeBytes, ...blob } = blobCodec.decode(value);
-      const blobId = toHex(key) as BlobId;
-      const holders = isCounted(blob) ? await compositionsOf(blobId, state) : undefined;
+      last = toHex(key) as BlobId;
+      const holders = isCounted(blob) ? await compositionsOf(last, state, budget) : undefined;
       if (holders === undefined) continue;
       const { bucketId, claimants } = holders;
       if (claimants.size > 0) {
         const shards = [...claimants].sort((a, b) => a - b);
-        claimed.push({ blobId, sizeBytes, shards, ...(bucketId && { bucketId }) });
+        claimed.push({ blobId: last, sizeBytes, shards, ...(bucketId && { bucketId }) });
       } else if (bucketId !== undefined) {
         const sum = sums.get(bucketId) ?? { bucketId, sizeBytes: 0, blobCount: 0 };
         sum.sizeBytes += sizeBytes;
@@ -35,16 +54,17 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
         sums.set(bucketId, sum);
       }
     }
-    const last = rows.length < limit ? undefined : rows.at(-1);
-    return { buckets: [...sums.values()], claimed, ...(last && { next: toHex(last.key) as BlobId }) };
+    return { buckets: [...sums.values()], claimed, ...(!isWhole && last && { next: last }) };
   },
 };
 
 export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<'find-compositions'>> = {
   async run({ blobIds }, state) {
     const holders: CompositionHolder[] = [];
+    const budget: Budget = { links: QUERY_LINKS };
     for (const blobId of blobIds) {
-      const found = await compositionsOf(blobId, state);
+      if (budget.links <= 0) break;
+      const found = await compositionsOf(blobId, state, budget);
       if (found === undefined) holders.push({ kind: 'other' });
       else if (found.bucketId === undefined) holders.push({ kind: 'none' });
       else holders.push({ kind: 'composition', bucketId: found.bucketId });
@@ -72,12 +92,16 @@ function isCounted({
 async function compositionsOf(
   blobId: BlobId,
   state: StateReader,
+  budget: Budget,
 ): Promise<{ bucketId?: BucketId; claimants: Set<number> } | undefined> {
   const range = linkRange(blobId, LINKS);
   const claimants = new Set<number>();
   let first: BucketId | undefined;
-  for (let { gte } = range; ; ) {
+  for (let { gte } = range, readCount = 0; ; ) {
     const rows = await state.range({ ...range, gte });
+    readCount += rows.length;
+    // A look at a blob costs as much as some links, even where there are none.
+    budget.links -= rows.length + 1;
     for (const { value } of rows) {
       const { state: held, shard, composedIn } = linkCodec.decode(value);
       if (held !== 'own') claimants.add(shard);
@@ -85,7 +109,8 @@ async function compositionsOf(
       else first ??= composedIn;
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < LINKS) return { claimants, ...(first && { bucketId: first }) };
+    const isEnd = last === undefined || rows.length < LINKS || readCount >= BLOB_LINKS;
+    if (isEnd) return { claimants, ...(first && { bucketId: first }) };
     gte = behind(last.key);
   }
 }

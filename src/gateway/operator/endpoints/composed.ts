@@ -2,7 +2,7 @@
 import { AppError } from '../../../model/errors.ts';
 import type { BlobId } from '../../../model/names.ts';
 import type { ComposedPlace } from '../composed-report.ts';
-import { defineEndpoint, type EndpointRequest, readFields } from '../endpoint.ts';
+import { defineEndpoint, type EndpointContext, type EndpointRequest, readFields } from '../endpoint.ts';
 
 function parsePlace({ path, body }: EndpointRequest): ComposedPlace {
   readFields(body, {});
@@ -12,18 +12,19 @@ function parsePlace({ path, body }: EndpointRequest): ComposedPlace {
   return { shard: Number(shard), ...(after !== undefined && { after: after as BlobId }) };
 }
 
-export const getComposed = defineEndpoint({
-  name: 'GetComposed',
+const row = {
   method: 'GET',
-  path: '/composed/:shard',
   parse: parsePlace,
-  run: async ({ readComposed }, place) => ({ status: 200, json: await readComposed(place) }),
-});
+  run: async ({ readComposed }: EndpointContext, place: ComposedPlace) => ({
+    status: 200,
+    json: await readComposed(place),
+  }),
+} as const;
+
+export const getComposed = defineEndpoint({ ...row, name: 'GetComposed', path: '/composed/:shard' });
 
 export const getComposedBehind = defineEndpoint({
+  ...row,
   name: 'GetComposedBehind',
-  method: 'GET',
   path: '/composed/:shard/:after',
-  parse: parsePlace,
-  run: async ({ readComposed }, place) => ({ status: 200, json: await readComposed(place) }),
 });
