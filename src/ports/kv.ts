@@ -10,8 +10,9 @@
 //   large ones may lie in memory that cannot be transferred to another thread.
 // - A read of bytes that the disk has lost rejects with Corruption. Rows beside them may be lost with them; the store goes
 //   on otherwise.
-// - `clear` deletes a range of one column without reading it, so that what cannot be read goes as well. It takes its turn
-//   among commits, and is readable when it resolves; durable, as a whole, with the next synced commit, in order.
+// - `clear` deletes a range of one column without reading it, so that what cannot be read goes as well: no range meets
+//   it, while a row of it that is asked for by its key may reject with Corruption until it is written anew. It takes its
+//   turn among commits, and is readable when it resolves; durable, as a whole, with the next synced commit, in order.
 // - A commit that would exceed LIMITS.commitQueueBytesMax of waiting bytes rejects with AppError SlowDown: nothing of it
 //   is written, and the store goes on. With `isBounded` it is taken all the same: the caller sees to what it has waiting.
 // - A failed write or sync is final (R20): the promise rejects, `failed` settles, and every later commit rejects. With
