@@ -1,6 +1,7 @@
 // The background work of the shards that a metadata node leads (R21): where they are led, and only while they are.
 // Wiring only.
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
+import type { MetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { createClaimAssertion } from '../../src/metadata/background/assert-claims.ts';
 import { createBlobAudit } from '../../src/metadata/background/audit-blobs.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
@@ -22,7 +23,6 @@ import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
 import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../src/ports/home-disks.ts';
-import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { TimeJumps } from '../../src/ports/time-jumps.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import { createEngineWorkers } from '../../src/shard/engine-workers.ts';
@@ -38,7 +38,7 @@ export const NO_TIME_JUMPS: TimeJumps = {
 
 export function startShardWork(
   { config, clock, log, telemetry, closing }: Surroundings,
-  parts: { metadata: MetadataPort; chunks: ChunkPort; disks: HomeDisks; node: MetadataNode },
+  parts: { metadata: MetadataRouter; chunks: ChunkPort; disks: HomeDisks; node: MetadataNode },
 ): void {
   const { metadata, chunks, disks, node } = parts;
   const led = () => node.status().filter(({ role }) => role === 'primary');
@@ -72,8 +72,11 @@ export function startShardWork(
   ];
   const runner = createWorkerRunner({ workers, clock, log, telemetry });
   runner.start();
-  // At once: a unit of work may wait long for a shard that nobody leads, and what is led here is not held up by that.
+  // At once: what is led here is not held up by a unit of work. And none waits for a shard that nobody leads, as all of them
+  // are when all nodes are told to end.
   closing.defer(async () => {
-    await Promise.all([runner.stop(), node.stop()]);
+    const ended = runner.stop();
+    metadata.stop();
+    await Promise.all([ended, node.stop()]);
   });
 }

@@ -55,7 +55,7 @@ function openRouter(
     }
     return end;
   };
-  return { asked, timeOf, execute };
+  return { asked, clock, router, timeOf, execute };
 }
 
 const done: ShardReply = { kind: 'done', value: null, timeMs: 0 };
@@ -142,4 +142,21 @@ test('nodes that take each other for the primary are not asked without a pause',
   const times = Map.groupBy(asked, ({ atMs }) => atMs);
   for (const [atMs, together] of times) expect(together.length, `at ${atMs} ms`).toBeLessThanOrEqual(3);
   expect(asked.length).toBeLessThan(100);
+});
+
+test.each([
+  ['that nobody leads', { kind: 'not-primary', primary: undefined } as const, 0],
+  ['whose nodes are silent', undefined, 1500],
+])('when its process ends nothing of a shard %s is asked again', async (_, answer, withinMs) => {
+  const { asked, clock, router, execute } = openRouter(() => answer);
+  const answered = execute();
+  while (clock.monotonicMs() < 1000) await new Promise(setImmediate);
+  const [beganMs, count] = [clock.monotonicMs(), asked.length];
+  router.stop();
+  const { kind, atMs } = await answered;
+  expect(kind).toBe('unknown');
+  expect(atMs - beganMs).toBeLessThanOrEqual(withinMs + 2 * STEP_MS);
+  expect(asked).toHaveLength(count);
+  expect((await execute()).kind).toBe('unknown');
+  expect(asked).toHaveLength(count);
 });

@@ -26,6 +26,11 @@ const PAUSE_MS_MAX = 300;
 export interface MetadataRouter extends MetadataPort {
   /** What the registry says, as it changes: hints. */
   onRegistered(shard: number, registered: RegisteredShard): void;
+  /**
+   * For a process that ends: nothing is asked again from now on. What has no answer yet is waited for as long as one node may
+   * take, and is `unknown` then, which R48 allows to nobody whose process goes on.
+   */
+  stop(): void;
 }
 
 export interface RouterDeps {
@@ -45,7 +50,11 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     }
     return route;
   };
-  const shared = { deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) };
+  const stopped = new AbortController();
+  const shared: Shared = {
+    ...{ deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) },
+    stopped: stopped.signal,
+  };
   const ask = (call: Question) => new Attempts(shared, routeOf(call.envelope.shard), call).run();
   return {
     shardCount: deps.shardCount,
@@ -63,6 +72,7 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
       route.nodes = record.voters.map(({ nodeId }) => nodeId);
       route.primary = record.primary?.nodeId;
     },
+    stop: () => stopped.abort(),
   };
 }
 
@@ -110,6 +120,8 @@ interface Shared {
   deps: RouterDeps;
   silence: NodeSilence;
   patience: Patience;
+  /** Nothing is asked again. */
+  stopped: AbortSignal;
 }
 
 /** Why the signal of a question that is answered aborts: one for all, because an exception with its stack costs more. */
@@ -123,6 +135,7 @@ class Attempts {
   readonly #route: Route;
   readonly #silence: NodeSilence;
   readonly #patience: Patience;
+  readonly #stopped: AbortSignal;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
@@ -138,11 +151,12 @@ class Attempts {
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
-  constructor({ deps, silence, patience }: Shared, route: Route, question: Question) {
+  constructor({ deps, silence, patience, stopped }: Shared, route: Route, question: Question) {
     this.#deps = deps;
     this.#route = route;
     this.#silence = silence;
     this.#patience = patience;
+    this.#stopped = stopped;
     this.#question = question;
     this.#startedMs = deps.clock.monotonicMs();
   }
@@ -161,7 +175,8 @@ class Attempts {
 
   async #repeat(): Promise<void> {
     const { clock } = this.#deps;
-    while (!this.#isSettled && clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs) {
+    const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
+    while (!this.#isSettled && !this.#stopped.aborted && hasTime()) {
       const node = this.#choose();
       if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
     }
@@ -171,7 +186,7 @@ class Attempts {
   async #pause(ms: number): Promise<void> {
     this.#redirectCount = 0;
     this.#underWayCount++;
-    await this.#deps.clock.sleep(ms, this.#over.signal);
+    await this.#deps.clock.sleep(ms, AbortSignal.any([this.#over.signal, this.#stopped]));
     this.#underWayCount--;
   }
 
@@ -256,7 +271,7 @@ class Attempts {
     const { clock } = this.#deps;
     const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
     const leftMs = safeMs - clock.monotonicMs();
-    if (this.#sentMs !== undefined && leftMs > 0) await this.#pause(leftMs);
+    if (this.#sentMs !== undefined && leftMs > 0 && !this.#stopped.aborted) await this.#pause(leftMs);
     if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 
