@@ -2,8 +2,6 @@
 import { createAccounts } from '../src/accounts/accounts.ts';
 import { createLocalIdentityFeed } from '../src/cluster/local-identity-feed.ts';
 import { createFsck } from '../src/fsck/fsck.ts';
-import { readComposed } from '../src/gateway/operator/composed-report.ts';
-import { readJobs } from '../src/gateway/operator/job-report.ts';
 import { answerOperator } from '../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../src/gateway/server.ts';
 import { createShardTimes } from '../src/objects/shard-times.ts';
@@ -71,14 +69,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
     isReady,
     readMetrics: () => telemetry.scrape(),
     answerOperator: (request) =>
-      answerOperator(
-        {
-          ...{ accounts, rotation, wakeRotation, timeJumps, readStatus, fsck },
-          readJobs: () => readJobs(metadata),
-          readComposed: (place) => readComposed(metadata, place),
-        },
-        request,
-      ),
+      answerOperator({ accounts, rotation, wakeRotation, timeJumps, readStatus, metadata, fsck }, request),
   });
   runner.start();
   closing.defer(() => runner.stop());

@@ -8,8 +8,6 @@ import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createFsck } from '../../src/fsck/fsck.ts';
-import { readComposed } from '../../src/gateway/operator/composed-report.ts';
-import { readJobs } from '../../src/gateway/operator/job-report.ts';
 import { answerOperator } from '../../src/gateway/operator/operator-api.ts';
 import { createGateway, type Gateway } from '../../src/gateway/server.ts';
 import { toHex } from '../../src/lib/bytes.ts';
@@ -83,10 +81,8 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
     answerOperator: (request) =>
       answerOperator(
         {
-          ...{ accounts, rotation, fsck, timeJumps: NO_TIME_JUMPS, wakeRotation() {} },
+          ...{ accounts, rotation, fsck, metadata, timeJumps: NO_TIME_JUMPS, wakeRotation() {} },
           readStatus: () => reports.readStatus(endpoint),
-          readJobs: () => readJobs(metadata),
-          readComposed: (place) => readComposed(metadata, place),
         },
         request,
       ),

@@ -1,9 +1,8 @@
 // holdfast composed: data that compositions alone keep (service.txt 4.2, compose rule 6), in whichever shards they are.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { showComposed } from '../../src/cli/composed-command.ts';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { type RawRequest, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
@@ -21,13 +20,11 @@ const LAST = OTHERS.at(-1) ?? '';
 const SIZES = { one: 100, two: 300_000 };
 const ALL_BYTES = SIZES.one + SIZES.two;
 
-const printed: string[] = [];
-const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+const { context, taken } = createPrintedTool();
 
 async function show(json: boolean): Promise<string> {
-  printed.length = 0;
   await showComposed(context, { dataDir: server.dataDir, ...(json && { json }) });
-  return printed.join('\n');
+  return taken();
 }
 const kept = async (): Promise<{ name: string; sizeBytes: number; blobCount: number }[]> =>
   JSON.parse(await show(true)).buckets;

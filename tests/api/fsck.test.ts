@@ -1,18 +1,16 @@
 // holdfast fsck against a server in use: what it says, its exit codes, one at a time, and that it ends when it is left.
 // Damage of every kind: src/fsck/fsck.test.ts; with a load under way and after kill -9: tests/faults.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { CLEAN, COULD_NOT_RUN, type FsckCommandOptions, runFsck } from '../../src/cli/fsck-command.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 const MiB = 1024 * 1024;
 let server: TestServer;
-let printed: string[] = [];
-const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+const { context, taken } = createPrintedTool();
 
 beforeAll(async () => {
   server = await startServer({ settings: { shards: '4' } });
@@ -46,9 +44,8 @@ async function call(
 }
 
 async function fsck(options: FsckCommandOptions = {}): Promise<{ code: number; text: string }> {
-  printed = [];
   const code = await runFsck(context, { dataDir: server.dataDir, ...options });
-  return { code, text: printed.join('\n') };
+  return { code, text: taken() };
 }
 
 test('all agrees, in words', async () => {

@@ -1,9 +1,8 @@
 // holdfast jobs, and the metric of jobs, while a bucket that was deleted by force is emptied and when it is.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { showJobs } from '../../src/cli/jobs-command.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
@@ -13,13 +12,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const printed: string[] = [];
-const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+const { context, taken } = createPrintedTool();
 
 async function show(json: boolean): Promise<string> {
-  printed.length = 0;
   await showJobs(context, { dataDir: server.dataDir, ...(json && { json }) });
-  return printed.join('\n');
+  return taken();
 }
 
 async function metricOf(state: string): Promise<string | undefined> {

@@ -1,12 +1,11 @@
 // holdfast status and holdfast keys, against a server in use. Rotations that are cut short: tests/faults/rotation.test.ts.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
 import { showStatus } from '../../src/cli/status-command.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
@@ -16,13 +15,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-let printed: string[] = [];
-const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+const { context, taken } = createPrintedTool();
 
 async function run(command: (options: { dataDir: string; json?: boolean }) => Promise<void>, json = true) {
-  printed = [];
   await command({ dataDir: server.dataDir, ...(json && { json }) });
-  return printed.join('\n');
+  return taken();
 }
 
 const body = Buffer.alloc(3_000_000, 's');

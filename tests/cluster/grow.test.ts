@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto';
 import { access as accessFile, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { growCluster } from '../../cmd/cluster/grow.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
@@ -11,6 +10,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { must } from '../../src/lib/assert.ts';
 import { parseXml, textOf } from '../../src/lib/xml.ts';
 import { freePort } from '../support/free-ports.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { pathOf, type RawAnswer, send } from '../support/raw-s3.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
 
@@ -172,9 +172,7 @@ test('what a single node held is there when it has grown, and nodes join one by 
 
 /** The whole comparison, with all data read. */
 async function expectSound(single: string): Promise<void> {
-  const lines: string[] = [];
-  const print = (line: string) => void lines.push(line);
-  const context = { env: {}, print, nowMs: Date.now, sleep };
+  const { context, taken } = createPrintedTool();
   const { endpoint } = cluster.access;
   const code = await runFsck(context, {
     endpoint,
@@ -182,7 +180,7 @@ async function expectSound(single: string): Promise<void> {
     readData: true,
     fullSpeed: true,
   });
-  expect(code, lines.join('\n')).toBe(0);
+  expect(code, taken()).toBe(0);
 }
 
 /** All partitions have so many owners, all shards have looked at where their chunks lie, and nothing is owed. */

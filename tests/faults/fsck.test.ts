@@ -5,14 +5,13 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { must } from '../../src/lib/assert.ts';
 import { TABLES } from '../../src/metadata/keyspace.ts';
 import { rewriteRows } from '../support/databases.ts';
 import { createLoad } from '../support/load.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
@@ -38,11 +37,11 @@ test(`a busy server shows nothing in ${RUNS} runs, seed ${SEED}`, {
   await load.prepare(server);
   const running = load.run(server);
   for (let run = 0; run < RUNS; run++) {
-    const printed: string[] = [];
-    const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+    const { context, taken } = createPrintedTool();
     const code = await runFsck(context, { dataDir: server.dataDir, json: true, readData: run % 2 === 1 });
-    const { findings } = JSON.parse(printed.join('\n'));
-    expect({ code, findings }, printed.join('\n')).toEqual({ code: 0, findings: [] });
+    const text = taken();
+    const { findings } = JSON.parse(text);
+    expect({ code, findings }, text).toEqual({ code: 0, findings: [] });
   }
   await server.kill('SIGKILL');
   expect(await running).toEqual([]);

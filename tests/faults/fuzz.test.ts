@@ -1,7 +1,6 @@
 // Requests of no sense and of nearly some, against a whole server: each is answered by HTTP and with an error of the
 // catalogue, none ends in 500 or stops the server, and in the end nothing has been left behind or gone astray.
 // 1,500 requests; by hand more: HOLDFAST_TEST_FUZZ_REQUESTS=30000 npm test -- tests/faults/fuzz.test.ts
-import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect, test, vi } from 'vitest';
@@ -11,6 +10,7 @@ import { keyHeaders } from '../support/customer-keys.ts';
 import { createFuzzSender } from '../support/fuzz-exchanges.ts';
 import { CUSTOMER_KEY, DOMAIN, type FuzzRequest, makeRequest, UPLOAD_KEY } from '../support/fuzz-requests.ts';
 import { type FuzzWorld, rollDice } from '../support/fuzz-words.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { type RawAnswer, send } from '../support/raw-s3.ts';
 import { xmlOf } from '../support/s3-api.ts';
 import { startServer } from '../support/start-server.ts';
@@ -114,11 +114,11 @@ test(`${REQUESTS} requests, seed ${SEED}`, { timeout: 60_000 + REQUESTS * 100 },
   const metrics = await (await fetch(`${server.endpoint}/metrics`)).text();
   expect(metrics, 'requests that go on behind their clients').toMatch(/^holdfast_requests_in_flight 1$/m);
   expect(faultsSince(0)).toEqual([]);
-  const printed: string[] = [];
-  const context = { env: {}, print: (line: string) => void printed.push(line), nowMs: Date.now, sleep };
+  const { context, taken } = createPrintedTool();
   // One that a request has begun may still be under way.
   const ran = () => runFsck(context, { dataDir: server.dataDir });
-  expect(await vi.waitFor(ran, { timeout: 60_000, interval: 200 }), printed.join('\n')).toBe(CLEAN);
+  const code = await vi.waitFor(ran, { timeout: 60_000, interval: 200 });
+  expect(code, taken()).toBe(CLEAN);
   const allowedMiB = HEAP_GROWTH_MIB + (REQUESTS * HEAP_GROWTH_KIB_EACH) / 1024;
   expect(heapMiB() - startMiB, `growth in MiB; ${told}`).toBeLessThan(allowedMiB);
 });

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { CliContext } from '../../src/cli/connect.ts';
 import { rotateKeys, showKeys } from '../../src/cli/keys-commands.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { answerOf, openRequest, send } from '../support/raw-s3.ts';
 import { startServer } from '../support/start-server.ts';
 
@@ -15,12 +15,12 @@ const body = (index: number) => Buffer.alloc(1000 + index, `object ${index} `);
 test('kill -9 in the middle of a rotation', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-rotation-'));
   const dataDir = join(folder, 'data');
-  let printed: string[] = [];
-  const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs: Date.now, sleep };
+  const { context, taken } = createPrintedTool();
   const readKeys = async () => {
-    printed = [];
+    // What a rotation has said in between is not of this answer.
+    taken();
     await showKeys(context, { dataDir, json: true });
-    return JSON.parse(printed.join('')) as { activeKeyId: string; olderKeyIds: string[] };
+    return JSON.parse(taken()) as { activeKeyId: string; olderKeyIds: string[] };
   };
 
   const first = await startServer({ child: true, dataDir });

@@ -8,6 +8,7 @@ import type { ShardStatus } from '../../cmd/cluster/status.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { must } from '../../src/lib/assert.ts';
 import { ClusterLoad } from './cluster-load.ts';
+import { createPrintedTool } from './printed-tool.ts';
 import { type ClusterOptions, startCluster, type TestCluster } from './start-cluster.ts';
 
 /** A primary is back after a lease and a few round trips; a machine that does other things as well takes its time. */
@@ -146,16 +147,14 @@ export async function fsckFindings(
   cluster: TestCluster,
   { readsData }: { readsData: boolean },
 ): Promise<unknown[]> {
-  const printed: string[] = [];
-  const print = (line: string) => void printed.push(line);
-  const context = { env: {}, print, nowMs: Date.now, sleep: (ms: number) => sleep(ms) };
+  const { context, taken } = createPrintedTool();
   await runFsck(context, {
     dataDir: join(cluster.folder, 'keys'),
     json: true,
     readData: readsData,
     fullSpeed: true,
   });
-  return JSON.parse(printed.join('')).findings;
+  return JSON.parse(taken()).findings;
 }
 
 /** The primary's. */

@@ -4,9 +4,8 @@ import type { Accounts } from '../../accounts/accounts.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';
 import { AppError } from '../../model/errors.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
-import type { ComposedPlace, ComposedReport } from './composed-report.ts';
-import type { JobReport } from './job-report.ts';
 import type { StatusReport } from './status-report.ts';
 
 export interface EndpointRequest {
@@ -23,8 +22,7 @@ export interface EndpointContext {
   readonly wakeRotation: () => void;
   readonly timeJumps: Pick<TimeJumps, 'accept' | 'unacceptedMs'>;
   readonly readStatus: () => Promise<StatusReport>;
-  readonly readJobs: () => Promise<JobReport>;
-  readonly readComposed: (place: ComposedPlace) => Promise<ComposedReport>;
+  readonly metadata: MetadataPort;
   readonly fsck: Omit<Fsck, 'stop'>;
 }
 

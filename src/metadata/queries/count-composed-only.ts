@@ -39,7 +39,8 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
         isWhole = false;
         break;
       }
-      const { sizeBytes, ...blob } = blobCodec.decode(value);
+      const blob = blobCodec.decode(value);
+      const { sizeBytes } = blob;
       last = toHex(key) as BlobId;
       const holders = isCounted(blob) ? await compositionsOf(last, state, budget) : undefined;
       if (holders === undefined) continue;
@@ -77,11 +78,7 @@ export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<
  * A manifest whose pages were parts stands for their bytes: it may have been appended to, and the links of its pages are
  * not marked then. Those of a composition's pages are.
  */
-function isCounted({
-  kind,
-  isComposed,
-  condemnedAtMs,
-}: Pick<BlobRecord, 'kind' | 'isComposed' | 'condemnedAtMs'>): boolean {
+function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
   return condemnedAtMs === undefined && (kind === 'data' || isComposed === undefined);
 }
 

@@ -1,7 +1,7 @@
 // What compositions alone keep, for `holdfast composed`: a page, from a shard's beginning or behind a blob.
 import { AppError } from '../../../model/errors.ts';
 import type { BlobId } from '../../../model/names.ts';
-import type { ComposedPlace } from '../composed-report.ts';
+import { type ComposedPlace, readComposed } from '../composed-report.ts';
 import { defineEndpoint, type EndpointContext, type EndpointRequest, readFields } from '../endpoint.ts';
 
 function parsePlace({ path, body }: EndpointRequest): ComposedPlace {
@@ -15,9 +15,9 @@ function parsePlace({ path, body }: EndpointRequest): ComposedPlace {
 const row = {
   method: 'GET',
   parse: parsePlace,
-  run: async ({ readComposed }: EndpointContext, place: ComposedPlace) => ({
+  run: async ({ metadata }: EndpointContext, place: ComposedPlace) => ({
     status: 200,
-    json: await readComposed(place),
+    json: await readComposed(metadata, place),
   }),
 } as const;
 
