@@ -1,6 +1,6 @@
 // The data objects that a version was made of, as compose counts them (service.txt 4.2, compose rule 3). Packed, one behind
 // the other: an object that is appended to has up to a thousand, and most who hold them only pass them on.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { assert } from '../lib/assert.ts';
 import { asBuffer, concatBytes, EMPTY_BYTES, equalBytes, toHex } from '../lib/bytes.ts';
 import type { ETag } from './etag.ts';
@@ -68,5 +68,5 @@ export function composedETag(packed: Originals): ETag {
     const at = ORIGINAL_BYTES * index;
     md5s.set(packed.subarray(at + SIZE_BYTES, at + ORIGINAL_BYTES), MD5_BYTES * index);
   }
-  return `${createHash('md5').update(md5s).digest('hex')}-${count}`;
+  return `${hash('md5', md5s)}-${count}`;
 }

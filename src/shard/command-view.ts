@@ -59,6 +59,8 @@ export class CommandView implements View {
       const pending = this.#overlay.get(column, key);
       if (pending !== undefined) this.#rows.set(name, pending.value ?? undefined);
       else {
+        // Named once: the engine and the command both ask for the bucket's row.
+        this.#rows.set(name, undefined);
         names.push(name);
         keys.push(key);
       }
