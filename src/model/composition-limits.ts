@@ -26,8 +26,11 @@ export const COMPOSITION_LIMITS = {
   foldReadGrowthMin: 2,
   /** Objects of one gateway that wait for it; what is more is met again by the next append or read. */
   foldsWaitingMax: 256,
-  /** After a fold that failed. */
+  /** Of an object whose fold has failed, and of all once so many have failed one after the other. */
   foldRestMs: 60_000,
+  foldFailuresInARowMax: 3,
+  /** Objects that rest, of one gateway. */
+  foldsRestingMax: 1024,
   /** Of bodies that lie with their metadata: asked for in one call. */
   bodiesPerCallBytesMax: 256 * KiB,
   bodiesPerCallMax: 256,

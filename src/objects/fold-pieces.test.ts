@@ -125,6 +125,47 @@ describe('folding', () => {
     expect((await world.get('k')).equals(expected)).toBe(true);
   });
 
+  test('one that cannot be folded keeps no other one from it; several in a row let all rest', async () => {
+    let failing: readonly string[] = ['bad'];
+    const tried: string[] = [];
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      query: (envelope, name, query) => metadata.query(envelope, name, query),
+      execute: (envelope, name, command) => {
+        if (name === 'fold-version') {
+          const { key } = command as { key: string };
+          tried.push(key);
+          if (failing.includes(key)) throw new Error('it is damaged');
+        }
+        return metadata.execute(envelope, name, command);
+      },
+    });
+    const world = await openObjectWorld({ intercept });
+    const grow = async (key: string) => {
+      await world.put(key, randomBytes(10));
+      await appendMany(world, key, 15, 10);
+      await world.store.foldingSettled();
+    };
+    await grow('bad');
+    await append(world, 'bad', randomBytes(10));
+    await grow('good');
+    await world.store.foldingSettled();
+    expect(tried, 'the bad one rests').toEqual(['bad', 'good']);
+    expect(await segmentsOf(world, 'good')).toHaveLength(1);
+
+    failing = ['a', 'b', 'c'];
+    for (const key of failing) await grow(key);
+    await grow('later');
+    expect(tried.slice(2), 'all rest').toEqual(['a', 'b', 'c']);
+    world.metadata.clock.advance(LIMITS.foldRestMs);
+    failing = [];
+    for (const key of ['bad', 'later']) {
+      await append(world, key, randomBytes(10));
+      await world.store.foldingSettled();
+      expect(await segmentsOf(world, key), key).toHaveLength(1);
+    }
+  });
+
   test('a reader goes on behind a fold: it looks for the pieces in their new place', async () => {
     const world = await openObjectWorld();
     await world.put('k', randomBytes(10));

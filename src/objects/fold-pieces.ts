@@ -2,11 +2,13 @@
 // read, written as one blob under the same key, and put in their place by the shard. Whatever fails is left as it is: the
 // next append or read meets it again, and what was written for nothing the sweep finds (R32).
 import { must } from '../lib/assert.ts';
+import { BoundedMap } from '../lib/bounded-map.ts';
 import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import { type FoldRule, planFold } from '../model/plan-fold.ts';
 import { mayBeFolded, ownBody, type VersionRecord } from '../model/version.ts';
+import type { ClockPort } from '../ports/clock.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
 import type { DataPath } from './data-path.ts';
 import type { BucketTarget, MetadataCalls } from './object-store.ts';
@@ -38,9 +40,8 @@ interface Waiting extends FoldTarget {
 export function createFoldPieces(path: DataPath): FoldPieces {
   const waiting = new Map<string, Waiting>();
   const stopping = new AbortController();
+  const rests = createRests(path.clock);
   let running: Promise<void> | undefined;
-  /** After a failure: what is written for nothing must not pile up. */
-  let restsUntilMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     for (;;) {
@@ -49,11 +50,14 @@ export function createFoldPieces(path: DataPath): FoldPieces {
       waiting.delete(next.id);
       try {
         while (!stopping.signal.aborted && (await foldOnce(path, next, stopping.signal)));
+        rests.onFolded();
       } catch (err) {
         if (stopping.signal.aborted) break;
         path.log.warn({ err }, 'pieces-not-folded');
-        restsUntilMs = path.clock.monotonicMs() + LIMITS.foldRestMs;
-        waiting.clear();
+        rests.onFailed(next.id);
+        // It may have been asked for again meanwhile.
+        waiting.delete(next.id);
+        if (rests.areAll()) waiting.clear();
       }
     }
     running = undefined;
@@ -62,7 +66,7 @@ export function createFoldPieces(path: DataPath): FoldPieces {
   return {
     schedule(target) {
       const id = `${target.bucket.claim.bucketId}/${target.key}`;
-      if (stopping.signal.aborted || path.clock.monotonicMs() < restsUntilMs) return;
+      if (stopping.signal.aborted || rests.areAll() || rests.has(id)) return;
       if (waiting.has(id) || waiting.size >= LIMITS.foldsWaitingMax) return;
       waiting.set(id, { ...target, id });
       running ??= run();
@@ -75,6 +79,28 @@ export function createFoldPieces(path: DataPath): FoldPieces {
       waiting.clear();
       await running;
     },
+  };
+}
+
+/**
+ * What is written for nothing must not pile up: an object whose fold has failed rests, and where several fail one after the
+ * other, which is not for what they hold, all do.
+ */
+function createRests(clock: ClockPort) {
+  const untilMs = new BoundedMap<string, number>(LIMITS.foldsRestingMax);
+  let allUntilMs = Number.NEGATIVE_INFINITY;
+  let failuresInARow = 0;
+  return {
+    onFolded(): void {
+      failuresInARow = 0;
+    },
+    onFailed(id: string): void {
+      const restsUntilMs = clock.monotonicMs() + LIMITS.foldRestMs;
+      untilMs.set(id, restsUntilMs);
+      if (++failuresInARow >= LIMITS.foldFailuresInARowMax) allUntilMs = restsUntilMs;
+    },
+    has: (id: string): boolean => clock.monotonicMs() < (untilMs.get(id) ?? Number.NEGATIVE_INFINITY),
+    areAll: (): boolean => clock.monotonicMs() < allUntilMs,
   };
 }
 
