@@ -12,6 +12,8 @@ export const COMPOSITION_LIMITS = {
   /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
   composeSegmentsMax: 20_000,
   composeBodyBytesMax: 256 * KiB,
+  /** Objects that a gateway remembers from its last appends. */
+  recentAppendsMax: 1024,
   /** Small pieces that lie one behind the other, before they are folded into one. */
   foldPiecesMin: 16,
   foldPiecesMax: 256,

@@ -2,11 +2,19 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/appends.ts';
+import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
+import {
+  CHUNK_BYTES,
+  codeOf,
+  HEADERS,
+  type ObjectWorld,
+  openObjectWorld,
+} from '../../tests/support/object-world.ts';
 import { toBase64 } from '../lib/bytes.ts';
 import { crcOf } from '../lib/crc.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { ObjectKey } from '../model/names.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 
 const KiB = 1024;
@@ -114,6 +122,92 @@ test('an object that is replaced while its body comes: the piece goes behind the
   await append(world, 'k', piece, { said: { stream: stream() } });
   expect((await world.get('k')).equals(Buffer.concat([later, piece]))).toBe(true);
   expect(await world.chunkCount()).toBe(2);
+});
+
+describe('an object that was just appended to is remembered', () => {
+  async function openCounting() {
+    const lookUps: string[] = [];
+    const intercept = (metadata: MetadataPort): MetadataPort => ({
+      shardCount: metadata.shardCount,
+      execute: (envelope, name, command) => metadata.execute(envelope, name, command),
+      query: (envelope, name, query) => {
+        lookUps.push(name);
+        return metadata.query(envelope, name, query);
+      },
+    });
+    return { world: await openObjectWorld({ intercept }), lookUps };
+  }
+  const crc = (algorithm: 'CRC32C' | 'CRC64NVME', ...parts: Buffer[]) => ({
+    ...{ algorithm, type: 'FULL_OBJECT' as const },
+    value: toBase64(crcOf(algorithm, Buffer.concat(parts))),
+  });
+
+  test('and not looked up again', async () => {
+    const { world, lookUps } = await openCounting();
+    const first = randomBytes(10);
+    await world.put('k', first, { said: { checksum: crc('CRC64NVME', first) } });
+    const pieces = [first, randomBytes(20), randomBytes(2 * CHUNK_BYTES), randomBytes(30)];
+    lookUps.splice(0);
+    const written = [];
+    for (const piece of pieces.slice(1)) written.push(await append(world, 'k', piece));
+    expect(lookUps.filter((name) => name === 'get-version')).toHaveLength(1);
+    expect(written.at(-1)?.checksum).toEqual(crc('CRC64NVME', ...pieces));
+    expect((await world.get('k')).equals(Buffer.concat(pieces))).toBe(true);
+  });
+
+  test('replaced since, by one with another checksum: the piece gets its own, inline or in chunks', async () => {
+    const { world } = await openCounting();
+    for (const pieceBytes of [50, 2 * CHUNK_BYTES + 1]) {
+      const [first, later, piece] = [randomBytes(10), randomBytes(20), randomBytes(pieceBytes)];
+      await world.put('k', first, { said: { checksum: crc('CRC64NVME', first) } });
+      await append(world, 'k', randomBytes(5));
+      await world.put('k', later, { said: { checksum: crc('CRC32C', later) } });
+      const written = await append(world, 'k', piece);
+      expect(written.checksum).toEqual(crc('CRC32C', later, piece));
+      expect((await world.get('k')).equals(Buffer.concat([later, piece]))).toBe(true);
+    }
+  });
+
+  test('replaced by one with a customer’s key, or gone: refused, and nothing is left', async () => {
+    const { world } = await openCounting();
+    const customerKey = createSecretKey(randomBytes(32));
+    for (const [code, change] of [
+      ['EncryptionNotAllowed', () => world.put('k', randomBytes(5), { customerKey })],
+      ['NoSuchKey', () => remove(world, 'k')],
+    ] as const) {
+      await world.put('k', randomBytes(5));
+      await append(world, 'k', randomBytes(5));
+      await change();
+      const chunks = await world.chunkCount();
+      expect(await codeOf(append(world, 'k', randomBytes(2 * CHUNK_BYTES)))).toBe(code);
+      expect(await world.chunkCount()).toBe(chunks);
+    }
+  });
+
+  const remove = ({ metadata, bucket }: ObjectWorld, key: string) =>
+    metadata.execute('delete-versions', {
+      ...{ bucketId: bucket().claim.bucketId, owner: OWNER },
+      items: [{ key: key as ObjectKey }],
+    });
+
+  test('several at once, and what fails in between', async () => {
+    const { world } = await openCounting();
+    await world.put('k', Buffer.alloc(0));
+    const pieces = Array.from({ length: 30 }, (_, at) => Buffer.alloc(10, at + 1));
+    await append(world, 'k', Buffer.alloc(10, 99));
+    await Promise.all(
+      pieces.map(async (piece, at) => {
+        const wrong = at % 3 === 0 && { said: { contentMd5: '0'.repeat(32) } };
+        const done = append(world, 'k', piece, { ...wrong });
+        if (wrong) expect(await codeOf(done)).toBe('BadDigest');
+        else await done;
+      }),
+    );
+    const got = await world.get('k');
+    const values = Array.from({ length: got.length / 10 }, (_, at) => got[10 * at]);
+    const kept = pieces.flatMap((piece, at) => (at % 3 === 0 ? [] : [piece[0]]));
+    expect(values.toSorted()).toEqual([99, ...kept].toSorted());
+  });
 });
 
 test('many at once: each is there once, whole', async () => {

@@ -1,75 +1,108 @@
-// THE APPEND STORY: find the object and its key, take the body in as for a PUT but under that key, commit: the shard puts
-// the piece behind whatever is current then, so appends do not get into each other's way. Where the object was replaced
-// meanwhile, by one with another key, only the key of the piece is wrapped anew. Small pieces are folded afterwards.
+// THE APPEND STORY: find the object and its key, or remember them from the last append; take the body in as for a PUT but
+// under that key, commit: the shard puts the piece behind whatever is current then, so appends do not get into each other's
+// way. Where the object was replaced meanwhile, by one with another key, only the key of the piece is wrapped anew. Small
+// pieces are folded afterwards.
+
+import { must } from '../lib/assert.ts';
+import { BoundedMap } from '../lib/bounded-map.ts';
+import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { FOLD_APPENDED } from '../model/plan-fold.ts';
 import { checkWriteConditions } from '../model/preconditions.ts';
-import type { VersionRecord } from '../model/version.ts';
+import type { VersionRecord, WrappedKek } from '../model/version.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
-import type { OutcomeOf } from '../ports/metadata.ts';
+import type { CommandOf, OutcomeOf } from '../ports/metadata.ts';
 import { newLinkId } from './claim-links.ts';
 import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
 import type { DataPath } from './data-path.ts';
 import { checksumOf, claimedAlgorithm, md5Hex } from './digests.ts';
 import type { FoldPieces } from './fold-pieces.ts';
-import type { AppendObject, Written } from './object-store.ts';
+import type { AppendObject, MetadataCalls, Written } from './object-store.ts';
+import { checksumOfRange } from './range-checksum.ts';
 import type { WrittenBody } from './write-body.ts';
 import { abandonRefused, refusedCommit, sendCommit, takeIn } from './write-object.ts';
 
 type Outcome = OutcomeOf<'append-version'>;
+type CommandKek = CommandOf<'append-version'>['kek'];
 type Refusal = Exclude<Outcome, { kind: 'committed' } | { kind: 'other-key' }>;
 
 /** Throws AppError as putObject does, and NoSuchKey, InvalidWriteOffset, EncryptionNotAllowed, InvalidRequest, EntityTooLarge. */
 export async function appendObject(
   path: DataPath,
-  folding: FoldPieces,
+  after: { folding: FoldPieces; recent: RecentAppends },
   input: AppendObject,
 ): Promise<Written> {
   const { calls, bucket, key, body } = input;
   const shard = bucket.homeShard;
-  let current = await findFirst(path, input);
+  const id = `${bucket.claim.bucketId}/${key}`;
+  let current = await findFirst(path, input, after.recent.get(id));
+  // Who comes while this one is under way, or after it failed, looks for itself.
+  after.recent.delete(id);
   let kek = path.keys.openKek(current.kek);
-  const kept = current.checksum?.algorithm ?? claimedAlgorithm(body);
+  const kept = current.algorithm ?? claimedAlgorithm(body);
   const written = await takeIn(path, input, { shard, kek, body, kept });
   let piece = pieceOf(written);
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
-    const value = await sendPiece(path, input, { written, piece, current });
+    const renewed = path.keys.renewKek(current.kek);
+    const value = await sendPiece(path, input, { written, piece, kek: { found: current.kek, renewed } });
     if (value.kind === 'committed') {
-      if (value.mayFold) folding.schedule({ calls, bucket, key, rule: FOLD_APPENDED });
+      if (value.mayFold) after.folding.schedule({ calls, bucket, key, rule: FOLD_APPENDED });
+      after.recent.set(id, { kek: renewed, algorithm: value.checksum?.algorithm });
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);
     try {
-      current = await findCurrent(input);
+      current = grownOf(await findCurrent(input));
+      const next = path.keys.openKek(current.kek);
+      piece = rewrap(path, piece, { from: kek, to: next });
+      kek = next;
+      piece = await withChecksum(path, piece, { calls, kek, current });
     } catch (error) {
       await written.abandon();
       throw error;
     }
-    const next = path.keys.openKek(current.kek);
-    piece = rewrap(path, piece, { from: kek, to: next });
-    kek = next;
   }
   await written.abandon();
   throw new AppError('ServiceUnavailable');
 }
 
 /** What the piece is made for. */
-type Grown = Pick<VersionRecord, 'kek' | 'checksum'>;
+interface Grown {
+  kek: WrappedKek;
+  /** Of the object's checksum. */
+  algorithm: ChecksumAlgorithm | undefined;
+}
+
+function grownOf({ kek, checksum }: VersionRecord): Grown {
+  return { kek: must(kek, 'a version with data has a key'), algorithm: checksum?.algorithm };
+}
 
 /**
- * As findCurrent, and what fails now is refused. With a token it may be a request that has been answered already, whatever
- * has become of the object since (extensions.md 2.1): that is known with its body, to the shard alone.
+ * Objects as a gateway's last appends have left them, so that the next one need not look them up. The shard compares: where
+ * the object is another one by now, the append is as one whose object was replaced while its body came.
  */
-async function findFirst(path: DataPath, input: AppendObject): Promise<Grown> {
+export type RecentAppends = BoundedMap<string, Grown>;
+
+export function createRecentAppends(): RecentAppends {
+  return new BoundedMap(LIMITS.recentAppendsMax);
+}
+
+/**
+ * As findCurrent, and what fails now is refused: what is remembered does where nobody waits to hear of that. With a token it
+ * may be a request that has been answered already, whatever has become of the object since (extensions.md 2.1): that is known
+ * with its body, to the shard alone.
+ */
+async function findFirst(path: DataPath, input: AppendObject, remembered: Grown | undefined): Promise<Grown> {
   const mayBeRepeated = input.tokenOf !== undefined;
+  if (remembered !== undefined && !input.body.isUnasked) return remembered;
   try {
     const current = await findCurrent(input);
     if (input.body.isUnasked && !mayBeRepeated) refuseEarly(input, current);
-    return current;
+    return grownOf(current);
   } catch (error) {
     const isNone = error instanceof AppError && ['NoSuchKey', 'EncryptionNotAllowed'].includes(error.code);
-    if (mayBeRepeated && isNone) return { kek: path.keys.newKek().wrapped };
+    if (mayBeRepeated && isNone) return { kek: path.keys.newKek().wrapped, algorithm: undefined };
     throw error;
   }
 }
@@ -107,17 +140,14 @@ function pieceOf(written: WrittenBody): AppendedPiece {
 async function sendPiece(
   path: DataPath,
   { calls, bucket, key, offsetBytes, conditions, tokenOf }: AppendObject,
-  { written, piece, current }: { written: WrittenBody; piece: AppendedPiece; current: Grown },
+  { written, piece, kek }: { written: WrittenBody; piece: AppendedPiece; kek: CommandKek },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
-  const { kek: found } = current;
-  if (found === undefined) throw new AppError('InternalError');
   const token = tokenOf?.(piece);
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
   const { value } = await sendCommit(written, () =>
     calls.execute({ shard, bucket: bucket.claim }, 'append-version', {
-      ...{ bucketId: bucket.claim.bucketId, key, piece, linkId },
-      kek: { found, renewed: path.keys.renewKek(found) },
+      ...{ bucketId: bucket.claim.bucketId, key, piece, linkId, kek },
       ...(offsetBytes !== undefined && { offsetBytes }),
       ...(conditions && { conditions }),
       ...(token && { token }),
@@ -145,6 +175,31 @@ function refusedAppend(refusal: Exclude<Refusal, { kind: 'repeated' }>, key: str
     default:
       return refusedComposition(refusal, key);
   }
+}
+
+/** The object that has come in the place of the one that was found may have a checksum of another algorithm. */
+async function withChecksum(
+  path: DataPath,
+  piece: AppendedPiece,
+  { calls, kek, current }: { calls: MetadataCalls; kek: Uint8Array; current: Grown },
+): Promise<AppendedPiece> {
+  const { algorithm } = current;
+  const [birth] = piece.births;
+  const isThere = algorithm === undefined || piece.crcs[algorithm] !== undefined;
+  if (isThere || birth === undefined || !isCrc(algorithm)) return piece;
+  const { use, body } = birth;
+  const range = { offsetBytes: 0, sizeBytes: piece.sizeBytes };
+  const manifest = { kind: 'direct' as const, uses: [use], segments: [{ use: 0, ...range }], parts: [] };
+  const bytes = {
+    calls,
+    kek,
+    manifest,
+    range,
+    reread: async () => manifest,
+    ...(body && { inlineBody: body }),
+  };
+  const crc = await checksumOfRange(path, bytes, algorithm);
+  return { ...piece, crcs: { ...piece.crcs, [algorithm]: crc } };
 }
 
 /** The piece with its data key under another object's key. */

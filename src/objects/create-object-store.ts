@@ -4,7 +4,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
-import { appendObject } from './append-object.ts';
+import { appendObject, createRecentAppends } from './append-object.ts';
 import { createBodyBudget } from './body-budget.ts';
 import type { ChunkBuffers } from './chunk-buffers.ts';
 import { collectBody } from './collect-body.ts';
@@ -45,12 +45,13 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
     budget: createBodyBudget({ limitBytes: bodyBufferBytes, clock, telemetry }),
   };
   const folding = createFoldPieces(path);
+  const recent = createRecentAppends();
   return {
     collectBody: (body) => collectBody(path, body),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),
-    appendObject: (input) => appendObject(path, folding, input),
+    appendObject: (input) => appendObject(path, { folding, recent }, input),
     foldingSettled: () => folding.settled(),
     stopFolding: () => folding.stop(),
     createUpload: (input) => createUpload(path, input),

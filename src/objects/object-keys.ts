@@ -1,6 +1,6 @@
 // The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring or by
 // the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
-// the length of a request.
+// the length of a request, those of objects that are appended to until the next one (append-object.ts).
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { must } from '../lib/assert.ts';
 import { packPlain, unpackPlain } from '../lib/record-codec.ts';
