@@ -33,6 +33,8 @@ test.each([
   ['a debt names it', [[debt(2, 'ab')], [debt(3, 'abx')]]],
   ['nobody else is known to have it', [[debt(0, '')]]],
   ['one other has it', [[debt(1, 'a')]]],
+  ['it is not said who has it', [[debt(2, '')]]],
+  ['so many have it that not all are named', [[debt(2, 'abcdefghijklmnop')]]],
   ['nobody has looked yet', [[debt(COPIES_UNKNOWN, '')]]],
   ['there are too many debts to read', Array.from({ length: 26 }, () => [debt(2, 'ab')])],
   ['a shard does not answer', undefined],

@@ -34,6 +34,9 @@ async function whyNeededBy(
         return `shard ${shard} is owed copies of chunks that fewer than ${LIMITS.copiesSyncedMin} others are known to have`;
       if (debt.ranges.some(({ holders }) => holders.some((holder) => disks.has(holder))))
         return `shard ${shard} is owed copies of chunks that these disks have`;
+      // Nobody is named where it was not known, and not all where there were many.
+      if (debt.ranges.some(({ holders }) => holders.length === 0 || holders.length >= LIMITS.debtHoldersMax))
+        return `shard ${shard} is owed copies of chunks of which it does not know all that have them`;
     }
     if (found.next === undefined) return undefined;
     after = found.next;

@@ -206,21 +206,15 @@ describe('disks that are away', () => {
   ])('are not given up when %s', async (_why, all, staying) => {
     const placer = startPlacer();
     await placer.after(all);
-    const map = await placer.after(all.slice(0, staying), GIVEN_UP_MS);
-    expect(map.disks).toEqual(all);
+    expect((await placer.after(all.slice(0, staying), GIVEN_UP_MS)).disks).toEqual(all);
     expect(placer.events('disks-away-not-given-up')).toBe(1);
     await placer.after(all);
     expect(placer.events('disks-away-no-more')).toBe(1);
   });
 
   test('where too few are left, a new disk takes the place of a lost one, though a change is pending', async () => {
-    const [a, b, c, d, e] = placedDisks({ zones: 5 }) as [
-      PlacedDisk,
-      PlacedDisk,
-      PlacedDisk,
-      PlacedDisk,
-      PlacedDisk,
-    ];
+    type Five = [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
+    const [a, b, c, d, e] = placedDisks({ zones: 5 }) as Five;
     const placer = startPlacer();
     await placer.after([a, b, c]);
     await placer.after([a, b], GIVEN_UP_MS);
@@ -318,6 +312,16 @@ describe('etcd has forgotten', () => {
     placer.knows(newest);
     expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
   });
+
+  test('and others have heard of a newer one than is known here: who knows that writes it back', async () => {
+    const placer = startPlacer({ known: { ...old, version: 5 } });
+    await placer.write(old);
+    placer.hears(7);
+    expect((await placer.after(disks, 30_000)).version).toBe(1);
+    await placer.write({ ...newest, version: 8 });
+    expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
+    expect(placer.events('placement-restored') + placer.events('placement-unknown-outdone')).toBe(0);
+  });
 });
 
 test('etcd has forgotten, and who does not place disks knows: it writes the map back', async () => {
@@ -331,12 +335,14 @@ test('etcd has forgotten, and who does not place disks knows: it writes the map 
 
 test('a map that others have heard of and nobody knows is outdone after a while, and all audited', async () => {
   const disks = placedDisks({ zones: 4 });
-  const placer = startPlacer();
-  await placer.after(disks);
-  placer.hears(7);
-  expect((await placer.after(disks, 40_000)).version).toBe(1);
-  const map = await placer.after(disks, 40_000);
-  expect(map).toMatchObject({ version: 8, auditFrom: 8 });
+  for (const version of [1, 5]) {
+    const placer = startPlacer();
+    placer.knows({ ...(await placer.after(disks)), version });
+    placer.hears(7);
+    expect((await placer.after(disks, 40_000)).version).toBe(1);
+    expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8 });
+    stop();
+  }
 });
 
 test('who does not say what was audited keeps nobody from looking after disks', async () => {

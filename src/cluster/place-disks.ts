@@ -93,7 +93,9 @@ type ReadMap =
   | { kind: 'none' }
   | { kind: 'there'; map: PlacementMap; stored: StoredPlacement }
   /** etcd was lost, or set back: what nodes go by is newer, and was written back, unless another was faster. */
-  | { kind: 'restored' };
+  | { kind: 'restored' }
+  /** The same, and others have gone by a newer one than is known here: whoever knows that writes it back. */
+  | { kind: 'overtaken'; map: PlacementMap; revision: number };
 
 async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
   const { placementMap, newestKnown, heardVersion, log } = deps;
@@ -103,7 +105,8 @@ async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
   const stored = await placementMap.read();
   const foundVersion = stored?.document.version ?? 0;
   if (known !== undefined && known.version > foundVersion) {
-    const version = Math.max(known.version, heard) + 1;
+    if (heard > known.version) return { kind: 'overtaken', map: known, revision: stored?.revision ?? 0 };
+    const version = known.version + 1;
     if (await swap(deps, { ...known, version }, stored?.revision ?? 0))
       log.error({ version, found: foundVersion }, 'placement-restored');
     return { kind: 'restored' };
@@ -139,9 +142,13 @@ class DiskPlacer {
     const heard = this.#deps.heardVersion();
     const read = await readMap(this.#deps);
     if (read.kind === 'restored') return true;
+    if (read.kind === 'overtaken') {
+      await this.#outdo(heard, read.map, read.revision);
+      return true;
+    }
     if (read.kind === 'none') return this.#placeFirst();
     const { map, stored } = read;
-    if (heard > map.version) await this.#outdo(heard, map, stored);
+    if (heard > map.version) await this.#outdo(heard, map, stored.revision);
     else {
       this.#unknownSinceMs = undefined;
       await this.#change(map, stored);
@@ -150,14 +157,14 @@ class DiskPlacer {
   }
 
   /** Nodes have heard of a map that nobody has any more: they refuse what is written by an older one. */
-  async #outdo(heard: number, map: PlacementMap, stored: StoredPlacement): Promise<void> {
+  async #outdo(heard: number, map: PlacementMap, revision: number): Promise<void> {
     const { clock, log } = this.#deps;
     const nowMs = clock.monotonicMs();
     this.#unknownSinceMs ??= nowMs;
     if (nowMs - this.#unknownSinceMs < UNKNOWN_WAIT_MS) return;
     const version = heard + 1;
     // Who owned what by the lost one is not known, so all is audited.
-    if (await this.#swap({ ...map, version, auditFrom: version }, stored.revision))
+    if (await this.#swap({ ...map, version, auditFrom: version }, revision))
       log.error({ version, found: map.version }, 'placement-unknown-outdone');
   }
 

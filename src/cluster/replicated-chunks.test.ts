@@ -81,6 +81,27 @@ describe('drop', () => {
     expect(world.events).toEqual(['drop-not-everywhere']);
   });
 
+  test('does not wait each time for a disk that hangs', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    await world.chunks.put(world.id, chunk());
+    const [hung] = world.owners;
+    if (hung === undefined) throw new Error('there are owners');
+    let asked = 0;
+    let isBack = false;
+    const { drop } = hung;
+    hung.drop = (...order) => {
+      asked++;
+      return isBack ? drop.apply(hung, order) : Promise.reject(new Error('no answer in time'));
+    };
+    for (let count = 0; count < 5; count++) await world.chunks.drop([world.id], fence);
+    expect(asked).toBe(1);
+    isBack = true;
+    await world.stateAfter(LIMITS.diskSuspectMs);
+    for (let count = 0; count < 2; count++) await world.chunks.drop([world.id], fence);
+    expect(asked).toBe(3);
+    expect(hung.stored.size).toBe(0);
+  });
+
   test('of an epoch that is over is refused, also when only one disk knows', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     const [, knowing] = world.disks;

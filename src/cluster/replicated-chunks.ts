@@ -139,27 +139,49 @@ class ChunksOverDisks implements ReplicatedChunks {
   }
 
   async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
-    const { answers, failures } = await this.#askAll((chunks) => chunks.have(ids));
+    const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.have(ids));
     const found = ids.map((_, at) => answers.map((answer) => answer[at] ?? null).find(Boolean) ?? null);
     const isUnknown = answers.length === 0 || failures.length > 0;
     if (isUnknown && found.includes(null)) throw silence(failures);
     return found;
   }
 
-  /** To every disk that is there, for any may have stood in. What was out of reach is found by the sweep (R31, R32). */
+  /**
+   * To every disk that is there, for any may have stood in. What was out of reach is found by the sweep (R31, R32): one that
+   * hangs is not waited for each time, or nothing would be freed on the others.
+   */
   async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    const { answers, failures } = await this.#askAll((chunks) => chunks.drop(ids, fence));
+    const { health } = this.#parts;
+    const disks = this.#disks;
+    const well = disks.filter(({ id }) => health.isWell(id, 'drop'));
+    const asked = well.length === 0 ? disks : well;
+    const { answers, failures } = await this.#askAll(asked, (chunks, { id }) =>
+      this.#dropOn(id, () => chunks.drop(ids, fence)),
+    );
     const refused = failures.find((error) => error instanceof OldFence);
     if (refused !== undefined) throw refused;
     if (answers.length === 0) throw silence(failures);
-    if (failures.length === 0) return;
-    const fields = { chunkCount: ids.length, silentCount: failures.length, err: failures[0] };
-    this.#deps.log.warn(fields, 'drop-not-everywhere');
+    const silentCount = disks.length - answers.length;
+    if (silentCount === 0) return;
+    this.#deps.log.warn({ chunkCount: ids.length, silentCount, err: failures[0] }, 'drop-not-everywhere');
+  }
+
+  async #dropOn(disk: DiskId, drop: () => Promise<void>): Promise<void> {
+    const { health } = this.#parts;
+    health.asked(disk, 'drop');
+    try {
+      await drop();
+      health.answered(disk, 'drop');
+    } catch (error) {
+      if (error instanceof OldFence) health.answered(disk, 'drop');
+      else if (!(error instanceof AppError && error.code === 'SlowDown')) health.failed(disk);
+      throw error;
+    }
   }
 
   /** Rejects when so many disks are silent that a chunk may be on none of the others. */
   async list(options: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
-    const { answers, failures } = await this.#askAll((chunks) => chunks.list(options));
+    const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.list(options));
     const { copies } = this.#deps.placement.current();
     if (answers.length === 0 || failures.length >= Math.min(LIMITS.copiesSyncedMin, copies))
       throw silence(failures);
@@ -168,14 +190,14 @@ class ChunksOverDisks implements ReplicatedChunks {
 
   /** Of the disks that answer; each copy counts. */
   async usage(): ReturnType<ChunkPort['usage']> {
-    const { answers, failures } = await this.#askAll((chunks) => chunks.usage());
+    const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.usage());
     if (answers.length === 0) throw silence(failures);
     return sumUsages(answers);
   }
 
   /** As `usage`. */
   async recount(): ReturnType<ChunkPort['recount']> {
-    const { answers, failures } = await this.#askAll((chunks) => chunks.recount());
+    const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.recount());
     if (answers.length === 0) throw silence(failures);
     return sumRecounts(answers);
   }
@@ -184,12 +206,17 @@ class ChunksOverDisks implements ReplicatedChunks {
     return this.#parts.late.close();
   }
 
+  get #disks(): readonly PlacedDisk[] {
+    return expectedDisks(this.#deps.placement.current());
+  }
+
   async #askAll<Answer>(
-    ask: (chunks: DiskChunks) => Promise<Answer>,
+    disks: readonly PlacedDisk[],
+    ask: (chunks: DiskChunks, disk: PlacedDisk) => Promise<Answer>,
   ): Promise<{ answers: Answer[]; failures: unknown[] }> {
-    const { placement, directory } = this.#deps;
-    const askOne = async (disk: PlacedDisk) => ask(directory.chunksOf(disk));
-    const settled = await Promise.allSettled(expectedDisks(placement.current()).map(askOne));
+    const { directory } = this.#deps;
+    const askOne = async (disk: PlacedDisk) => ask(directory.chunksOf(disk), disk);
+    const settled = await Promise.allSettled(disks.map(askOne));
     return {
       answers: settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
       failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : [])),

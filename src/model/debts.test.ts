@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { must } from '../lib/assert.ts';
 import {
   boundRanges,
   COPIES_UNKNOWN,
@@ -24,6 +25,7 @@ describe('the places of a new blob', () => {
     expect(placed).toEqual({
       ...{ mapVersion: 3, newestVersion: 4 },
       ranges: [range(1, 3, 'a', 'b'), range(3, 4, 'a')],
+      copies: 1,
     });
   });
 
@@ -38,6 +40,19 @@ describe('the places of a new blob', () => {
     const [only, ...others] = gatherPlaces(places)?.ranges ?? [];
     expect([only?.from, only?.to, others]).toEqual([0, 5000, []]);
     expect(only?.holders.length).toBe(LIMITS.debtHoldersMax);
+  });
+
+  test('of many chunks owe by the one with fewest copies, though their ranges were joined', () => {
+    const pairs = ['ab', 'bc', 'ac', 'ad'];
+    const places = Array.from({ length: 40 }, (_, at) => ({
+      mapVersion: 1,
+      holders: [...(pairs[at % 4] ?? '')],
+    }));
+    const debt = debtOfBirth(must(gatherPlaces(places), 'there is a map'), {
+      auditedFrom: 1,
+      chunkCount: 40,
+    });
+    expect(debt).toEqual({ copies: 2, ranges: [range(0, 40, ...'abcd')], mapVersion: 1 });
   });
 });
 

@@ -29,6 +29,8 @@ export interface PlacedChunks {
   mapVersion: number;
   newestVersion: number;
   ranges: DebtRange[];
+  /** Of the chunk of the ranges that has fewest: ranges that were joined do not show it. Absent: as many as they name. */
+  copies?: number;
 }
 
 /** Bounded, whatever the size of the blob. `placed`: by chunk, in order. */
@@ -44,20 +46,25 @@ export function gatherPlaces(
       ranges.push({ from: index, to: index + 1, holders: [...place.holders].sort() });
   }
   const [mapVersion, newestVersion] = [Math.min(...versions), Math.max(...versions)];
-  return { mapVersion, newestVersion, ranges: boundRanges(ranges) };
+  const places = { mapVersion, newestVersion, ranges: boundRanges(ranges) };
+  // Counted chunk by chunk: the holders of a range that was joined are those of any of its chunks.
+  return ranges.length === 0 ? places : { ...places, copies: fewestCopies(ranges) };
 }
 
 /** R36: what a birth owes. `auditedFrom`: the map by which its home looks at everything, or last began to. */
 export function debtOfBirth(
-  { mapVersion, newestVersion, ranges }: PlacedChunks,
+  { mapVersion, newestVersion, ranges, copies = fewestCopies(ranges) }: PlacedChunks,
   { auditedFrom, chunkCount }: { auditedFrom: number; chunkCount: number },
 ): Debt | undefined {
   // A pass may have gone by already, and these chunks lie where owners were before it.
   const isOld = mapVersion < auditedFrom;
   if (ranges.length === 0 && !isOld) return undefined;
-  const copies = Math.min(COPIES_UNKNOWN, ...ranges.map(({ holders }) => holders.length));
   const owed = isOld ? mergeRanges(ranges, wholeRange(chunkCount)) : ranges;
   return { copies, ranges: owed, mapVersion: Math.max(newestVersion, auditedFrom) };
+}
+
+function fewestCopies(ranges: readonly DebtRange[]): number {
+  return ranges.reduce((fewest, { holders }) => Math.min(fewest, holders.length), COPIES_UNKNOWN);
 }
 
 export function wholeRange(chunkCount: number): DebtRange[] {
@@ -124,7 +131,7 @@ export function debtOfChunks(
     to: index + 1,
     holders: [...holders].sort(),
   }));
-  const copies = Math.min(COPIES_UNKNOWN, ...owed.map((chunk) => chunk.copies));
+  const copies = owed.reduce((fewest, chunk) => Math.min(fewest, chunk.copies), COPIES_UNKNOWN);
   return { copies, ranges: boundRanges(ranges), mapVersion };
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
+import { settleAll } from '../../tests/support/replicated-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createMemoryKv, type MemoryKv } from '../adapters/memory-kv.ts';
 import { Corruption } from '../lib/corruption.ts';
@@ -51,6 +52,44 @@ async function expectCounted(): Promise<void> {
   const { counted, kept } = await store.recount();
   expect(kept).toEqual(counted);
 }
+
+test('what is being dropped is neither there nor stored again before it has gone (R38)', async () => {
+  const [id] = await putNew(1);
+  if (id === undefined) throw new Error('one was put');
+  const bytes = (await store.get(id)) as { bytes: Uint8Array };
+  memory.holdCommits();
+  const order: string[] = [];
+  const note = async (what: string, done: Promise<unknown>) => {
+    const said = await done;
+    order.push(what);
+    return said;
+  };
+  const dropped = note(
+    'dropped',
+    store.dropIf([id], fence, () => {}),
+  );
+  const seen = note('seen', store.lookUp([id]));
+  const read = note('read', store.verify(id));
+  const put = note('put', store.put(id, bytes.bytes));
+  await settleAll();
+  expect(order).toEqual([]);
+  memory.releaseCommits();
+  expect(await seen).toEqual([{ kind: 'missing', isAside: false }]);
+  await Promise.all([dropped, put, read]);
+  expect(order[0]).toBe('dropped');
+  expect((await store.get(id)).kind).toBe('found');
+  await expectCounted();
+  // One that is ordered while a put is under way takes it along.
+  const other = newId();
+  memory.holdCommits();
+  const late = store.put(other, randomBytes(100));
+  const gone = store.dropIf([other], fence, () => {});
+  await settleAll();
+  memory.releaseCommits();
+  await Promise.all([late, gone]);
+  expect((await store.get(other)).kind).toBe('missing');
+  await expectCounted();
+});
 
 test('a drop that the disk is too busy for changes no count', async () => {
   const ids = await putNew(3);

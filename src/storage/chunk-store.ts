@@ -17,8 +17,9 @@ import { AsideChunks } from './aside-chunks.ts';
 import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
 import { DiskTotals } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
-import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
+import { chunkName, dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
+import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
 
 export interface ChunkStoreDeps {
@@ -64,6 +65,7 @@ export class ChunkStore implements ChunkPort {
   readonly #takes = new Map<string, Promise<unknown>>();
   /** Fetches under way; a drop ends them. */
   readonly #fills = new Map<string, Checksum & { isDropped: boolean; done: Promise<boolean> }>();
+  readonly #drops = new PendingDrops();
   /** Drops and what is set aside, so that a chunk is counted out once. */
   readonly #inTurn = createTurns();
   readonly #fences: Fences;
@@ -81,7 +83,7 @@ export class ChunkStore implements ChunkPort {
 
   async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
     const checksum = { sizeBytes: bytes.length, crc32: taken ?? crc32(bytes) };
-    const name = nameOf(id);
+    const name = chunkName(id);
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, checksum);
@@ -93,8 +95,9 @@ export class ChunkStore implements ChunkPort {
   }
 
   async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
-    // Else what sets the rest of an old copy aside could take the new one with it.
-    await this.#takes.get(nameOf(id))?.catch(() => {});
+    // Else what sets the rest of an old copy aside could take the new one with it. Drops that are ordered from here on wait
+    // for this put, so only those before it are waited for.
+    await Promise.all([this.#takes.get(chunkName(id))?.catch(() => {}), this.#drops.of([id])]);
     const [known] = await this.#rows([id], { isPut: true });
     if (known !== undefined) {
       assertSame(id, known, checksum);
@@ -126,7 +129,7 @@ export class ChunkStore implements ChunkPort {
    * when the chunk was dropped meanwhile.
    */
   fill(id: ChunkId, expected: Checksum, fetch: () => Promise<Uint8Array | undefined>): Promise<boolean> {
-    const name = nameOf(id);
+    const name = chunkName(id);
     const underWay = this.#fills.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, expected);
@@ -188,7 +191,7 @@ export class ChunkStore implements ChunkPort {
 
   /** After puts that are under way, unless it is one that asks; those that come later wait. */
   async #takeAside(id: ChunkId, { isPut } = { isPut: false }): Promise<'aside' | 'missing' | 'whole'> {
-    const name = nameOf(id);
+    const name = chunkName(id);
     const earlier = isPut ? undefined : this.#puts.get(name)?.done;
     const take = Promise.allSettled([earlier]).then(() => this.#inTurn(() => this.#aside.take(id)));
     this.#takes.set(name, take);
@@ -203,6 +206,7 @@ export class ChunkStore implements ChunkPort {
 
   /** Reads the chunk and checks it; what does not verify is set aside (R40). */
   async verify(id: ChunkId): Promise<InspectedChunk> {
+    await this.#drops.of([id]);
     const [row] = await this.#rows([id]);
     const sizeBytes = row?.sizeBytes ?? 0;
     await this.#verified.enter(sizeBytes);
@@ -225,6 +229,7 @@ export class ChunkStore implements ChunkPort {
 
   /** As `verify`, by what is known of the chunks alone. */
   async lookUp(ids: readonly ChunkId[]): Promise<InspectedChunk[]> {
+    await this.#drops.of(ids);
     const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
     return rows.map((row, at) => {
       if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };
@@ -272,12 +277,12 @@ export class ChunkStore implements ChunkPort {
 
   drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
     // The chunk goes, and with it what did not verify of it.
-    return this.#orderDrop(ids, fence, { withAside: true });
+    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withAside: true }));
   }
 
   /** `check` throws when they must stay; nothing comes between it and the drop. */
   dropIf(ids: readonly ChunkId[], fence: Fence, check: () => void): Promise<void> {
-    return this.#orderDrop(ids, fence, { withAside: false, check });
+    return this.#drops.track(ids, this.#orderDrop(ids, fence, { withAside: false, check }));
   }
 
   async #orderDrop(
@@ -286,7 +291,7 @@ export class ChunkStore implements ChunkPort {
     how: { withAside: boolean; check?: () => void },
   ): Promise<void> {
     assertOfHome(ordered, fence);
-    const byName = new Map(ordered.map((id) => [nameOf(id), id]));
+    const byName = new Map(ordered.map((id) => [chunkName(id), id]));
     const [names, ids] = [[...byName.keys()], [...byName.values()]];
     for (const name of names) {
       const fill = this.#fills.get(name);
@@ -335,7 +340,7 @@ export class ChunkStore implements ChunkPort {
   /** Of copies that were set aside. */
   async dropAside(ordered: readonly ChunkId[], fence: Fence): Promise<void> {
     assertOfHome(ordered, fence);
-    const ids = [...new Map(ordered.map((id) => [nameOf(id), id])).values()];
+    const ids = [...new Map(ordered.map((id) => [chunkName(id), id])).values()];
     await this.#inTurn(async () => {
       const fenceRows = await this.#fences.rowsOf(fence);
       const aside = await this.#aside.rowsToDrop(ids);
@@ -381,15 +386,11 @@ export class ChunkStore implements ChunkPort {
   }
 }
 
-function nameOf({ blobId, index }: ChunkId): string {
-  return `${blobId}.${index}`;
-}
-
 function unavailable(error: unknown): Error {
   return error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
 }
 
 function assertSame(id: ChunkId, stored: Checksum, given: Checksum): void {
   const isSame = stored.sizeBytes === given.sizeBytes && stored.crc32 === given.crc32;
-  if (!isSame) throw new OtherBytes(nameOf(id));
+  if (!isSame) throw new OtherBytes(chunkName(id));
 }
