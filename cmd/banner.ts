@@ -50,7 +50,8 @@ function clientLines({ endpoint, credentials, credentialsFile, certificate }: Ba
     `  restic${trust('--cacert ')} -r s3:${endpoint}/restic init`,
     'For rclone:',
     `  rclone config create holdfast s3 provider=Other endpoint=${endpoint} region=us-east access_key_id=${accessKey} secret_access_key=${secretKey}`,
-    `  rclone${trust('--ca-cert ')} sync ~/Documents holdfast:backups/documents`,
+    // It fails over the one for the AWS CLI.
+    `  ${certificate === undefined ? '' : 'env -u AWS_CA_BUNDLE '}rclone${trust('--ca-cert ')} sync ~/Documents holdfast:backups/documents`,
   ];
 }
 

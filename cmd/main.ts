@@ -23,6 +23,10 @@ function buildProgram(): Command {
     .version(readVersion())
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
+  // Who reads what is printed may have read enough (`... | head`); what the command does goes on.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
   addRoleCommands(program);

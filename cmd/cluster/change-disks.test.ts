@@ -94,6 +94,13 @@ test('the operator is told when copies come to lie closer together', async () =>
 test('undrained, it has what it had', async () => {
   const before = await present();
   await run('drain', [first.id.slice(0, 6)]);
+  await run('drain', [first.id]);
+  expect(printed.slice(-2)).toEqual([
+    'Nothing to do: it is so already.',
+    expect.stringMatching(
+      /^Disk \w{8}(: [1-9]\d* partitions are still being copied| drains, but owns| owns nothing any more)/,
+    ),
+  ]);
   await run('undrain', [first.id]);
   const after = await present();
   expect(after.owners.map((ids) => ids.toSorted())).toEqual(before.owners.map((ids) => ids.toSorted()));

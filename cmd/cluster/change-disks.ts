@@ -52,6 +52,7 @@ export async function writeDiskChange(
     const next = CHANGES[change](map, ids, parts.members);
     if (next === undefined) {
       parts.print('Nothing to do: it is so already.');
+      if (change === 'drain') tellHowFar(map, ids, parts.print);
       return;
     }
     if (change === 'remove' && !acceptLoss) refuseOwed(await parts.whyOwed(ids));
@@ -133,15 +134,28 @@ function tell(done: {
     if (change === 'remove') print(`Disk ${short(id)} is removed, and is not taken in again.`);
     else if (change === 'undrain') print(`Disk ${short(id)} stays: it owns ${owned} partitions.`);
     else if (owned === 0) print(`Disk ${short(id)} drains: others own its partitions.`);
-    else
-      print(
-        `Disk ${short(id)} drains, but owns ${owned} partitions still: fewer than ${next.copies} other disks stay. Add disks.`,
-      );
+    else print(stillOwns(next, id, owned));
   }
   if (change === 'remove') return;
   warnOfSpread(map, next, print);
   print(`Placement ${next.version}: ${movedCount(map, next)} copies of partitions are to be made.`);
   if (isPending(next)) print('`holdfast cluster disks` shows when it is done.');
+}
+
+/** Of disks that drain already. */
+function tellHowFar(map: PlacementMap, ids: ReadonlySet<DiskId>, print: (line: string) => void): void {
+  const held = holdings(map);
+  for (const id of ids) {
+    const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
+    if (ownedCount > 0) print(stillOwns(map, id, ownedCount));
+    else if (pendingCount > 0)
+      print(`Disk ${short(id)}: ${pendingCount} partitions are still being copied to others.`);
+    else print(`Disk ${short(id)} owns nothing any more.`);
+  }
+}
+
+function stillOwns({ copies }: PlacementMap, id: DiskId, ownedCount: number): string {
+  return `Disk ${short(id)} drains, but owns ${ownedCount} partitions still: fewer than ${copies} other disks stay. Add disks.`;
 }
 
 /** Copies in one place are lost together, and nothing else would tell. */

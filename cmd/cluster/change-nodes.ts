@@ -44,6 +44,9 @@ export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange):
     const changed = [...wish.nodeIds].filter((nodeId) => leaves.get(nodeId) !== leave);
     if (changed.length === 0) {
       parts.print('Nothing to do: it is so already.');
+      if (leave !== undefined)
+        for (const nodeId of wish.nodeIds)
+          parts.print(sentenceOf(wish.change, nodeId, voterCountOf(parts.records, nodeId)));
       return;
     }
     refuse(parts, { ...wish, leaves });

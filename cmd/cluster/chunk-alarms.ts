@@ -60,10 +60,11 @@ function alarmsOfPlacement(
 
 /** Disks that chunks are placed on, and that nobody serves. */
 function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIdentity): string[] {
-  const placed = disks.filter(({ state, leave }) => state !== 'new' && leave === undefined);
-  const nodeCount = new Set(placed.map(({ nodeId }) => nodeId)).size;
+  // One that is to leave keeps what no other can take.
+  const owning = disks.filter(({ ownedCount }) => ownedCount > 0);
+  const nodeCount = new Set(owning.map(({ nodeId }) => nodeId)).size;
   const few =
-    placed.length > 0 && nodeCount < chunkCopies
+    owning.length > 0 && nodeCount < chunkCopies
       ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
       : [];
   return [
@@ -71,10 +72,10 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
     ...disks.flatMap((disk) => {
       const { state, leave, ownedCount, pendingCount } = disk;
       const name = nameOf(disk);
+      // Drained or given up, and nothing is missed any more: it may come back, or be removed.
+      if (leave !== undefined && ownedCount + pendingCount === 0) return [];
       if (state === 'silent') return [`${name} does not answer`];
       if (state !== 'away') return [];
-      // Given up, and nothing is missed any more: it may come back, or be removed.
-      if (leave === 'absent' && ownedCount + pendingCount === 0) return [];
       return [`${name} is away${leave === 'absent' ? ': its data is being copied to others' : ''}`];
     }),
   ];

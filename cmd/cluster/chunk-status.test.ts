@@ -84,6 +84,9 @@ test.each<[string, Partial<DiskStatus>, RegExp | undefined]>([
   ['away and given up', { state: 'away', leave: 'absent' }, /is away: its data is being copied to others/],
   ['given up, and missed no more', { state: 'away', leave: 'absent', ownedCount: 0 }, undefined],
   ['silent', { state: 'silent' }, /does not answer/],
+  ['away while it drains', { state: 'away', leave: 'draining' }, /is away$/],
+  ['drained and stopped', { state: 'away', leave: 'draining', ownedCount: 0 }, undefined],
+  ['drained and silent', { state: 'silent', leave: 'draining', ownedCount: 0 }, undefined],
   ['draining', { leave: 'draining' }, undefined],
 ])('a disk that is %s', (_, change, expected) => {
   const found = alarmsOf({ disks: [{ ...DISK, ...change }] });

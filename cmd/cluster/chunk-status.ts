@@ -65,7 +65,7 @@ export interface DiskStatus {
   zone: string;
   capacityBytes: number;
   /** `silent`: its node is there and does not answer for it. `away`: no node serves it. `new`: it is in no map yet. */
-  state: 'serving' | 'silent' | 'away' | 'new';
+  state: 'serving' | 'silent' | 'away' | 'new' | 'removed';
   leave?: DiskLeave;
   /**
    * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be
@@ -193,6 +193,7 @@ async function readDisks(parts: {
   const served = servedDisks(parts.members);
   const held = map === undefined ? new Map() : holdings(map);
   const placed = new Map((map?.disks ?? []).map((disk) => [disk.id, disk]));
+  const retired = new Set(map?.retired);
   const all = [...placed.values(), ...[...served.values()].filter(({ id }) => !placed.has(id))];
   await using closing = new AsyncDisposableStack();
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
@@ -217,7 +218,7 @@ async function readDisks(parts: {
       const state = now === undefined ? 'away' : usage === undefined ? 'silent' : 'serving';
       return {
         ...{ diskId, nodeId, address, zone, capacityBytes },
-        state: state === 'serving' && !placed.has(diskId) ? 'new' : state,
+        state: state === 'serving' && !placed.has(diskId) ? (retired.has(diskId) ? 'removed' : 'new') : state,
         ...(disk.leave && { leave: disk.leave }),
         ...{ ownedCount: 0, pendingCount: 0, ...held.get(diskId) },
         ...(usage && { usage }),

@@ -58,7 +58,8 @@ export async function recoverShards(
       if (problem !== undefined) left++;
       print('');
     }
-    if (!acceptsLoss)
+    if (!acceptsLoss && left === numbers.length) print('Nothing was changed.');
+    else if (!acceptsLoss)
       print('Nothing was changed. --accept-loss does it: what the chosen replica lacks is lost.');
     else if (left === 0)
       print('Until all shards have told what they hold and you confirm it, nothing of these homes is freed.');

@@ -1,6 +1,8 @@
 // holdfast append: adds a file, or what comes on standard input, to the end of an object (service.txt 4.2).
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { Refusal } from '../lib/refusal.ts';
+import { LIMITS } from '../model/limits.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
 import { tokenHeader } from './extension-headers.ts';
 import { type FileSource, withFileSource } from './file-source.ts';
@@ -51,6 +53,11 @@ async function send(
   source: FileSource,
 ) {
   const { sizeBytes } = source;
+  // Before all of it is read for its digest.
+  if (sizeBytes > LIMITS.putBytesMax)
+    throw new Refusal(
+      `one append takes ${formatBytes(LIMITS.putBytesMax)} at most, and this has ${formatBytes(sizeBytes)}`,
+    );
   const hash = createHash('sha256');
   for await (const piece of source.read()) hash.update(piece);
   const progress = startBar('append', sizeBytes, formatBytes);

@@ -67,7 +67,11 @@ function addObjectCommands(program: Command, context: CliContext): void {
     'compose <target> <component...>',
     'make an object of others: bucket/key, or bucket/key?versionId=...',
   )
-    .option('--meta <name=value...>', 'metadata of its own; default: that of the first component')
+    .option(
+      '--meta <name=value>',
+      'metadata of its own, once for each; default: that of the first component',
+      (pair: string, before: string[] = []) => [...before, pair],
+    )
     .option(...token)
     .action(async (target, components, options) => {
       const { compose } = await import('./compose-command.ts');

@@ -35,14 +35,20 @@ export async function connect(context: CliContext, options: ConnectOptions): Pro
 
 /** The same for requests of S3, which go by the keys of any account: those that every S3 tool takes, else the operator's. */
 export async function connectS3(context: CliContext, options: ConnectOptions): Promise<S3Client> {
-  const { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey } = context.env;
   return createS3Client({
     ...(await findServer(context, options)),
-    credentials:
-      accessKey && secretKey
-        ? { accessKey, secretKey }
-        : await findCredentials(context.env, folderOf(context, options)),
+    credentials: accountKeys(context.env) ?? (await findCredentials(context.env, folderOf(context, options))),
   });
+}
+
+/** Throws {@link Refusal} where half of them is there: the operator's would do what was not meant to be done by these. */
+function accountKeys(env: CliContext['env']): Credentials | undefined {
+  const { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey } = env;
+  if (accessKey && secretKey) return { accessKey, secretKey };
+  // Set and empty is what a script leaves that had no keys to set.
+  if (accessKey === undefined && secretKey === undefined) return undefined;
+  const missing = accessKey ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
+  throw new Refusal(`${missing} is missing: set both, or neither to use the operator's keys`);
 }
 
 function folderOf(context: CliContext, options: ConnectOptions): string {

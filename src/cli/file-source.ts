@@ -1,10 +1,8 @@
 // A file, or what comes on standard input, whose size is known before the first byte of it is sent, and which is read twice:
 // for its digest, and to be sent. What is written to it meanwhile does not belong to it.
-import { createWriteStream } from 'node:fs';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { Refusal } from '../lib/refusal.ts';
 
 const STANDARD_INPUT = '-';
@@ -41,16 +39,20 @@ async function withSpooled<Result>(
   name: string,
   use: (source: FileSource) => Promise<Result>,
 ): Promise<Result> {
+  const handle = await openUnnamed();
+  try {
+    await handle.writeFile(input).catch(refuseToRead(`${name} into ${tmpdir()}`));
+    return await use(sourceOf(handle, name, (await handle.stat()).size));
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A temporary file that has lost its name already: however this process ends, nothing of it stays. */
+async function openUnnamed(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-input-'));
   try {
-    const path = join(folder, 'input');
-    await pipeline(input, createWriteStream(path)).catch(refuseToRead(`${name} into ${folder}`));
-    const handle = await open(path);
-    try {
-      return await use(sourceOf(handle, name, (await handle.stat()).size));
-    } finally {
-      await handle.close();
-    }
+    return await open(join(folder, 'input'), 'w+', 0o600);
   } finally {
     await rm(folder, { recursive: true });
   }

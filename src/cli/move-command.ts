@@ -5,7 +5,7 @@ import { childOf, childrenOf, textOf, type XmlElement } from '../lib/xml.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
 import { tokenHeader } from './extension-headers.ts';
 import { formatAnswer, formatCount } from './format.ts';
-import { parseAddress } from './object-address.ts';
+import { parseAddress, parseBucketAddress } from './object-address.ts';
 import { startCount } from './progress.ts';
 import { readDocument, refusalOf, type S3Client } from './s3-client.ts';
 
@@ -36,12 +36,9 @@ export async function move(
   if (from.key === undefined && to.key === undefined) {
     if (options.prefix || options.overwrite || options.token !== undefined)
       throw new Refusal('--prefix, --overwrite and --token are of objects: write bucket/key for both');
-    await client.send({
-      method: 'MOVE',
-      bucket: from.bucket,
-      headers: { destination: textToBytes(to.bucket) },
-    });
-    context.print(formatAnswer(options, { bucket: to.bucket }, () => `${from.bucket} is ${to.bucket} now`));
+    const [before, after] = [parseBucketAddress(source), parseBucketAddress(destination)];
+    await client.send({ method: 'MOVE', bucket: before, headers: { destination: textToBytes(after) } });
+    context.print(formatAnswer(options, { bucket: after }, () => `${before} is ${after} now`));
     return 0;
   }
   if (from.key === undefined || to.key === undefined)

@@ -25,6 +25,15 @@ export function parseAddress(text: string): Address {
   return key === '' ? { bucket } : { bucket, key };
 }
 
+/** Throws {@link Refusal} unless it names a bucket, without a slash behind it: there the key may have been lost. */
+export function parseBucketAddress(text: string): string {
+  const { bucket, key } = parseAddress(text);
+  if (key !== undefined) throw new Refusal(`"${text}" names an object: write the bucket alone`);
+  if (text.endsWith('/'))
+    throw new Refusal(`"${text}" has no key behind its slash: write ${bucket} for the bucket`);
+  return bucket;
+}
+
 /** Throws {@link Refusal} when it names no object. */
 export function parseObjectAddress(text: string): Required<Address> {
   const { bucket, key } = parseAddress(text);

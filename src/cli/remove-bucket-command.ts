@@ -1,8 +1,7 @@
 // holdfast rb: deletes a bucket, with --force all that is in it (service.txt 4.1).
-import { Refusal } from '../lib/refusal.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
 import { formatAnswer } from './format.ts';
-import { parseAddress } from './object-address.ts';
+import { parseBucketAddress } from './object-address.ts';
 
 export interface RemoveBucketOptions extends ConnectOptions {
   /** Also when there are objects in it; refused whole when one of them must be kept. */
@@ -14,8 +13,7 @@ export async function removeBucket(
   text: string,
   { force = false, ...options }: RemoveBucketOptions,
 ): Promise<void> {
-  const { bucket, key } = parseAddress(text);
-  if (key !== undefined) throw new Refusal(`"${text}" names an object: write the bucket alone`);
+  const bucket = parseBucketAddress(text);
   const client = await connectS3(context, options);
   await client.send({
     method: 'DELETE',

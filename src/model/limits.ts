@@ -121,7 +121,7 @@ export const LIMITS = {
   moveErrorsKeptBytesMax: 256 * KiB,
 
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
-  jobKeptMs: 24 * HOUR,
+  jobKeptMs: 25 * HOUR,
   /** A job that its driver has left for so long is driven on by the shard's own node. */
   jobLeftMs: 15 * SECOND,
   /** Prefix renames under way at once in one shard, and of them those of one account, so that others get their turn. */

@@ -1,7 +1,7 @@
 // What the command line tool makes of odd files, metadata, tokens and names: it does as it is told, or refuses with a
 // reason, before anything is sent where it can know.
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,6 +85,33 @@ test('metadata that no header can carry is refused before anything is sent', asy
     expect(await refuse(pair)).toMatch(/^--meta takes name=value/);
   expect(await refuse('name=a\nb')).toBe(
     '"a\\nb" has characters that the header x-amz-meta-name cannot have',
+  );
+});
+
+test('half of an account’s keys is refused: the operator’s would do what these were meant for', async () => {
+  const half = (env: Record<string, string>) =>
+    refusalOf(removeBucket({ ...context(), env }, bucket, { ...options(), force: true }));
+  expect(await half({ AWS_ACCESS_KEY_ID: 'key' })).toContain('AWS_SECRET_ACCESS_KEY is missing');
+  expect(await half({ AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: '' })).toContain('is missing');
+  expect(await half({ AWS_SECRET_ACCESS_KEY: 'secret' })).toContain('AWS_ACCESS_KEY_ID is missing');
+  expect(await half({ AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' })).toContain('is missing');
+});
+
+test('a bucket with a slash behind it has lost its key: nothing is done to the bucket', async () => {
+  const lost = [
+    () => move(context(), { source: `${bucket}/`, destination: 'elsewhere' }, options()),
+    () => move(context(), { source: bucket, destination: 'elsewhere/' }, options()),
+    () => removeBucket(context(), `${bucket}/`, { ...options(), force: true }),
+  ];
+  for (const command of lost) expect(await refusalOf(command())).toContain('has no key behind its slash');
+});
+
+test('what one append does not take is refused before it is read', async () => {
+  const file = join(folder, 'huge');
+  writeFileSync(file, '');
+  truncateSync(file, 6 * 1024 ** 3);
+  expect(await refusalOf(append(context(), { object: `${bucket}/log`, file }, options()))).toMatch(
+    /one append takes 5.00 GiB at most/,
   );
 });
 

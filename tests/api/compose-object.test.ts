@@ -268,6 +268,15 @@ describe('refused, and the target stays as it was', () => {
   });
 });
 
+test('a token knows the request whatever the order of its headers', async () => {
+  const first = { 'x-svc-idempotency-token': 'in any order', 'x-amz-meta-a': '1', 'x-amz-meta-b': '2' };
+  const other = { 'x-amz-meta-b': '2', 'x-amz-meta-a': '1', 'x-svc-idempotency-token': 'in any order' };
+  const answer = await compose('ordered', ['one', 'two'], first);
+  const again = await compose('ordered', ['one', 'two'], other);
+  expectStatus(again, 200);
+  expect(again.body).toEqual(answer.body);
+});
+
 test('a token: the same request again is answered again and changes nothing', async () => {
   const headers = { 'x-svc-idempotency-token': 'compose once' };
   const first = await compose('token', ['one', 'two'], headers);

@@ -56,6 +56,27 @@ test('a MOVE of a prefix that names none renames no bucket', async () => {
   expect(await statusOf(`HEAD /${name}`)).toBe(404);
 });
 
+test('nor does one that lost its key: what only objects take is refused', async () => {
+  const name = freshName();
+  for (const more of [
+    { overwrite: 'true' },
+    { 'x-svc-quiet': 'true' },
+    { 'if-match': '"x"' },
+    { 'if-none-match': '*' },
+    { 'x-svc-destination-if-none-match': '*' },
+    { 'x-svc-idempotency-token': 'once' },
+  ]) {
+    const answer = await api.send({
+      ...{ method: 'MOVE', path: `/${old}/` },
+      headers: { destination: name, ...more },
+    });
+    expectError(answer, { status: 400, code: 'InvalidRequest' });
+  }
+  expect(await statusOf(`HEAD /${name}`)).toBe(404);
+  const headers = { destination: name, overwrite: 'false', 'x-svc-prefix': 'false' };
+  expectStatus(await api.send({ method: 'MOVE', path: `/${old}`, headers }), 200);
+});
+
 test('everything follows: versions, markers, versioning, uploads under way, the date of creation', async () => {
   await setVersioning(api, old, 'Enabled');
   for (const body of ['one', 'two']) await api.put(old, 'k', body);

@@ -5,6 +5,13 @@ import { type BucketName, parseObjectKey } from '../../model/names.ts';
 import { invalidArgument } from './arguments.ts';
 
 const NAME = 'Destination';
+const LONE_PERCENT = /%(?![0-9A-Fa-f]{2})/g;
+
+/** InvalidArgument for several: joined, as other headers are, they would be a name that nobody has meant. */
+export function refuseSeveralDestinations(sentNames: readonly string[]): void {
+  if (sentNames.indexOf('destination') !== sentNames.lastIndexOf('destination'))
+    throw refuse('', 'A MOVE has one Destination header.');
+}
 
 /**
  * The key or prefix that it names: as such or percent-encoded, and behind "/{bucket}/" where it begins with a slash, for
@@ -14,7 +21,7 @@ export function parseDestination(headers: Readonly<Record<string, string>>, buck
   const value = headers.destination;
   if (value === undefined) throw refuse('', 'A MOVE needs a Destination header.');
   // A percent sign that encodes nothing stands for itself.
-  const text = bytesToText(percentDecode(value) ?? value);
+  const text = bytesToText(percentDecode(value.replaceAll(LONE_PERCENT, '%25')) ?? value);
   if (text === undefined || text.includes('\u0000')) throw refuse(value, 'The Destination is not a key.');
   const path = text.startsWith('/') ? inBucket(text, bucket) : text;
   if (path === undefined) throw refuse(value, 'The Destination is in another bucket.');

@@ -1,6 +1,5 @@
 // MOVE of a prefix as one request sees it: it begins the job, or finds the one that its token began, drives it while its
 // client listens, and tells what becomes of each key. A client that leaves does not end it (metadata/background/drive-jobs.ts).
-import { must } from '../../lib/assert.ts';
 import { driveMove, type MoveCalls, restBetweenSteps } from '../../metadata/drive-move.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -106,7 +105,9 @@ class PrefixAnswer {
   /** What the job kept of itself, once it is at its end: its errors and its count. */
   async *repeat(): AsyncGenerator<string, void> {
     yield moveDocumentHead(this.#move);
-    const job = must(await this.#calls.findJob(), 'a job is kept for longer than its token');
+    const job = await this.#calls.findJob();
+    // It is kept for longer than its token; but both are forgotten by workers, each at its pace. Soon the token has gone, too.
+    if (job === undefined) throw new AppError('ServiceUnavailable');
     for await (const _ of driveMove(this.#calls, job)) yield '';
     const ended = (await this.#calls.findJob()) ?? job;
     for (const error of ended.errors) yield moveErrorEntry(error);

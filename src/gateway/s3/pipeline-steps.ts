@@ -1,5 +1,6 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
+
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
@@ -12,6 +13,7 @@ import type { SignedHosts } from './auth/authentication-request.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
+import { refuseSeveralDestinations } from './destination.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import type { Matcher } from './matcher.ts';
 import { openBody } from './open-body.ts';
@@ -98,6 +100,7 @@ export function matchOperation(
   if (!('run' in row)) throw new AppError('NotImplemented');
   record.logName = row.logName;
   if (row.auth !== 'none') screenHeaders(row, headers);
+  if (row.match.method === 'MOVE') refuseSeveralDestinations(exchange.headers.sentNames);
   return { row, headers };
 }
 

@@ -14,11 +14,16 @@ const HEADERS = {
   ifMatchSizeBytes: 'x-amz-if-match-size',
 } as const satisfies Record<Condition, string>;
 
+const TARGET_PREFIX = 'x-svc-destination-';
 const OF_WRITES = ['ifMatch', 'ifNoneMatch'] as const;
 const OF_DELETES = ['ifMatch', 'ifMatchLastModifiedMs', 'ifMatchSizeBytes'] as const;
 
 /** The headers that parseWriteConditions reads. */
 export const WRITE_CONDITION_HEADERS: readonly string[] = OF_WRITES.map((condition) => HEADERS[condition]);
+/** The headers that parseTargetConditions reads. */
+export const TARGET_CONDITION_HEADERS: readonly string[] = WRITE_CONDITION_HEADERS.map(
+  (name) => TARGET_PREFIX + name,
+);
 /** The headers that parseDeleteConditions reads. */
 export const DELETE_CONDITION_HEADERS: readonly string[] = OF_DELETES.map((condition) => HEADERS[condition]);
 
@@ -38,7 +43,7 @@ export function parseDeleteConditions(headers: Headers): WriteConditions | undef
 
 /** On the destination of a MOVE (extensions.md 2.1): the same under names of their own. */
 export function parseTargetConditions(headers: Headers): WriteConditions | undefined {
-  return parseHeaders(headers, OF_WRITES, 'x-svc-destination-');
+  return parseHeaders(headers, OF_WRITES, TARGET_PREFIX);
 }
 
 function parseHeaders(

@@ -39,7 +39,9 @@ function createForgetter<Item>(
       const last = items.at(-1);
       if (last === undefined) return false;
       await forget(shard, items);
-      if (atMs !== undefined) cursors.advance(shard, atMs(last));
+      // A page of what is listed from the oldest on may have ended by its bytes.
+      if (atMs === undefined) return true;
+      cursors.advance(shard, atMs(last));
       return items.length === BATCH;
     },
   });

@@ -235,5 +235,5 @@ function progressed(
 }
 
 function errorBytes({ sourceKey, destinationKey, message }: MoveError): number {
-  return sourceKey.length + destinationKey.length + message.length;
+  return [sourceKey, destinationKey, message].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }

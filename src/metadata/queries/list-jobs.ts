@@ -1,19 +1,24 @@
 // Jobs of a shard, those that began last first, and how many there are.
 import { TABLE_END } from '../../lib/table-rows.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { JOB_KINDS, JOB_STATES, jobCodec } from '../../model/records/job-record.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
 import { jobRow } from '../jobs.ts';
 import { TABLES } from '../keyspace.ts';
+import { isLastPage } from './row-pages.ts';
 
 export const listJobs: QuerySpec<QueryOf<'list-jobs'>, ResultOf<'list-jobs'>> = {
   async run({ before, limit }, state, { nowMs }) {
     const lt = before === undefined ? TABLE_END : jobRow(before).key;
-    const range = { table: TABLES.jobs, gte: new Uint8Array(0), lt, reverse: true, limit };
-    const jobs = (await state.range(range)).map(({ value }) => jobCodec.decode(value));
+    // A job may bring all the errors that it has kept.
+    const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
+    const range = { table: TABLES.jobs, gte: new Uint8Array(0), lt, reverse: true, ...asked };
+    const rows = await state.range(range);
+    const jobs = rows.map(({ value }) => jobCodec.decode(value));
     const last = jobs.at(-1);
-    return { jobs, nowMs, ...(jobs.length === limit && last !== undefined && { next: last.jobId }) };
+    return { jobs, nowMs, ...(last !== undefined && !isLastPage(rows, asked) && { next: last.jobId }) };
   },
 };
 

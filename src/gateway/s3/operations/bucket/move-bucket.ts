@@ -7,10 +7,22 @@ import type { BucketRecord } from '../../../../model/records/rows.ts';
 import { type OutcomeOf, SYSTEM_SHARD } from '../../../../ports/metadata.ts';
 import { invalidArgument, parseBoolean } from '../../arguments.ts';
 import type { OperationContext } from '../../context.ts';
+import { TOKEN_HEADER } from '../../idempotency-token.ts';
 import { bucketArn, defineOperation, type OperationRequest } from '../../operation.ts';
 import { presentBucket } from '../../present-bucket.ts';
+import { TARGET_CONDITION_HEADERS, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 
 type Begun = OutcomeOf<'begin-rename'>;
+
+/** What only a MOVE of an object or a prefix takes; `false` means that it is none. */
+const OF_OBJECTS = [
+  'x-svc-prefix',
+  'overwrite',
+  'x-svc-quiet',
+  TOKEN_HEADER,
+  ...WRITE_CONDITION_HEADERS,
+  ...TARGET_CONDITION_HEADERS,
+];
 
 const SYSTEM = { shard: SYSTEM_SHARD };
 
@@ -31,8 +43,12 @@ export const moveBucket = defineOperation({
   parse(request) {
     const { bucket: from, headers } = request;
     // Whoever has left out the source's key would have the whole bucket renamed.
-    if (parseBoolean(headers, 'x-svc-prefix')) {
-      throw new AppError('InvalidRequest', { message: 'A prefix that is renamed stands behind its bucket.' });
+    parseBoolean(headers, 'x-svc-prefix');
+    if (OF_OBJECTS.some((name) => headers[name] !== undefined && headers[name] !== 'false')) {
+      throw new AppError('InvalidRequest', {
+        message:
+          'Conditions, tokens and the options of a MOVE are of objects and prefixes, which stand behind their bucket.',
+      });
     }
     return { from, to: parseDestination(request) };
   },

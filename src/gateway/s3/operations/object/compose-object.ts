@@ -66,7 +66,12 @@ export const composeObject = defineOperation({
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
   async run(context, { key, userMetadata, tags, conditions, token }, components) {
-    const asked = idempotencyToken(token, ['ComposeObject', key, components, userMetadata, tags, conditions]);
+    // Neither the order of headers nor that of tags means anything.
+    const said = [
+      userMetadata && sortedByName(Object.entries(userMetadata)),
+      tags && sortedByName(tags.map(({ key, value }) => [key, value])),
+    ];
+    const asked = idempotencyToken(token, ['ComposeObject', key, components, ...said, conditions]);
     const kept = asked && (await findKept(context, asked));
     if (kept !== undefined) return answer(context, kept);
     const found = await Promise.all(components.map((component) => open(context, component)));
@@ -122,4 +127,8 @@ function requireConditions({ key, conditions }: Component, version: VersionRecor
   if (refusal === undefined) return;
   const condition = refusal.kind === 'precondition-failed' ? refusal.condition : 'If-Match';
   throw new AppError('PreconditionFailed', { fields: { Condition: condition, Key: key } });
+}
+
+function sortedByName(pairs: [name: string, value: string][]): [name: string, value: string][] {
+  return pairs.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 }
