@@ -50,16 +50,22 @@ export async function withOperatorTools<T>(
   return await use({ coordination, identity, members, calls });
 }
 
-/** Calls to `members`, until `closing` ends. */
+/** Calls to `members`, until `closing` ends. `onDown`: why one is not reached. */
 export async function openCalls(
   closing: AsyncDisposableStack,
-  { config, clusterId, members }: { config: Config; clusterId: string; members: readonly Member[] },
+  {
+    config,
+    clusterId,
+    members,
+    onDown = () => {},
+  }: { config: Config; clusterId: string; members: readonly Member[]; onDown?(reason: string): void },
 ): Promise<ShardCallPort> {
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
   closing.defer(() => credentials.close());
   const calls = createCallClient({
     self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
-    ...{ credentials, clock: systemClock, random: systemRandom, log: SILENT },
+    ...{ credentials, clock: systemClock, random: systemRandom },
+    log: { ...SILENT, warn: (fields) => onDown(String((fields as { reason?: string }).reason)) },
     telemetry: { count() {}, observe() {}, gauge() {} },
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
   });

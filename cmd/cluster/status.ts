@@ -70,7 +70,9 @@ export async function readClusterStatus({
   const { clusterId, shardCount } = identity;
   const records = known.records.map((record) => record ?? undefined);
   await using closing = new AsyncDisposableStack();
-  const calls = await openCalls(closing, { config, clusterId, members });
+  const reasons = new Set<string>();
+  const onDown = (reason: string) => void reasons.add(reason);
+  const calls = await openCalls(closing, { config, clusterId, members, onDown });
   const said = await askNodes(calls, members);
   const present = records.map((record, shard) =>
     record === undefined || whyAway === undefined ? record : presentRecord(shard, record, said),
@@ -101,6 +103,10 @@ export async function readClusterStatus({
     ...chunks,
     alarms: [
       ...away,
+      // It may be this machine that is wrong: its secret, its certificate, its network.
+      ...(said.size === 0
+        ? [...reasons].map((reason) => `no metadata node is reached from here: ${reason}`)
+        : []),
       ...alarmsOfShards(shards, { said, identity, gone }),
       ...alarmsOfLeaving(leavingNodes, { members, replicaCount: identity.replicaCount }),
       ...alarmsOfChunks(chunks, {

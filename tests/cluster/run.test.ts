@@ -128,6 +128,10 @@ test('what does not belong is refused in words', async () => {
   await refused(['cluster', 'init', '--out', stranger], 'there is a cluster already');
   await refused(['cluster', 'status'], 'a node needs certificates', {});
   await refused(['cluster', 'status'], 'must have at least 32', { HOLDFAST_CLUSTER_SECRET: 'short' });
+  const wrong = await run(['cluster', 'status', ...joined], {
+    HOLDFAST_CLUSTER_SECRET: 'another secret than that of this cluster',
+  });
+  expect(wrong.said).toMatch(/no metadata node is reached from here: UNAUTHENTICATED: .*secret/);
   await refused(['storage', '--data-dir', join(folder, 'storage-1')], 'in use by another');
   await refused(['storage', '--data-dir', stranger, ...inUse], 'another program listens there');
   await refused(['metadata', '--data-dir', stranger], 'is the folder of a storage node');
