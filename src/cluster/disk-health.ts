@@ -4,7 +4,7 @@ import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskId } from '../ports/placement.ts';
 
-export type DiskUse = 'read' | 'write' | 'drop';
+export type DiskUse = 'read' | 'write';
 
 export interface DiskHealth {
   /** False: ask others first. */
@@ -14,7 +14,7 @@ export interface DiskHealth {
   answered(disk: DiskId, use: DiskUse): void;
   /** It did not answer, or not what it should. */
   failed(disk: DiskId): void;
-  /** It takes no more; its chunks can be read, and dropped. */
+  /** It takes no more; its chunks can be read. */
   isFull(disk: DiskId): void;
   /** Others answered before it did, though it was asked earlier. */
   wasSlow(disk: DiskId, use: DiskUse): void;
@@ -27,11 +27,7 @@ interface Ailment {
 }
 
 export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHealth {
-  const ailments: Record<DiskUse, Map<DiskId, Ailment>> = {
-    read: new Map(),
-    write: new Map(),
-    drop: new Map(),
-  };
+  const ailments = { read: new Map<DiskId, Ailment>(), write: new Map<DiskId, Ailment>() };
 
   function rest(disk: DiskId, use: DiskUse): void {
     const restUntilMs = clock.monotonicMs() + LIMITS.diskSuspectMs;
@@ -51,7 +47,6 @@ export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHea
     failed(disk) {
       rest(disk, 'read');
       rest(disk, 'write');
-      rest(disk, 'drop');
     },
     isFull: (disk) => rest(disk, 'write'),
     wasSlow(disk, use) {

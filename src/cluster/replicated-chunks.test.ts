@@ -91,12 +91,13 @@ describe('drop', () => {
     const { drop } = hung;
     hung.drop = (...order) => {
       asked++;
+      if (!isBack) world.clock.advance(LIMITS.chunkRequestMaxMs);
       return isBack ? drop.apply(hung, order) : Promise.reject(new Error('no answer in time'));
     };
     for (let count = 0; count < 5; count++) await world.chunks.drop([world.id], fence);
     expect(asked).toBe(1);
     isBack = true;
-    await world.stateAfter(LIMITS.diskSuspectMs);
+    await world.stateAfter(LIMITS.dropSuspectMs);
     for (let count = 0; count < 2; count++) await world.chunks.drop([world.id], fence);
     expect(asked).toBe(3);
     expect(hung.stored.size).toBe(0);

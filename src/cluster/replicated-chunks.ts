@@ -49,6 +49,8 @@ interface PutUnderWay {
 class ChunksOverDisks implements ReplicatedChunks {
   readonly #deps: ReplicatedChunksDeps;
   readonly #parts: WriteParts & ReadParts;
+  /** Disks that a drop has waited for in vain, and until when they are left out. */
+  readonly #hanging = new Map<DiskId, number>();
   /** So that two puts of one chunk at once do not race on each disk. */
   readonly #puts = new Map<string, PutUnderWay>();
 
@@ -151,9 +153,9 @@ class ChunksOverDisks implements ReplicatedChunks {
    * hangs is not waited for each time, or nothing would be freed on the others.
    */
   async drop(ids: readonly ChunkId[], fence: Fence): Promise<void> {
-    const { health } = this.#parts;
     const disks = this.#disks;
-    const well = disks.filter(({ id }) => health.isWell(id, 'drop'));
+    const nowMs = this.#deps.clock.monotonicMs();
+    const well = disks.filter(({ id }) => (this.#hanging.get(id) ?? nowMs) <= nowMs);
     const asked = well.length === 0 ? disks : well;
     const { answers, failures } = await this.#askAll(asked, (chunks, { id }) =>
       this.#dropOn(id, () => chunks.drop(ids, fence)),
@@ -167,14 +169,18 @@ class ChunksOverDisks implements ReplicatedChunks {
   }
 
   async #dropOn(disk: DiskId, drop: () => Promise<void>): Promise<void> {
-    const { health } = this.#parts;
-    health.asked(disk, 'drop');
+    const { clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    const rest = () => void this.#hanging.set(disk, clock.monotonicMs() + LIMITS.dropSuspectMs);
+    // One that has rested is tried by this order alone.
+    if (this.#hanging.has(disk)) rest();
     try {
       await drop();
-      health.answered(disk, 'drop');
+      this.#hanging.delete(disk);
     } catch (error) {
-      if (error instanceof OldFence) health.answered(disk, 'drop');
-      else if (!(error instanceof AppError && error.code === 'SlowDown')) health.failed(disk);
+      // What fails at once holds up nobody.
+      if (clock.monotonicMs() - beganMs < LIMITS.dropSlowMs) this.#hanging.delete(disk);
+      else rest();
       throw error;
     }
   }

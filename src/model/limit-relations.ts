@@ -18,6 +18,10 @@ assert(
   LIMITS.strayAfterMs > LIMITS.sweepAfterMs && LIMITS.strayAfterMs > LIMITS.blobIdAgeMaxMs,
   'what the sweep may still take is no damage (R32)',
 );
+assert(
+  LIMITS.dropSuspectMs > 2 * LIMITS.chunkRequestMaxMs,
+  'who drops waits less for a disk that hangs than it goes on without it',
+);
 assert(LIMITS.jobKeptMs > LIMITS.idempotencyTokenKeptMs, 'a token leads to a job that is still there');
 assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
 assert(

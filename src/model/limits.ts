@@ -175,6 +175,9 @@ export const LIMITS = {
   copiesAttemptMaxMs: 15 * SECOND,
   /** A disk that failed is left alone for so long, and then tried by one request. */
   diskSuspectMs: 5 * SECOND,
+  /** A disk that lets a drop wait for so long in vain is left out of drops for that long: the sweep finds what it kept. */
+  dropSlowMs: 1 * SECOND,
+  dropSuspectMs: 30 * SECOND,
   /** Slow answers of a disk, one after the other, before it is left alone. */
   diskSlowAnswersMax: 3,
   placementWaitMaxMs: 5 * SECOND,

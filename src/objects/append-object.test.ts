@@ -168,6 +168,16 @@ describe('an object that was just appended to is remembered', () => {
     }
   });
 
+  test('copied onto itself with another checksum, under the same key: that one goes on', async () => {
+    const { world } = await openCounting();
+    const pieces = [randomBytes(10), randomBytes(5), randomBytes(2 * CHUNK_BYTES + 1)];
+    await world.put('k', pieces[0] as Buffer, { said: { checksum: crc('CRC64NVME', pieces[0] as Buffer) } });
+    await append(world, 'k', pieces[1] as Buffer);
+    await world.copy('k', 'k', { checksumAlgorithm: 'CRC32C' });
+    const written = await append(world, 'k', pieces[2] as Buffer);
+    expect(written.checksum).toEqual(crc('CRC32C', ...pieces));
+  });
+
   test('replaced by one with a customer’s key, or gone: refused, and nothing is left', async () => {
     const { world } = await openCounting();
     const customerKey = createSecretKey(randomBytes(32));

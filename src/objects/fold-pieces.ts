@@ -49,8 +49,11 @@ export function createFoldPieces(path: DataPath): FoldPieces {
       if (next === undefined || stopping.signal.aborted) break;
       waiting.delete(next.id);
       try {
-        while (!stopping.signal.aborted && (await foldOnce(path, next, stopping.signal)));
-        rests.onFolded();
+        let outcome: FoldOutcome = 'more';
+        while (!stopping.signal.aborted && outcome === 'more') {
+          outcome = await foldOnce(path, next, stopping.signal);
+          if (outcome !== 'nothing') rests.onFolded();
+        }
       } catch (err) {
         if (stopping.signal.aborted) break;
         path.log.warn({ err }, 'pieces-not-folded');
@@ -97,22 +100,28 @@ function createRests(clock: ClockPort) {
     onFailed(id: string): void {
       const restsUntilMs = clock.monotonicMs() + LIMITS.foldRestMs;
       untilMs.set(id, restsUntilMs);
-      if (++failuresInARow >= LIMITS.foldFailuresInARowMax) allUntilMs = restsUntilMs;
+      if (++failuresInARow < LIMITS.foldFailuresInARowMax) return;
+      allUntilMs = restsUntilMs;
+      // Else one that fails again would be enough from then on.
+      failuresInARow = 0;
     },
     has: (id: string): boolean => clock.monotonicMs() < (untilMs.get(id) ?? Number.NEGATIVE_INFINITY),
     areAll: (): boolean => clock.monotonicMs() < allUntilMs,
   };
 }
 
-/** Folds one run of the current version's pieces; true where there are more to be folded. */
-async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal): Promise<boolean> {
+/** `more`: a run was folded, and there is another one. */
+type FoldOutcome = 'nothing' | 'done' | 'more';
+
+/** Folds one run of the current version's pieces. */
+async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal): Promise<FoldOutcome> {
   const { calls, bucket, key, rule } = target;
   const shard = bucket.homeShard;
   const { bucketId } = bucket.claim;
   // Without the claim of the request that asked for it: what the bucket is called by now does not matter (R45).
   const { value } = await calls.query({ shard }, 'get-version', { bucketId, key, includeBody: false });
   const pieces = value.kind === 'found' ? piecesToFold(value.version, rule) : undefined;
-  if (value.kind !== 'found' || pieces === undefined) return false;
+  if (value.kind !== 'found' || pieces === undefined) return 'nothing';
   const { version } = value;
   const written = await writeFolded(path, target, { version, range: pieces.range, signal });
   const [birth] = written.births;
@@ -122,10 +131,11 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
       ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
     }),
   );
-  if (outcome.value.kind === 'folded') return planFold(pieces.sizesAfter, rule) !== undefined;
+  if (outcome.value.kind === 'folded')
+    return planFold(pieces.sizesAfter, rule) === undefined ? 'done' : 'more';
   if (outcome.value.kind !== 'exists') await written.abandon();
   // Something else was quicker, and sees to what it has left to be folded; or the bucket is being deleted.
-  return false;
+  return 'nothing';
 }
 
 /** The pieces of a version that are worth folding, and where they lie in it. */

@@ -80,7 +80,10 @@ export interface ComposeCommands {
       | AppendedVersion
       /** No object, or a delete marker. */
       | { kind: 'no-such-key' }
-      /** The current version has another key, or has it wrapped anew: read it, wrap the data key by it, ask again. */
+      /**
+       * The current version has another key, or has it wrapped anew, or the piece lacks the CRC that goes on: read it, wrap the
+       * data key by it, ask again.
+       */
       | { kind: 'other-key' }
       | { kind: 'wrong-offset'; sizeBytes: number }
       | { kind: 'too-many-appends' }

@@ -88,6 +88,17 @@ test('what is being dropped is neither there nor stored again before it has gone
   memory.releaseCommits();
   await Promise.all([late, gone]);
   expect((await store.get(other)).kind).toBe('missing');
+  // And one that joins a put which a drop takes along is stored anew.
+  const third = newId();
+  const same = randomBytes(100);
+  memory.holdCommits();
+  const first = store.put(third, same);
+  const taken = store.dropIf([third], fence, () => {});
+  const again = store.put(third, same);
+  await settleAll();
+  memory.releaseCommits();
+  await Promise.all([first, taken, again]);
+  expect((await store.get(third)).kind).toBe('found');
   await expectCounted();
 });
 

@@ -4,7 +4,6 @@ import { crc32 } from 'node:zlib';
 import { createByteGate } from '../lib/byte-gate.ts';
 import { freeMemory } from '../lib/free-memory.ts';
 import { createTurns } from '../lib/in-turn.ts';
-import { OtherBytes } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
@@ -14,6 +13,7 @@ import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AsideChunks } from './aside-chunks.ts';
+import { assertSame, type Checksum, refuseDropped, unavailable } from './chunk-checks.ts';
 import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
 import { DiskTotals } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
@@ -33,11 +33,6 @@ export interface ChunkStoreDeps {
    * other, so nothing is moved.
    */
   onAside?: () => void;
-}
-
-interface Checksum {
-  sizeBytes: number;
-  crc32: number;
 }
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
@@ -84,6 +79,8 @@ export class ChunkStore implements ChunkPort {
   async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
     const checksum = { sizeBytes: bytes.length, crc32: taken ?? crc32(bytes) };
     const name = chunkName(id);
+    // Drops that are ordered from here on wait for this put, so only those before it are waited for.
+    for (let drops = this.#drops.of([id]); drops !== undefined; drops = this.#drops.of([id])) await drops;
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, checksum);
@@ -95,9 +92,8 @@ export class ChunkStore implements ChunkPort {
   }
 
   async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
-    // Else what sets the rest of an old copy aside could take the new one with it. Drops that are ordered from here on wait
-    // for this put, so only those before it are waited for.
-    await Promise.all([this.#takes.get(chunkName(id))?.catch(() => {}), this.#drops.of([id])]);
+    // Else what sets the rest of an old copy aside could take the new one with it.
+    await this.#takes.get(chunkName(id))?.catch(() => {});
     const [known] = await this.#rows([id], { isPut: true });
     if (known !== undefined) {
       assertSame(id, known, checksum);
@@ -128,8 +124,13 @@ export class ChunkStore implements ChunkPort {
    * As `put`, of bytes that are fetched once there is room for them. False: `fetch` gave none. Rejects with AppError also
    * when the chunk was dropped meanwhile.
    */
-  fill(id: ChunkId, expected: Checksum, fetch: () => Promise<Uint8Array | undefined>): Promise<boolean> {
+  async fill(
+    id: ChunkId,
+    expected: Checksum,
+    fetch: () => Promise<Uint8Array | undefined>,
+  ): Promise<boolean> {
     const name = chunkName(id);
+    for (let drops = this.#drops.of([id]); drops !== undefined; drops = this.#drops.of([id])) await drops;
     const underWay = this.#fills.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, expected);
@@ -149,14 +150,16 @@ export class ChunkStore implements ChunkPort {
     const present = await this.verify(id);
     if (present.kind === 'whole') {
       assertSame(id, { sizeBytes: present.sizeBytes, crc32: present.checksum }, fill);
+      refuseDropped(fill);
       return true;
     }
     const hold = await this.#reserve.hold(fill.sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
     const bytes = await fetch().finally(() => hold.release());
-    if (fill.isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
+    refuseDropped(fill);
     if (bytes === undefined) return false;
     await this.put(id, bytes, fill.crc32);
+    refuseDropped(fill);
     return true;
   }
 
@@ -384,13 +387,4 @@ export class ChunkStore implements ChunkPort {
   recount(): ReturnType<ChunkPort['recount']> {
     return recountChunks(this.#kv);
   }
-}
-
-function unavailable(error: unknown): Error {
-  return error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
-}
-
-function assertSame(id: ChunkId, stored: Checksum, given: Checksum): void {
-  const isSame = stored.sizeBytes === given.sizeBytes && stored.crc32 === given.crc32;
-  if (!isSame) throw new OtherBytes(chunkName(id));
 }

@@ -10,7 +10,8 @@ export class PendingDrops {
   /** Ends when those that were ordered by now have ended, whichever way; undefined: there are none. */
   of(ids: readonly ChunkId[]): Promise<unknown> | undefined {
     if (this.#drops.size === 0) return undefined;
-    return Promise.allSettled(ids.map((id) => this.#drops.get(chunkName(id))));
+    const found = ids.flatMap((id) => this.#drops.get(chunkName(id)) ?? []);
+    return found.length === 0 ? undefined : Promise.allSettled(found);
   }
 
   /** `drop` as one of them, until it ends. */

@@ -221,8 +221,14 @@ test('checksums go on while they combine', async () => {
   const piece = { sizeBytes: 2, md5: etagOf('de'), births: grant.births, crcs: { CRC32: sum('de') } };
   expect(await append('', { piece })).toMatchObject({ checksum: { ...checksum, value: sum('abcde') } });
   const other = { ...piece, births: world.newData({ sizeBytes: 2 }).grant.births, crcs: { CRC32C: '' } };
+  expect(await append('', { piece: other }), 'one that would end it is asked for again').toEqual({
+    kind: 'other-key',
+  });
+  expect(await current()).toMatchObject({ checksum: { ...checksum, value: sum('abcde') } });
+  // Of parts: it does not combine, whatever the piece brings.
+  const ofParts = { ...checksum, type: 'COMPOSITE' } as const;
+  await world.put('log', { version: { checksum: ofParts }, data: world.newData({ sizeBytes: 3 }) });
   expect(await append('', { piece: other })).not.toHaveProperty('checksum');
-  expect(await current()).not.toHaveProperty('checksum');
 });
 
 describe('a paged manifest', () => {

@@ -1,7 +1,7 @@
 // Append: the version that is current in this moment, with one more piece behind its bytes (service.txt 4.2). Where the
 // bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
 import { equalBytes } from '../../lib/bytes.ts';
-import type { Checksum } from '../../model/checksums.ts';
+import { type Checksum, isCrc } from '../../model/checksums.ts';
 import { joinChecksums } from '../../model/join-checksums.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { composedETag, joinOriginals, packOriginals } from '../../model/originals.ts';
@@ -96,7 +96,14 @@ function refusalOf(command: Command, before: VersionRecord | undefined): Outcome
   if (offsetBytes !== undefined && offsetBytes !== sizeBytes) return { kind: 'wrong-offset', sizeBytes };
   if (appendCount >= LIMITS.appendCountMax) return { kind: 'too-many-appends' };
   if (sizeBytes + piece.sizeBytes > LIMITS.objectBytesMax) return { kind: 'too-large' };
-  return isSameKey(before.kek, kek.found) ? undefined : { kind: 'other-key' };
+  const isMadeForIt = isSameKey(before.kek, kek.found) && !lacksCrc(piece, before);
+  return isMadeForIt ? undefined : { kind: 'other-key' };
+}
+
+/** A copy may have given the object a checksum of another algorithm, under the same key. */
+function lacksCrc({ sizeBytes, crcs }: AppendedPiece, { checksum }: VersionRecord): boolean {
+  if (sizeBytes === 0 || checksum?.type !== 'FULL_OBJECT' || !isCrc(checksum.algorithm)) return false;
+  return crcs[checksum.algorithm] === undefined;
 }
 
 function isSameKey(a: VersionRecord['kek'], b: Command['kek']['found']): boolean {

@@ -1,0 +1,27 @@
+// What a chunk store refuses, in the words of its port.
+import { OtherBytes } from '../model/chunk-refusals.ts';
+import { AppError } from '../model/errors.ts';
+import type { ChunkId } from '../ports/chunks.ts';
+import { chunkName } from './keyspace.ts';
+
+/** Of a chunk's sealed bytes. */
+export interface Checksum {
+  sizeBytes: number;
+  crc32: number;
+}
+
+/** Throws AppError ServiceUnavailable for a fetch that a drop has overtaken. */
+export function refuseDropped({ isDropped }: { isDropped: boolean }): void {
+  if (isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
+}
+
+/** Any failure of the disk as ServiceUnavailable; refusals stay what they are. */
+export function unavailable(error: unknown): Error {
+  return error instanceof AppError ? error : new AppError('ServiceUnavailable', { cause: error });
+}
+
+/** Throws OtherBytes: an id stands for the same bytes for ever. */
+export function assertSame(id: ChunkId, stored: Checksum, given: Checksum): void {
+  const isSame = stored.sizeBytes === given.sizeBytes && stored.crc32 === given.crc32;
+  if (!isSame) throw new OtherBytes(chunkName(id));
+}
