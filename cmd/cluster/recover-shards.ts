@@ -48,6 +48,7 @@ export async function recoverShards(
     const records = await collectRecords(tools, folders);
     const replicaId = chooseReplica(records, from);
     let left = 0;
+    let hopelessCount = 0;
     for (const shard of numbers) {
       const found = replicasOf(records, shard);
       print(`Shard ${shard}`);
@@ -56,9 +57,11 @@ export async function recoverShards(
       if (problem === undefined) print(`It goes on with replica ${short(replicaId)}.`);
       else print(problem);
       if (problem !== undefined) left++;
+      if (problem?.startsWith(CANNOT)) hopelessCount++;
       print('');
     }
-    if (!acceptsLoss && left === numbers.length) print('Nothing was changed.');
+    // What does harm is named where it would do something.
+    if (!acceptsLoss && hopelessCount === numbers.length) print('Nothing was changed.');
     else if (!acceptsLoss)
       print('Nothing was changed. --accept-loss does it: what the chosen replica lacks is lost.');
     else if (left === 0)
@@ -66,6 +69,8 @@ export async function recoverShards(
     return left === 0 ? 0 : 2;
   });
 }
+
+const CANNOT = 'CANNOT BE RECOVERED';
 
 /** Says why not, or undefined. */
 async function recoverOne(
@@ -85,7 +90,7 @@ async function recoverOne(
   const registered = await coordination.registry.read(shard);
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
   const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce });
-  if (plan.kind === 'cannot') return `CANNOT BE RECOVERED: ${plan.why}`;
+  if (plan.kind === 'cannot') return `${CANNOT}: ${plan.why}`;
   if (!acceptsLoss) return `It would go on with replica ${short(replicaId)} alone.`;
   const { expected, record } = plan;
   const swapped = await coordination.registry.swap(shard, { expected, record });
