@@ -3,14 +3,14 @@ import { join, resolve } from 'node:path';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
-import { assertMounted } from '../../src/adapters/mount-points.ts';
+import { createMountMemory } from '../../src/adapters/mount-points.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
-import { createTurns } from '../../src/lib/in-turn.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
@@ -24,6 +24,7 @@ import type { RunningRole } from './run-role.ts';
 
 export async function startStorage(surroundings: Surroundings): Promise<RunningRole> {
   const { config, log, telemetry, clock, random, closing } = surroundings;
+  refuseTwice(config.storage.disks);
   const own = await openNodeFolder(surroundings, 'storage');
   const { folder, nodeId } = own;
   const joined = await joinCluster(surroundings, { nodeId, role: 'storage' }, own);
@@ -38,7 +39,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   closing.defer(() => others.close());
   const directory = reachDisks(others);
   joined.onMembers((members) => directory.learn(members));
-  const inTurn = createTurns();
+  const mounts = createMountMemory(join(folder, 'mounts.json'));
   const folders = config.storage.disks.length > 0 ? config.storage.disks : [folder];
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
@@ -46,7 +47,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
       name,
       async open() {
         const disk = resolve(name);
-        if (disk !== folder) await inTurn(() => assertMounted(join(folder, 'mounts.json'), disk));
+        if (disk !== folder) await mounts.assertMounted(disk);
         return openDisk(surroundings, disk, buffers);
       },
     })),
@@ -83,6 +84,12 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   runner.start();
   closing.defer(() => runner.stop());
   return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
+}
+
+function refuseTwice(disks: readonly string[]): void {
+  const paths = disks.map((disk) => resolve(disk));
+  const twice = paths.find((path, at) => paths.indexOf(path) !== at);
+  if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
 }
 
 async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {

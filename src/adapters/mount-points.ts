@@ -3,18 +3,31 @@
 import type { Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { createTurns } from '../lib/in-turn.ts';
 import { writeDurableFile } from './durable-file.ts';
 
-/** `memoryPath`: the file that remembers. Rejects when `folder` is not there, or was a mount point and is none now. */
-export async function assertMounted(memoryPath: string, folder: string): Promise<void> {
-  const known = await readFolders(memoryPath);
-  const isKnown = known.includes(folder);
-  const isMounted = await isMountPoint(folder);
-  if (isKnown && !isMounted)
-    throw new Error(
-      `${folder} has been a file system of its own, and is not mounted: mount it, or take it out of ${memoryPath}`,
-    );
-  if (isMounted && !isKnown) await writeDurableFile(memoryPath, JSON.stringify([...known, folder]));
+export interface MountMemory {
+  /** Rejects when `folder` is not there, or was a mount point and is none now. One that hangs holds up no other. */
+  assertMounted(folder: string): Promise<void>;
+}
+
+/** `path`: the file that remembers. */
+export function createMountMemory(path: string): MountMemory {
+  const inTurn = createTurns();
+  return {
+    async assertMounted(folder) {
+      const isMounted = await isMountPoint(folder);
+      await inTurn(async () => {
+        const known = await readFolders(path);
+        const isKnown = known.includes(folder);
+        if (isKnown && !isMounted)
+          throw new Error(
+            `${folder} has been a file system of its own, and is not mounted: mount it, or take it out of ${path}`,
+          );
+        if (isMounted && !isKnown) await writeDurableFile(path, JSON.stringify([...known, folder]));
+      });
+    },
+  };
 }
 
 async function readFolders(path: string): Promise<string[]> {

@@ -80,7 +80,7 @@ export class ChunkStore implements ChunkPort {
     const checksum = { sizeBytes: bytes.length, crc32: taken ?? crc32(bytes) };
     const name = chunkName(id);
     // Drops that are ordered from here on wait for this put, so only those before it are waited for.
-    for (let drops = this.#drops.of([id]); drops !== undefined; drops = this.#drops.of([id])) await drops;
+    while (this.#drops.has(id)) await this.#drops.ended([id]);
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, checksum);
@@ -130,7 +130,7 @@ export class ChunkStore implements ChunkPort {
     fetch: () => Promise<Uint8Array | undefined>,
   ): Promise<boolean> {
     const name = chunkName(id);
-    for (let drops = this.#drops.of([id]); drops !== undefined; drops = this.#drops.of([id])) await drops;
+    while (this.#drops.has(id)) await this.#drops.ended([id]);
     const underWay = this.#fills.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, expected);
@@ -209,7 +209,7 @@ export class ChunkStore implements ChunkPort {
 
   /** Reads the chunk and checks it; what does not verify is set aside (R40). */
   async verify(id: ChunkId): Promise<InspectedChunk> {
-    await this.#drops.of([id]);
+    await this.#drops.ended([id]);
     const [row] = await this.#rows([id]);
     const sizeBytes = row?.sizeBytes ?? 0;
     await this.#verified.enter(sizeBytes);
@@ -232,7 +232,7 @@ export class ChunkStore implements ChunkPort {
 
   /** As `verify`, by what is known of the chunks alone. */
   async lookUp(ids: readonly ChunkId[]): Promise<InspectedChunk[]> {
-    await this.#drops.of(ids);
+    await this.#drops.ended(ids);
     const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
     return rows.map((row, at) => {
       if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };

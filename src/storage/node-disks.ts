@@ -55,6 +55,8 @@ export interface NodeDisksDeps {
   owners: KnownOwners;
   /** How a disk gets the chunks of others (R39). */
   fetch: FetchChunk;
+  /** A disk is served from now on. */
+  onServed(): void;
   /** A disk is served no more. */
   onFailed(disk: OpenDisk, error: Error): void;
 }
@@ -62,33 +64,49 @@ export interface NodeDisksDeps {
 /** A disk that takes longer for a few bytes is not waited for. */
 const KEEP_LATE_MS = 1000;
 
+/** Whoever takes longer to open is served from when it has. */
+const OPEN_LATE_MS = 30_000;
+
 /** Rejects with {@link Refusal} for a disk that must not be served, and when not one can be. */
 export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
-  const settled = await Promise.allSettled(deps.disks.map((disk) => openDisk(deps, disk)));
-  const opened = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const failures = settled.flatMap((one, at) =>
-    one.status === 'rejected' ? [{ name: deps.disks[at]?.name, error: one.reason as unknown }] : [],
-  );
-  const refusal = failures.find(({ error }) => error instanceof Refusal)?.error ?? refusalOf(opened);
-  if (refusal !== undefined) {
-    await Promise.allSettled(opened.map(({ kv }) => kv.close()));
-    throw refusal;
-  }
-  // One broken disk of many must not keep the others away.
-  for (const { name, error } of failures) deps.log.error({ disk: name, err: error }, 'disk-not-opened');
-  return new NodeDisks(deps, opened);
-}
-
-function refusalOf(opened: readonly OpenDisk[]): Refusal | undefined {
-  if (opened.length === 0) return new Refusal('None of the disks can be opened; the log says why of each.');
-  const names = new Map<DiskId, string>();
-  for (const { name, identity } of opened) {
-    const other = names.get(identity.diskId);
-    if (other !== undefined)
-      return new Refusal(`The disks ${other} and ${name} are copies of one: keep only one.`);
-    names.set(identity.diskId, name);
-  }
-  return undefined;
+  const { clock, log } = deps;
+  const disks = new NodeDisks(deps);
+  /** One has opened, or none may be served. */
+  const first = Promise.withResolvers<void>();
+  let refusal: Refusal | undefined;
+  let hasStarted = false;
+  const unsettled = new Set(deps.disks.map(({ name }) => name));
+  const opening = deps.disks.map(async (disk) => {
+    try {
+      const isServed = await disks.add(await openDisk(deps, disk));
+      first.resolve();
+      if (hasStarted && isServed) log.info({ disk: disk.name }, 'disk-served-late');
+    } catch (error) {
+      // One broken disk of many must not keep the others away.
+      log.error({ disk: disk.name, err: error }, 'disk-not-opened');
+      if (error instanceof Refusal) {
+        refusal ??= error;
+        first.resolve();
+      }
+    } finally {
+      unsettled.delete(disk.name);
+    }
+  });
+  const waiting = new AbortController();
+  const late = clock.sleep(OPEN_LATE_MS, waiting.signal).then(() => {
+    if (waiting.signal.aborted) return;
+    for (const name of unsettled) log.error({ disk: name, afterMs: OPEN_LATE_MS }, 'disk-opens-late');
+    // Nor does one that hangs; where not one has opened there is nobody to be kept away.
+    return first.promise;
+  });
+  await Promise.race([Promise.all(opening), late]);
+  waiting.abort();
+  hasStarted = true;
+  if (disks.served().length === 0)
+    refusal ??= new Refusal('None of the disks can be opened; the log says why of each.');
+  if (refusal === undefined) return disks;
+  await disks.close();
+  throw refusal;
 }
 
 async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promise<OpenDisk> {
@@ -126,25 +144,52 @@ async function witnessed({ kv, witness }: OpenedStore): Promise<WitnessedKv> {
 
 export class NodeDisks implements ServedDisks {
   readonly #deps: NodeDisksDeps;
-  readonly #opened: readonly OpenDisk[];
-  readonly #open: Map<DiskId, OpenDisk>;
-  readonly #served: ReadonlyMap<DiskId, ServedDisk>;
-  #mapVersion: number;
+  readonly #opened: OpenDisk[] = [];
+  readonly #open = new Map<DiskId, OpenDisk>();
+  readonly #served = new Map<DiskId, ServedDisk>();
+  #mapVersion = 0;
+  /** The highest that any disk was asked to keep. */
+  #wantedVersion = 0;
   #adopting: Promise<void> = Promise.resolve();
   #isClosing = false;
 
-  constructor(deps: NodeDisksDeps, opened: readonly OpenDisk[]) {
+  constructor(deps: NodeDisksDeps) {
     this.#deps = deps;
-    this.#opened = opened;
-    this.#open = new Map(opened.map((disk) => [disk.identity.diskId, disk]));
-    const { owners, fetch, log } = deps;
-    const serve = ({ name, identity: { diskId }, chunks: store }: OpenDisk) => {
-      const orders = { diskId, store, owners, fetch, node: this, log: withDisk(log, name) };
-      return serveDisk(store, createDiskOrders(orders));
-    };
-    this.#served = new Map(opened.map((disk) => [disk.identity.diskId, serve(disk)]));
-    this.#mapVersion = Math.max(...opened.map(({ identity }) => identity.mapVersion));
-    for (const disk of opened) disk.kv.failed.then((error) => this.#fail(disk, error));
+  }
+
+  /**
+   * Serves one more disk; false when all are being closed, as it is then. Rejects with {@link Refusal}, and closes it, where
+   * it is the copy of one that is there.
+   */
+  async add(disk: OpenDisk): Promise<boolean> {
+    const { diskId } = disk.identity;
+    try {
+      // What the others keep by now, before it is served: after a restart it may be the only one that is there (R34).
+      while (!this.#isClosing && disk.identity.mapVersion < this.#wantedVersion) {
+        disk.identity = { ...disk.identity, mapVersion: this.#wantedVersion };
+        await keepDiskIdentity(disk.kv, disk.identity);
+      }
+      const other = this.#opened.find(({ identity }) => identity.diskId === diskId);
+      if (other !== undefined)
+        throw new Refusal(`The disks ${other.name} and ${disk.name} are copies of one: keep only one.`);
+    } catch (error) {
+      await disk.kv.close();
+      throw error;
+    }
+    if (this.#isClosing) {
+      await disk.kv.close();
+      return false;
+    }
+    const { owners, fetch, log } = this.#deps;
+    const orders = { diskId, store: disk.chunks, owners, fetch, node: this, log: withDisk(log, disk.name) };
+    this.#opened.push(disk);
+    this.#open.set(diskId, disk);
+    this.#served.set(diskId, serveDisk(disk.chunks, createDiskOrders(orders)));
+    this.#mapVersion = Math.max(this.#mapVersion, disk.identity.mapVersion);
+    this.#wantedVersion = Math.max(this.#wantedVersion, this.#mapVersion);
+    disk.kv.failed.then((error) => this.#fail(disk, error));
+    this.#deps.onServed();
+    return true;
   }
 
   served(): OpenDisk[] {
@@ -167,12 +212,14 @@ export class NodeDisks implements ServedDisks {
 
   async #adopt(version: number): Promise<void> {
     if (version <= this.#mapVersion) return;
+    this.#wantedVersion = Math.max(this.#wantedVersion, version);
     const kept = await this.#keepOnDisks(version);
     // A disk that has failed for good keeps no other from its work; one that only refused is asked again.
     const failures = kept.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
     const decisive = failures.find((error) => error instanceof AppError || failures.length === kept.length);
     if (decisive !== undefined) throw decisive;
-    this.#mapVersion = version;
+    // A disk that has come meanwhile may have kept a higher one.
+    this.#mapVersion = Math.max(this.#mapVersion, version);
     this.#deps.owners.hear(version);
     this.#deps.log.info({ version }, 'placement-heard');
   }

@@ -7,11 +7,14 @@ export class PendingDrops {
   /** Of each chunk the last one. */
   readonly #drops = new Map<string, Promise<void>>();
 
-  /** Ends when those that were ordered by now have ended, whichever way; undefined: there are none. */
-  of(ids: readonly ChunkId[]): Promise<unknown> | undefined {
+  has(id: ChunkId): boolean {
+    return this.#drops.has(chunkName(id));
+  }
+
+  /** Resolves when those that were ordered by now have ended, whichever way; undefined: no drop is pending. */
+  ended(ids: readonly ChunkId[]): Promise<unknown> | undefined {
     if (this.#drops.size === 0) return undefined;
-    const found = ids.flatMap((id) => this.#drops.get(chunkName(id)) ?? []);
-    return found.length === 0 ? undefined : Promise.allSettled(found);
+    return Promise.allSettled(ids.map((id) => this.#drops.get(chunkName(id))));
   }
 
   /** `drop` as one of them, until it ends. */

@@ -29,8 +29,6 @@ export interface ScrubDeps {
   bytesPerSecond: number;
   /** From the beginning of one pass to that of the next. */
   periodMs: number;
-  /** False: the disk has failed, there is nothing to be done. */
-  isServed(): boolean;
 }
 
 export interface ScrubProgress {
@@ -91,7 +89,6 @@ class DiskScrub implements Scrub {
   }
 
   async work(signal: AbortSignal): Promise<{ state: 'idle'; idleMs: number }> {
-    if (!this.#deps.isServed()) return { state: 'idle', idleMs: LOOK_EVERY_MS };
     const record = this.#record ?? (await this.#load());
     this.#record = record;
     if (record.next === undefined) {

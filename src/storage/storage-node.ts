@@ -8,9 +8,9 @@ import type { Worker } from '../ports/worker.ts';
 import { type NodeDisks, type NodeDisksDeps, type OpenDisk, openNodeDisks, withDisk } from './node-disks.ts';
 import { createReclaim } from './reclaim.ts';
 import { createDiskReport } from './report-disks.ts';
-import { createScrub, type Scrub } from './scrub.ts';
+import { createScrub } from './scrub.ts';
 
-export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onFailed'> {
+export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onServed' | 'onFailed'> {
   nodeId: string;
   /** What fails together with it. */
   zone: string;
@@ -37,6 +37,7 @@ export interface StorageNode {
 
 const ANNOUNCE_AGAIN_MS = 2000;
 const LEAVE_MAX_MS = 2000;
+const UNSERVED_LOOK_MS = 10_000;
 
 export function createStorageNode(deps: StorageNodeDeps): StorageNode {
   return new DisksOfNode(deps);
@@ -71,6 +72,9 @@ class DisksOfNode implements StorageNode {
     const { server } = this.#deps;
     const disks = await openNodeDisks({
       ...this.#deps,
+      onServed: () => {
+        if (this.#server !== undefined) this.#tellDisks();
+      },
       onFailed: (_disk, error) => {
         this.#lastFailure = error;
         if (this.#server !== undefined) this.#tellDisks();
@@ -89,24 +93,26 @@ class DisksOfNode implements StorageNode {
 
   #createWorkers(disks: NodeDisks): Worker[] {
     const { reclaim, scrub, clock, log, telemetry } = this.#deps;
-    const scrubs = new Map<OpenDisk, Scrub>();
-    const workers = disks.served().map((disk): Worker => {
-      const { name, kv, chunks, reserve } = disk;
-      const common = { kv, clock, log: withDisk(log, name) };
-      const isServed = () => disks.served().includes(disk);
-      scrubs.set(disk, createScrub({ ...common, ...scrub, store: chunks, isServed }));
-      return createReclaim({
-        ...{ ...common, ...reclaim, reserve, name: 'reclaim-chunks' },
-        pendingBytes: async () => (await chunks.usage()).pendingReclaimBytes,
-      });
+    const scrubOf = forEach(({ name, kv, chunks }) =>
+      createScrub({ kv, clock, log: withDisk(log, name), ...scrub, store: chunks }),
+    );
+    const reclaimOf = forEach(({ name, kv, chunks, reserve }): Worker => {
+      const pendingBytes = async () => (await chunks.usage()).pendingReclaimBytes;
+      const parts = { kv, clock, log: withDisk(log, name), ...reclaim, reserve, pendingBytes };
+      return createReclaim({ ...parts, name: 'reclaim-chunks' });
     });
+    const ofEach = (name: string, workerOf: (disk: OpenDisk) => Worker) =>
+      this.#deps.disks.map((one) => {
+        const find = () => disks.served().find((disk) => disk.name === one.name);
+        return whenServed(name, find, workerOf);
+      });
     const report = createDiskReport({
       served: () => disks.served(),
-      scrubOf: (disk) => must(scrubs.get(disk), 'each disk has its scrub').progress(),
+      scrubOf: (disk) => scrubOf(disk).progress(),
       telemetry,
       onCapacity: () => this.#announce(),
     });
-    return [...workers, ...scrubs.values(), report];
+    return [...ofEach('reclaim-chunks', reclaimOf), ...ofEach('scrub-chunks', scrubOf), report];
   }
 
   #tellDisks(): void {
@@ -158,4 +164,29 @@ class DisksOfNode implements StorageNode {
     await this.#announcing;
     await members.leave().catch((error: unknown) => log.warn({ err: error }, 'storage-node-still-announced'));
   }
+}
+
+/** One for each disk, made when it is asked for first. */
+function forEach<T>(create: (disk: OpenDisk) => T): (disk: OpenDisk) => T {
+  const made = new Map<OpenDisk, T>();
+  return (disk) => {
+    const one = made.get(disk) ?? create(disk);
+    made.set(disk, one);
+    return one;
+  };
+}
+
+/** Work on a disk that may not be open yet, or not be served any more. */
+function whenServed(
+  name: string,
+  find: () => OpenDisk | undefined,
+  workerOf: (disk: OpenDisk) => Worker,
+): Worker {
+  return {
+    name,
+    async work(signal) {
+      const disk = find();
+      return disk === undefined ? { state: 'idle', idleMs: UNSERVED_LOOK_MS } : workerOf(disk).work(signal);
+    },
+  };
 }
