@@ -94,3 +94,21 @@ test('a command that the node did not do is answered at once', async () => {
   answer = async () => ({ kind: 'not-primary', primary: 'n' });
   expect(await call('query', 'identity-changes', { gateway: 'g' })).toMatchObject({ primary: 'n' });
 });
+
+test('what was waited for is told as a read is: not by one who leads no more', async () => {
+  await ask('g', 1);
+  let hasLost = false;
+  const asked: string[] = [];
+  answer = async ({ name }) => {
+    asked.push(name);
+    return hasLost && name !== 'delete-account'
+      ? { kind: 'not-primary', primary: 'n' }
+      : done({ revokedSeq: 2 });
+  };
+  const reply = call('execute', 'delete-account', { accountId: ANN });
+  await new Promise(setImmediate);
+  hasLost = true;
+  clock.advance(LIMITS.revocationWaitMaxMs);
+  expect(await reply).toEqual({ kind: 'unknown' });
+  expect(asked).toEqual(['delete-account', 'get-history']);
+});

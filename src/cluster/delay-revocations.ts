@@ -17,6 +17,14 @@ export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait
     return reply;
   }
 
+  /** As a read may be told now (R10): another may have led meanwhile, and have answered what is not so any more (I3). */
+  async function mayTell({ envelope: { shard }, budgetMs }: ShardCall): Promise<boolean> {
+    const ticket = handler.ticket();
+    const query = { kind: 'query', envelope: { shard }, name: 'get-history', body: {} } as const;
+    const { kind } = await handler.handle({ ...query, ticket, budgetMs });
+    return kind === 'done';
+  }
+
   return {
     ticket: () => handler.ticket(),
     async handle(call) {
@@ -25,8 +33,9 @@ export function delayRevocations(handler: ShardCallHandler, wait: RevocationWait
       const reply = await handler.handle(call);
       if (call.kind !== 'execute' || reply.kind !== 'done') return reply;
       const { revokedSeq } = reply.value as Revocation;
-      if (revokedSeq !== undefined) await wait.settle(revokedSeq);
-      return reply;
+      if (revokedSeq === undefined) return reply;
+      await wait.settle(revokedSeq);
+      return (await mayTell(call)) ? reply : { kind: 'unknown' };
     },
   };
 }

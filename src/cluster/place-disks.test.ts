@@ -1,106 +1,27 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
-import { eventLog, type LoggedEvents } from '../../tests/support/coordinators.ts';
+import { eventLog } from '../../tests/support/coordinators.ts';
+import {
+  AWAY_AFTER_MS,
+  GIVEN_UP_MS,
+  LOOKED_MS,
+  memberOf,
+  openPlacer,
+} from '../../tests/support/disk-placer.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
 import { must } from '../lib/assert.ts';
-import type { Member } from '../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { runDiskPlacer } from './place-disks.ts';
 import { changePlacement, makePlacement } from './placement.ts';
 import { holdings, withLeave } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
 
-const AWAY_AFTER_MS = 120_000;
-/** Two looks and what newcomers are waited for. */
-const LOOKED_MS = 16_000;
-const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
-
-const memberOf = ({ id, nodeId, zone, address, capacityBytes, cuts }: PlacedDisk): Member => ({
-  ...{ nodeId, zone, address, role: 'storage', version: '0' },
-  disks: [{ diskId: id, capacityBytes, ...(cuts !== undefined && { cuts }) }],
-});
-
 let stop = () => {};
 afterEach(() => stop());
 
-function startPlacer({ known }: { known?: PlacementMap } = {}) {
-  const world = startCoordinatorWorld();
-  const { clock, connect } = world;
-  const events: LoggedEvents = [];
-  const learnt = new Set<number>();
-  let members: Member[] = [];
-  let audited: number | undefined;
-  let newest = known;
-  let heard = 0;
-  let isSilent = false;
-  let holding = new AbortController();
-  const run = (holder: string, newestKnown = () => newest) => {
-    const { placementMap, jobLocks } = connect(holder);
-    const deps = {
-      ...{ chunkCopies: 3, awayAfterMs: AWAY_AFTER_MS, placementMap, jobLocks, clock, log: eventLog(events) },
-      members: () => members,
-      newestKnown,
-      heardVersion: () => heard,
-      learn: (map: PlacementMap) => void learnt.add(map.version),
-      auditedAt: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
-      pause: async () => {},
-    };
-    holding = new AbortController();
-    void runDiskPlacer(deps, holding.signal);
-  };
-  run('a');
-  stop = () => holding.abort();
-  const { placementMap } = connect('b');
-  const read = async () => {
-    const stored = await placementMap.read();
-    return stored && placementOf(stored.document);
-  };
-  const placer = {
-    events: (name: string) => events.filter(([, event]) => event === name).length,
-    read,
-    learnt,
-    serve(disks: readonly PlacedDisk[]) {
-      members = disks.map(memberOf);
-    },
-    /** The map after these disks have been served for so long, and no others. */
-    async after(disks: readonly PlacedDisk[], ms = LOOKED_MS): Promise<PlacementMap> {
-      placer.serve(disks);
-      await pass(clock, ms);
-      return must(await read(), 'there is a map');
-    },
-    hasAudited(version: number) {
-      audited = version;
-    },
-    hears(version: number) {
-      heard = version;
-    },
-    knows(map: PlacementMap) {
-      newest = map;
-    },
-    async write(map: PlacementMap, expected?: number) {
-      const revision = expected ?? (await placementMap.read())?.revision ?? 0;
-      return placementMap.swap({ expected: revision, document: documentOf(map) });
-    },
-    neverSaysAudited() {
-      isSilent = true;
-    },
-    /** Another process, which waits for the job and knows a map. */
-    alsoRuns(map: PlacementMap): AbortController {
-      const before = holding;
-      run('d', () => map);
-      const its = holding;
-      holding = before;
-      return its;
-    },
-    /** Another process takes the job over. */
-    takeOver() {
-      holding.abort();
-      run('c');
-    },
-    /** The clock goes on by so much at once, as for a process that stood still. */
-    standStill: (ms: number) => clock.advance(ms),
-    pass: (ms: number) => pass(clock, ms),
-  };
+function startPlacer(options?: Parameters<typeof openPlacer>[0]) {
+  const placer = openPlacer(options);
+  stop = placer.stop;
   return placer;
 }
 
@@ -123,6 +44,39 @@ test('no map before there are nodes for all copies; disks that come later get th
   const owned = disks.map(({ id }) => ownedBy(next, id) ?? 0);
   expect(Math.max(...owned) - Math.min(...owned)).toBeLessThanOrEqual(1);
   expect(next.previous.flat().length).toBeGreaterThan(4000);
+});
+
+test('disks that do not answer get no share before they do, and are told of once', async () => {
+  const disks = placedDisks({ zones: 5 });
+  const [first, , , , last] = disks.map(({ id }) => id);
+  const placer = startPlacer();
+  placer.unreached.add(must(first, 'a disk'));
+  placer.serve(disks.slice(0, 3));
+  await placer.pass(LOOKED_MS);
+  expect(await placer.read()).toBeUndefined();
+  expect(placer.events('new-disk-not-reached')).toBe(1);
+  placer.unreached.clear();
+  await placer.after(disks.slice(0, 3));
+  placer.unreached.add(must(last, 'a disk'));
+  const next = await placer.after(disks);
+  expect(next).toMatchObject({ version: 2, disks: disks.slice(0, 4) });
+  expect(placer.events('new-disk-not-reached')).toBe(2);
+  placer.hasAudited(2);
+  placer.unreached.clear();
+  const all = await placer.after(disks);
+  expect(ownedBy(all, last)).toBeGreaterThan(2000);
+});
+
+test('one that never answers lets others that come later join together', async () => {
+  const disks = placedDisks({ zones: 7 });
+  const placer = startPlacer();
+  const unreached = must(disks[6], 'a disk');
+  placer.unreached.add(unreached.id);
+  await placer.after(disks.slice(0, 3));
+  await placer.after([...disks.slice(0, 3), unreached], 120_000);
+  for (const count of [4, 5]) await placer.after([...disks.slice(0, count), unreached], 4000);
+  const next = await placer.after([...disks.slice(0, 6), unreached]);
+  expect(next).toMatchObject({ version: 2, disks: disks.slice(0, 6) });
 });
 
 test('what etcd has is learnt, though a watch says nothing of it', async () => {
@@ -386,6 +340,7 @@ test('who loses a race looks again: nothing that another wrote is undone', async
       heardVersion: () => 0,
       learn() {},
       auditedAt: async () => 99,
+      reach: async () => {},
       pause: async () => {},
     },
   };

@@ -7,10 +7,11 @@ import type { ClockPort } from '../ports/clock.ts';
 import type { JobLocksPort } from '../ports/job-locks.ts';
 import type { Member } from '../ports/members.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
-import type { PlacementMapPort, StoredPlacement } from '../ports/placement-map.ts';
+import type { PlacementMapPort } from '../ports/placement-map.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { DiskPresence } from './disk-presence.ts';
 import { type Judgement, judgeDisks } from './judge-disks.ts';
+import { Newcomers } from './newcomers.ts';
 import { changePlacementInSteps, makePlacementInSteps } from './placement.ts';
 import { clearPrevious, isPending, movedCount, newDisks } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
@@ -24,9 +25,6 @@ const FORGOTTEN_LOOK_MS = 20_000;
 /** After that nobody is waited for who might know a map that others have heard of. */
 const UNKNOWN_WAIT_MS = 60_000;
 const AUDITED_ANSWER_MAX_MS = 10_000;
-/** Disks that are new to the map join together: when for so long no other has come, or after the longer time. */
-const JOIN_SETTLE_MS = 5000;
-const JOIN_WAIT_MAX_MS = 60_000;
 
 export interface DiskPlacerDeps {
   chunkCopies: number;
@@ -45,6 +43,8 @@ export interface DiskPlacerDeps {
   learn(map: PlacementMap): void;
   /** The least map version at which all shards have finished an audit (R39); undefined: not all have answered. */
   auditedAt(): Promise<number | undefined>;
+  /** Resolves when the disk has answered; rejects with why it has not. */
+  reach(disk: PlacedDisk): Promise<unknown>;
   /** Between two steps of a long computation: lets requests have their turn. */
   pause(): Promise<void>;
 }
@@ -91,11 +91,10 @@ async function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Pro
 
 type ReadMap =
   | { kind: 'none' }
-  | { kind: 'there'; map: PlacementMap; stored: StoredPlacement }
+  /** The newest that is known here. `revision`: of what etcd has. */
+  | { kind: 'there'; map: PlacementMap; revision: number }
   /** etcd was lost, or set back: what nodes go by is newer, and was written back, unless another was faster. */
-  | { kind: 'restored' }
-  /** The same, and others have gone by a newer one than is known here: whoever knows that writes it back. */
-  | { kind: 'overtaken'; map: PlacementMap; revision: number };
+  | { kind: 'restored' };
 
 async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
   const { placementMap, newestKnown, heardVersion, log } = deps;
@@ -104,17 +103,19 @@ async function readMap(deps: DiskPlacerDeps): Promise<ReadMap> {
   const heard = heardVersion();
   const stored = await placementMap.read();
   const foundVersion = stored?.document.version ?? 0;
+  const revision = stored?.revision ?? 0;
   if (known !== undefined && known.version > foundVersion) {
-    if (heard > known.version) return { kind: 'overtaken', map: known, revision: stored?.revision ?? 0 };
+    // Others have gone by a newer one still: whoever knows that writes it back.
+    if (heard > known.version) return { kind: 'there', map: known, revision };
     const version = known.version + 1;
-    if (await swap(deps, { ...known, version }, stored?.revision ?? 0))
+    if (await swap(deps, { ...known, version }, revision))
       log.error({ version, found: foundVersion }, 'placement-restored');
     return { kind: 'restored' };
   }
   if (stored === undefined) return { kind: 'none' };
   const map = placementOf(stored.document);
   deps.learn(map);
-  return { kind: 'there', map, stored };
+  return { kind: 'there', map, revision };
 }
 
 async function swap({ placementMap }: DiskPlacerDeps, map: PlacementMap, expected: number): Promise<boolean> {
@@ -125,8 +126,8 @@ async function swap({ placementMap }: DiskPlacerDeps, map: PlacementMap, expecte
 class DiskPlacer {
   readonly #deps: DiskPlacerDeps;
   readonly #presence: DiskPresence;
+  readonly #newcomers: Newcomers;
   #lookedAtMs: number | undefined;
-  #newcomers = { ids: '', sinceMs: 0, firstAtMs: 0 };
   /** The version whose shares were found to be as even as can be. */
   #evenVersion = 0;
   #alarm: Judgement['alarm'];
@@ -135,6 +136,7 @@ class DiskPlacer {
   constructor(deps: DiskPlacerDeps) {
     this.#deps = deps;
     this.#presence = new DiskPresence(deps.awayAfterMs);
+    this.#newcomers = new Newcomers(deps);
   }
 
   /** True when there is a map. */
@@ -142,16 +144,12 @@ class DiskPlacer {
     const heard = this.#deps.heardVersion();
     const read = await readMap(this.#deps);
     if (read.kind === 'restored') return true;
-    if (read.kind === 'overtaken') {
-      await this.#outdo(heard, read.map, read.revision);
-      return true;
-    }
     if (read.kind === 'none') return this.#placeFirst();
-    const { map, stored } = read;
-    if (heard > map.version) await this.#outdo(heard, map, stored.revision);
+    const { map, revision } = read;
+    if (heard > map.version) await this.#outdo(heard, map, revision);
     else {
       this.#unknownSinceMs = undefined;
-      await this.#change(map, stored);
+      await this.#change(map, revision);
     }
     return true;
   }
@@ -170,7 +168,9 @@ class DiskPlacer {
 
   async #placeFirst(): Promise<boolean> {
     const { chunkCopies: copies, log, pause } = this.#deps;
-    const disks = [...this.#served().values()];
+    const served = [...this.#served().values()];
+    const unreached = new Set(this.#newcomers.unreachedOf(served));
+    const disks = served.filter((disk) => !unreached.has(disk));
     const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
     if (nodeCount < copies) return false;
     const map = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
@@ -179,47 +179,48 @@ class DiskPlacer {
     return true;
   }
 
-  async #change(map: PlacementMap, stored: StoredPlacement): Promise<void> {
+  async #change(map: PlacementMap, revision: number): Promise<void> {
     const { log } = this.#deps;
     const served = this.#served();
     this.#watch(map, served);
+    for (const { id } of this.#newcomers.unreachedOf(newDisks(map, [...served.values()]))) served.delete(id);
     const { disks, alarm, ...told } = judgeDisks(map, {
       served,
       away: this.#presence.away(),
       steady: this.#presence.steady(),
-      areNewcomersSettled: this.#areSettled(newDisks(map, [...served.values()])),
+      areNewcomersSettled: this.#newcomers.areSettled(newDisks(map, [...served.values()])),
     });
     this.#sayAlarm(alarm, map, served);
     if (disks !== undefined) {
       const laidOut = await this.#laidOut(map, disks);
       const next = told.cut.length === 0 ? laidOut : { ...laidOut, auditFrom: laidOut.version };
-      if (await this.#swap(next, stored.revision))
+      if (await this.#swap(next, revision))
         log.info(
           { version: next.version, ...told, copiesToMake: movedCount(map, next) },
           'placement-changed',
         );
-    } else if (isPending(map)) await this.#endChange(map, stored);
-    else await this.#evenOut(map, stored);
+    } else if (isPending(map)) await this.#endChange(map, revision);
+    else await this.#evenOut(map, revision);
   }
 
-  async #endChange(map: PlacementMap, stored: StoredPlacement): Promise<void> {
+  async #endChange(map: PlacementMap, revision: number): Promise<void> {
     const { auditedAt, clock, log } = this.#deps;
     const answered = new AbortController();
     const late = clock.sleep(AUDITED_ANSWER_MAX_MS, answered.signal).then(() => undefined);
     const audited = await Promise.race([auditedAt(), late]).finally(() => answered.abort());
     if (audited === undefined || audited < map.auditFrom) return;
     const next = clearPrevious(map);
-    if (await this.#swap(next, stored.revision))
+    if (await this.#swap(next, revision))
       log.info({ version: next.version, auditFrom: map.auditFrom }, 'placement-change-done');
   }
 
   /** What could not be moved while another change was pending. */
-  async #evenOut(map: PlacementMap, stored: StoredPlacement): Promise<void> {
+  async #evenOut(map: PlacementMap, revision: number): Promise<void> {
     if (map.version === this.#evenVersion) return;
     const next = await this.#laidOut(map, map.disks);
     const moved = movedCount(map, next);
     if (moved === 0) this.#evenVersion = map.version;
-    else if (await this.#swap(next, stored.revision))
+    else if (await this.#swap(next, revision))
       this.#deps.log.info({ version: next.version, copiesToMake: moved }, 'placement-evened-out');
   }
 
@@ -239,17 +240,6 @@ class DiskPlacer {
     const ms = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), LATE_LOOKS_MAX * lookMs);
     this.#lookedAtMs = nowMs;
     this.#presence.watch({ ms, disks: map.disks.map(({ id }) => id), served: new Set(served.keys()) });
-  }
-
-  #areSettled(newcomers: readonly PlacedDisk[]): boolean {
-    const nowMs = this.#deps.clock.monotonicMs();
-    const ids = newcomers.map(({ id }) => id).join();
-    if (ids !== this.#newcomers.ids) {
-      const firstAtMs = this.#newcomers.ids === '' ? nowMs : this.#newcomers.firstAtMs;
-      this.#newcomers = { ids, sinceMs: nowMs, firstAtMs };
-    }
-    const { sinceMs, firstAtMs } = this.#newcomers;
-    return nowMs - sinceMs >= JOIN_SETTLE_MS || nowMs - firstAtMs >= JOIN_WAIT_MAX_MS;
   }
 
   /** Once, not at each look. */

@@ -7,9 +7,12 @@ import {
   type ReplicatedWorld,
   watch,
 } from '../../tests/support/replicated-world.ts';
+import { must } from '../lib/assert.ts';
 import { OtherBytes } from '../model/chunk-refusals.ts';
 import { LIMITS } from '../model/limits.ts';
-import { changePlacement, ownersOf } from './placement.ts';
+import type { PlacedDisk } from '../ports/placement.ts';
+import { changePlacement, makePlacement, ownersOf } from './placement.ts';
+import { withLeave } from './placement-changes.ts';
 
 const PATIENCE_MS = LIMITS.lastCopyPatienceMs;
 const fourZones = placedDisks({ zones: 4 });
@@ -83,6 +86,42 @@ describe('copies', () => {
     for (const disk of disks.slice(2)) world.fakes.of(disk).mood = 'dead';
     await world.chunks.put(world.id, chunk());
     expect(holders(world)).toHaveLength(2);
+  });
+});
+
+describe('while the only disk of another zone, or node, leaves', () => {
+  const drained = (disks: PlacedDisk[], leaving: PlacedDisk | undefined, leave: 'draining' | 'absent') => {
+    const map = makePlacement({ disks, copies: 3 });
+    return changePlacement(map, { disks: withLeave(disks, new Set([must(leaving, 'a disk').id]), leave) });
+  };
+
+  test.each(['zone', 'nodeId'] as const)('%s: its owners alone are asked', async (key) => {
+    const disks = placedDisks(
+      key === 'zone' ? { zones: 2, nodesPerZone: 6 } : { zones: 1, nodesPerZone: 2, disksPerNode: 6 },
+    );
+    const [first] = disks;
+    const staying = disks.filter((disk) => disk[key] === first?.[key]);
+    const leaving = must(disks.at(-1), 'a disk');
+    const world = openReplicatedWorld({ disks, map: drained([...staying, leaving], leaving, 'draining') });
+    await world.chunks.put(world.id, chunk());
+    expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
+    expect(world.others.flatMap(({ asked }) => asked)).toEqual([]);
+  });
+
+  test('full disks are told beside ones that were given up', async () => {
+    const disks = placedDisks({ zones: 5 });
+    const [first, second, ...others] = disks;
+    const gone = new Set([first?.id ?? '', second?.id ?? '']);
+    const map = changePlacement(makePlacement({ disks, copies: 3 }), {
+      disks: withLeave(disks, gone, 'absent'),
+    });
+    const world = openReplicatedWorld({ disks, map });
+    for (const disk of disks) world.fakes.of(disk).mood = others.includes(disk) ? 'full' : 'dead';
+    await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({ code: 'InsufficientStorage' });
+    // A given-up one that is full, too, says nothing of those that do not answer.
+    for (const disk of disks)
+      world.fakes.of(disk).mood = disk === first || disk === others[0] ? 'full' : 'dead';
+    await expect(world.chunks.put(chunkId(2), chunk())).rejects.toMatchObject({ code: 'ServiceUnavailable' });
   });
 });
 

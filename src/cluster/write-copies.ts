@@ -49,6 +49,7 @@ export class CopyWrite {
   readonly #pending = new Map<PlacedDisk, { sinceMs: number; isLate: boolean }>();
   readonly #synced = new Set<PlacedDisk>();
   readonly #failures: unknown[] = [];
+  readonly #full = new Set<PlacedDisk>();
   readonly #attempts: Promise<void>[] = [];
   readonly #outcome = Promise.withResolvers<void>();
   /** Ends the attempts. */
@@ -138,6 +139,7 @@ export class CopyWrite {
       return;
     }
     this.#failures.push(error);
+    if (isCode(error, 'InsufficientStorage')) this.#full.add(disk);
     if (this.#underWay() < this.#chunk.map.copies) this.#sendStandIn();
     this.#look();
   }
@@ -186,7 +188,8 @@ export class CopyWrite {
   #mayStillTake(disk: PlacedDisk): boolean {
     const pending = this.#pending.get(disk);
     if (pending !== undefined) return !pending.isLate;
-    return this.#untried.has(disk) && this.#isWell(disk);
+    // What is put on a disk that leaves has to leave it again: it spreads nothing.
+    return disk.leave === undefined && this.#untried.has(disk) && this.#isWell(disk);
   }
 
   #zoneCount(): number {
@@ -231,9 +234,11 @@ export class CopyWrite {
   }
 
   #failure(): AppError {
-    const fullCount = this.#failures.filter((error) => isCode(error, 'InsufficientStorage')).length;
     const cause = new AggregateError(this.#failures, `${this.#synced.size} of ${this.#copiesNeeded} copies`);
-    if (fullCount > 0 && this.#disks.length - fullCount < this.#copiesNeeded)
+    // Those that were given up are not what it waits for.
+    const present = this.#disks.filter(({ leave }) => leave !== 'absent');
+    const mayHaveRoom = present.filter((disk) => !this.#full.has(disk));
+    if (this.#full.size > 0 && mayHaveRoom.length < this.#copiesNeeded)
       return new AppError('InsufficientStorage', { cause });
     const isBusy = this.#failures.some((error) => isCode(error, 'SlowDown'));
     return new AppError(isBusy ? 'SlowDown' : 'ServiceUnavailable', { cause });

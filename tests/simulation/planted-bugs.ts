@@ -292,8 +292,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'revocation answered at once',
     breaks: 'I14',
     file: 'src/cluster/delay-revocations.ts',
-    from: 'if (revokedSeq !== undefined) await wait.settle(revokedSeq);',
-    to: 'if (revokedSeq !== undefined) void wait.settle(revokedSeq);',
+    from: 'await wait.settle(revokedSeq);',
+    to: 'void wait.settle(revokedSeq);',
   },
   {
     name: 'new primary waits for no gateway',

@@ -96,7 +96,7 @@ function placeDisks(
   { log, metadata }: { log: ReturnType<typeof loggerOf>; metadata: MetadataPort },
 ): void {
   if (board === undefined || openChunks === undefined) return;
-  const { placement } = openChunks();
+  const { placement, directory } = openChunks();
   const deps: DiskPlacerDeps = {
     ...{ clock: process.clock, log, chunkCopies: COPIES, awayAfterMs: AWAY_AFTER_MS },
     placementMap: board.port(process),
@@ -106,6 +106,7 @@ function placeDisks(
     learn: (map) => placement.learn(map),
     newestKnown: () => (placement.current().version === 0 ? undefined : placement.current()),
     auditedAt: () => auditedAt(metadata),
+    reach: (disk) => directory.chunksOf(disk).usage(),
     pause: async () => undefined,
   };
   void runDiskPlacer(deps, new AbortController().signal);

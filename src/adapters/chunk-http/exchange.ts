@@ -60,6 +60,10 @@ export interface DiskGates {
 
 /** By so much two clocks of one machine may differ in how they count. */
 const CLOCK_GRAIN_MS = 5;
+/** One for all: as long as a disk hangs there may be many. */
+const NOBODY_WAITS = new AppError('ServiceUnavailable', {
+  cause: new Error('it waited for longer than anybody does'),
+});
 
 interface Answer {
   status: number;
@@ -180,7 +184,7 @@ export class ChunkExchange {
   }
 
   async #get(chunks: ServedDisk, id: ChunkId, reads: ByteGate): Promise<void> {
-    await reads.enter(1);
+    await reads.enter(1, () => this.#whileWaitedFor());
     try {
       if (this.#response.destroyed) return;
       const read = await chunks.get(id);
@@ -230,6 +234,16 @@ export class ChunkExchange {
     return gone.signal;
   }
 
+  /** The same, for what has to wait itself: the end of a connection whose body nobody reads is not seen. */
+  #whileWaitedFor(): AbortSignal {
+    const gone = new AbortController();
+    const giveUp = () => gone.abort(NOBODY_WAITS);
+    if (this.#response.closed) giveUp();
+    else this.#response.once('close', giveUp);
+    void this.#parts.clock.sleep(LIMITS.chunkPullMaxMs, gone.signal).then(giveUp);
+    return gone.signal;
+  }
+
   /** Waits for room, takes the whole body and checks it; the room is free again when `use` is done. */
   async #withBody(
     { bytesMax, gate }: { bytesMax: number; gate: ByteGate },
@@ -241,7 +255,7 @@ export class ChunkExchange {
     if (sizeBytes > bytesMax) throw new Refused('too-large');
     const expected = parseChecksum(this.#header(HEADER.checksum));
     if (expected === undefined) throw new Refused('malformed');
-    await gate.enter(sizeBytes);
+    await gate.enter(sizeBytes, () => this.#whileWaitedFor());
     try {
       const bytes = sizeBytes === 0 ? EMPTY_BYTES : new Uint8Array(takeMemory(sizeBytes), 0, sizeBytes);
       await receiveBody(this.#request, bytes);
@@ -281,6 +295,7 @@ export class ChunkExchange {
   }
 
   #refuse(error: unknown): void {
+    if (error === NOBODY_WAITS && this.#response.closed) return;
     const code = codeOf(error);
     const { log, onStranger } = this.#parts;
     const { socket, url, method } = this.#request;
