@@ -24,3 +24,33 @@ test('lets through what fits, in order, and what is too large alone', async () =
   await turn();
   expect(passed).toEqual([60, 40, 50, 10, 500, 5]);
 });
+
+test('who gives up while it waits lets those behind it through, and holds no room', async () => {
+  const gate = createByteGate(100);
+  const passed: number[] = [];
+  const given = new AbortController();
+  let askedCount = 0;
+  const giveUp = () => {
+    askedCount++;
+    return given.signal;
+  };
+  const enter = (sizeBytes: number, how?: () => AbortSignal) =>
+    gate.enter(sizeBytes, how).then(
+      () => void passed.push(sizeBytes),
+      (error: unknown) => error,
+    );
+  void enter(60, giveUp);
+  const refused = enter(50, giveUp);
+  void enter(30);
+  await turn();
+  expect([passed, askedCount]).toEqual([[60], 1]);
+  given.abort('nobody waits');
+  expect(await refused).toBe('nobody waits');
+  expect(passed).toEqual([60, 30]);
+  expect(await enter(20, giveUp)).toBe('nobody waits');
+  gate.leave(60);
+  gate.leave(30);
+  void enter(100, giveUp);
+  await turn();
+  expect(passed).toEqual([60, 30, 100]);
+});

@@ -193,6 +193,10 @@ export function endLinks(names: readonly LinkName[], nowMs: number): RowPut[] {
 /** The links that `before` has and `after` has not: those that both have go on without a moment's gap (R26). */
 export function linksOnlyIn(before: readonly LinkName[], after: readonly LinkName[]): LinkName[] {
   if (after.length === 0) return [...before];
+  // Most are passed on as they were read, as those of an object that is appended to, which has many.
+  const passedOn = new Set(after);
+  const others = before.filter((name) => !passedOn.has(name));
+  if (others.length === 0) return [];
   const kept = new Set(after.map(textOf));
-  return before.filter((name) => !kept.has(textOf(name)));
+  return others.filter((name) => !kept.has(textOf(name)));
 }

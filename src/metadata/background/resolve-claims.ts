@@ -8,6 +8,7 @@ import { createQueueCursors, createShardWorker, doneValue } from './shard-worker
 
 const BATCH = 250;
 const IDLE_MS = 60_000;
+const LOOK_WHOLE_EVERY_MS = 24 * 60 * 60_000;
 /** A claim is made within a day of its link id: looks need not go back further than the oldest open one and this. */
 const LOOK_BACK_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
 
@@ -17,6 +18,22 @@ type Settled = CommandOf<'settle-claims'>['claims'][number];
 export function createClaimResolver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
   const { metadata, shards } = deps;
   const cursors = createQueueCursors();
+
+  const lookedWholeAtMs = new Map<number, number>();
+
+  /** Once a day all of it: claims of any age come back where a shard goes on from an earlier state (assert-claims.ts). */
+  function hasLooked(
+    shard: number,
+    { timeMs, oldestOpenMs }: { timeMs: number; oldestOpenMs: number },
+  ): void {
+    const sinceMs = timeMs - (lookedWholeAtMs.get(shard) ?? Number.NEGATIVE_INFINITY);
+    if (sinceMs < LOOK_WHOLE_EVERY_MS) {
+      cursors.advance(shard, Math.max(0, Math.min(oldestOpenMs, timeMs - LOOK_BACK_MS)));
+      return;
+    }
+    cursors.forget(shard);
+    lookedWholeAtMs.set(shard, timeMs);
+  }
 
   /** What the claiming shard says; nothing of claims that it may still commit. */
   async function ask(shard: number, claims: readonly Claim[]): Promise<Settled[]> {
@@ -64,9 +81,8 @@ export function createClaimResolver(deps: { metadata: MetadataPort; shards(): re
           oldestOpenMs = Math.min(oldestOpenMs, idTimeMs(linkId));
         }
         after = claims.length === BATCH ? claims.at(-1) : undefined;
-        if (after === undefined && reply.kind === 'done') {
-          cursors.advance(shard, Math.max(0, Math.min(oldestOpenMs, reply.timeMs - LOOK_BACK_MS)));
-        }
+        if (after === undefined && reply.kind === 'done')
+          hasLooked(shard, { timeMs: reply.timeMs, oldestOpenMs });
       } while (after !== undefined);
       return false;
     },

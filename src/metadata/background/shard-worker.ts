@@ -71,6 +71,8 @@ export function createQueueCursors(): {
   from(shard: number): { fromMs?: number };
   /** Everything before `timeMs` is done. */
   advance(shard: number, timeMs: number): void;
+  /** Nothing of the shard's is known to be done. */
+  forget(shard: number): void;
 } {
   const times = new Map<number, number>();
   return {
@@ -79,5 +81,6 @@ export function createQueueCursors(): {
       return fromMs === undefined ? {} : { fromMs };
     },
     advance: (shard, timeMs) => times.set(shard, timeMs),
+    forget: (shard) => void times.delete(shard),
   };
 }

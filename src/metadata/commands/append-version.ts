@@ -96,14 +96,15 @@ function refusalOf(command: Command, before: VersionRecord | undefined): Outcome
   if (offsetBytes !== undefined && offsetBytes !== sizeBytes) return { kind: 'wrong-offset', sizeBytes };
   if (appendCount >= LIMITS.appendCountMax) return { kind: 'too-many-appends' };
   if (sizeBytes + piece.sizeBytes > LIMITS.objectBytesMax) return { kind: 'too-large' };
-  const isMadeForIt = isSameKey(before.kek, kek.found) && !lacksCrc(piece, before);
+  const isMadeForIt = isSameKey(before.kek, kek.found) && !endsChecksum(piece, before);
   return isMadeForIt ? undefined : { kind: 'other-key' };
 }
 
 /** A copy may have given the object a checksum of another algorithm, under the same key. */
-function lacksCrc({ sizeBytes, crcs }: AppendedPiece, { checksum }: VersionRecord): boolean {
-  if (sizeBytes === 0 || checksum?.type !== 'FULL_OBJECT' || !isCrc(checksum.algorithm)) return false;
-  return crcs[checksum.algorithm] === undefined;
+function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
+  const { checksum } = before;
+  const couldGoOn = checksum?.type === 'FULL_OBJECT' && isCrc(checksum.algorithm);
+  return couldGoOn && piece.sizeBytes > 0 && crcOf(piece, before) === undefined;
 }
 
 function isSameKey(a: VersionRecord['kek'], b: Command['kek']['found']): boolean {

@@ -10,6 +10,7 @@ import {
   openMetadata,
 } from '../../../tests/support/metadata-shards.ts';
 import { compareBytes, utf8 } from '../../lib/bytes.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { BlobId, ObjectKey } from '../../model/names.ts';
 import type { CommandOf } from '../../ports/metadata.ts';
 import { planPrefixMove } from '../plan-prefix-move.ts';
@@ -264,6 +265,49 @@ describe('one key', () => {
     expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({ result: { kind: 'exists' } });
     await world.execute('move-key', moved('a', 'b', { overwrites: true }));
     expect(await world.versions()).toEqual(['b null*', 'b v2-']);
+  });
+
+  describe('of many versions', () => {
+    const tooMany = { kind: 'moved-key', versioning: 'enabled', result: { kind: 'too-many-versions' } };
+    beforeEach(() => world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' }));
+    const usage = () => world.query('count-usage', {});
+
+    async function expectStays(key: string, versionCount: number): Promise<void> {
+      const before = await usage();
+      expect(before.objectCount).toBe(versionCount);
+      expect(await world.execute('move-key', moved(key, 'elsewhere'))).toEqual(tooMany);
+      const { ended } = await driveJob(world, await beginMove(world, { from: key, to: 'elsewhere' }));
+      const errors = [expect.objectContaining({ sourceKey: key, code: 'InvalidRequest' })];
+      expect(ended).toMatchObject({ movedCount: 0, errorCount: 1, errors });
+      expect(await usage()).toEqual(before);
+      const prefix = 'elsewhere';
+      const { versions } = await world.query('list-versions', { bucketId: BUCKET, prefix, max: 1 });
+      expect(versions).toEqual([]);
+    }
+
+    test(`${LIMITS.moveVersionsMax} of them move at once; of one more, none does`, async () => {
+      for (let count = 0; count < LIMITS.moveVersionsMax; count++) await world.put('a');
+      const outcome = await world.execute('move-key', moved('a', 'b'));
+      if (outcome.kind !== 'moved-key' || !Array.isArray(outcome.result)) throw new Error(outcome.kind);
+      expect(new Set(outcome.result).size).toBe(LIMITS.moveVersionsMax);
+      expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({
+        result: { kind: 'no-such-key' },
+      });
+      await world.put('b');
+      await expectStays('b', LIMITS.moveVersionsMax + 1);
+    });
+
+    test(`versions with ${LIMITS.moveKeyBytesMax / 1024 / 1024} MiB of metadata do not`, async () => {
+      const count = 31;
+      const sealedHeaders = new Uint8Array(LIMITS.moveKeyBytesMax / (count + 1));
+      // The latest is not counted.
+      for (let at = 0; at <= count; at++) await world.put('a', { version: { sealedHeaders } });
+      expect(await world.execute('move-key', moved('a', 'b'))).toMatchObject({
+        result: { length: count + 1 },
+      });
+      await world.put('b', { version: { sealedHeaders } });
+      await expectStays('b', count + 2);
+    });
   });
 
   test('R45: a bucket under another name is not moved in', async () => {
