@@ -3,6 +3,7 @@
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Config } from '../src/config/schema.ts';
+import { describeConnectionFailure } from '../src/lib/connection-failure.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { healthEndpointOf } from './endpoint.ts';
 
@@ -22,7 +23,7 @@ export async function askHealth(config: Config, { url, live }: HealthOptions): P
   const path = live ? '/health/live' : '/health/ready';
   const asked = addressOf(path, url ?? healthEndpointOf(config));
   const status = await statusOf(asked).catch((error: Error) => {
-    throw new Refusal(`${asked} does not answer: ${error.message}`);
+    throw new Refusal(`${asked} does not answer: ${describeConnectionFailure(asked, error)}`);
   });
   if (status !== OK) throw new Refusal(`${asked} answers ${status}`);
 }

@@ -23,10 +23,6 @@ function buildProgram(): Command {
     .version(readVersion())
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
-  // Who reads what is printed may have read enough (`... | head`); what the command does goes on.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-  });
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   addServerCommand(program);
   addRoleCommands(program);
@@ -145,6 +141,10 @@ function flagsByKey(options: Readonly<Record<string, string | true>>): Record<st
   return flags;
 }
 
+// Who reads what is printed may have read enough (`... | head`); what the command does goes on.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
 try {
   await buildProgram().parseAsync();
 } catch (error) {

@@ -64,7 +64,10 @@ export interface DiskStatus {
   address: string;
   zone: string;
   capacityBytes: number;
-  /** `silent`: its node is there and does not answer for it. `away`: no node serves it. `new`: it is in no map yet. */
+  /**
+   * `silent`: its node is there and does not answer for it. `away`: no node serves it. `new`: it is in no map yet; `removed`: in
+   * none any more.
+   */
   state: 'serving' | 'silent' | 'away' | 'new' | 'removed';
   leave?: DiskLeave;
   /**
@@ -215,10 +218,11 @@ async function readDisks(parts: {
               client.chunksOf(now).usage(),
               systemClock.sleep(answerMaxMs).then(() => undefined),
             ]).catch(() => undefined);
+      const unplaced = retired.has(diskId) ? 'removed' : 'new';
       const state = now === undefined ? 'away' : usage === undefined ? 'silent' : 'serving';
       return {
         ...{ diskId, nodeId, address, zone, capacityBytes },
-        state: state === 'serving' && !placed.has(diskId) ? (retired.has(diskId) ? 'removed' : 'new') : state,
+        state: state === 'serving' && !placed.has(diskId) ? unplaced : state,
         ...(disk.leave && { leave: disk.leave }),
         ...{ ownedCount: 0, pendingCount: 0, ...held.get(diskId) },
         ...(usage && { usage }),

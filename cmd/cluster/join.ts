@@ -1,6 +1,7 @@
 // What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
 // belongs to it, and makes itself and the others known. Wiring only.
 import { readFileSync } from 'node:fs';
+import { describeEtcdFailure } from '../../src/adapters/coordination/etcd-failure.ts';
 import type { EtcdAddress } from '../../src/adapters/coordination/etcd-store.ts';
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
 import {
@@ -133,7 +134,7 @@ export async function answer<T>(asked: Promise<T>): Promise<T> {
     return await asked;
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    throw new NoAnswer(`etcd does not answer: ${error instanceof Error ? error.message : String(error)}`);
+    throw new NoAnswer(describeEtcdFailure(error));
   }
 }
 
@@ -193,7 +194,7 @@ async function readIdentity(
       return identity;
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      log.warn({ err: error }, 'coordinator-away');
+      log.warn({ reason: describeEtcdFailure(error) }, 'coordinator-away');
       await clock.sleep(ASK_AGAIN_MS);
     }
   }

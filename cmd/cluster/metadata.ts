@@ -14,7 +14,7 @@ import { callOwnNode } from '../../src/cluster/call-own-node.ts';
 import { delayRevocations } from '../../src/cluster/delay-revocations.ts';
 import { createHomeDisks } from '../../src/cluster/home-disks/home-disks.ts';
 import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
-import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
+import { type DiskPlacerDeps, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
@@ -209,18 +209,24 @@ async function startWork(
     onLeaving: (voterCounts) => measureLeaving(telemetry, voterCounts),
   });
   void placer.run(joined.stopping);
-  startDiskPlacer(surroundings, { joined, placement, auditedAt: () => auditedAt(metadata) });
+  startDiskPlacer(surroundings, {
+    ...{ joined, placement, auditedAt: () => auditedAt(metadata) },
+    reach: (disk) => directory.chunksOf(disk).usage(),
+  });
 }
 
 /** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
 function startDiskPlacer(
   { config, clock, log }: Surroundings,
-  parts: { joined: JoinedCluster; placement: KnownPlacement; auditedAt(): Promise<number | undefined> },
+  parts: {
+    joined: JoinedCluster;
+    placement: KnownPlacement;
+  } & Pick<DiskPlacerDeps, 'auditedAt' | 'reach'>,
 ): void {
-  const { joined, placement, auditedAt } = parts;
+  const { joined, placement, auditedAt, reach } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
   const deps = {
-    ...{ placementMap, jobLocks, clock, log, auditedAt, pause: () => setImmediate() },
+    ...{ placementMap, jobLocks, clock, log, auditedAt, reach, pause: () => setImmediate() },
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),

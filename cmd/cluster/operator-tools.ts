@@ -65,7 +65,12 @@ export async function openCalls(
   const calls = createCallClient({
     self: { clusterId, nodeId: toHex(systemRandom.bytes(ID_BYTES)) },
     ...{ credentials, clock: systemClock, random: systemRandom },
-    log: { ...SILENT, warn: (fields) => onDown(String((fields as { reason?: string }).reason)) },
+    log: {
+      ...SILENT,
+      warn(fields, event) {
+        if (event === 'rpc-down' && 'reason' in fields) onDown(String(fields.reason));
+      },
+    },
     telemetry: { count() {}, observe() {}, gauge() {} },
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
   });

@@ -53,11 +53,10 @@ export async function recoverShards(
       const found = replicasOf(records, shard);
       print(`Shard ${shard}`);
       print(formatTable([HEAD, ...found.map((replica) => describe(replica, replicaId))]));
-      const problem = await recoverOne(tools, { shard, found, replicaId, records, acceptsLoss });
-      if (problem === undefined) print(`It goes on with replica ${short(replicaId)}.`);
-      else print(problem);
-      if (problem !== undefined) left++;
-      if (problem?.startsWith(CANNOT)) hopelessCount++;
+      const { kind, told } = await recoverOne(tools, { shard, found, replicaId, records, acceptsLoss });
+      print(told);
+      if (kind !== 'done') left++;
+      if (kind === 'hopeless') hopelessCount++;
       print('');
     }
     // What does harm is named where it would do something.
@@ -70,9 +69,12 @@ export async function recoverShards(
   });
 }
 
-const CANNOT = 'CANNOT BE RECOVERED';
+/** `open`: it could be, or could be another time. */
+interface Recovery {
+  kind: 'done' | 'open' | 'hopeless';
+  told: string;
+}
 
-/** Says why not, or undefined. */
 async function recoverOne(
   { coordination, members }: OperatorTools,
   options: {
@@ -82,7 +84,7 @@ async function recoverOne(
     records: readonly NodeRecords[];
     acceptsLoss: boolean;
   },
-): Promise<string | undefined> {
+): Promise<Recovery> {
   const { shard, found, replicaId, records, acceptsLoss } = options;
   const announced = members.filter(({ role }) => role === 'metadata').flatMap(({ disks }) => disks);
   const answering = records.filter(({ isAtRest }) => !isAtRest).map((node) => node.replicaId);
@@ -90,11 +92,13 @@ async function recoverOne(
   const registered = await coordination.registry.read(shard);
   const nonce = toHex(systemRandom.bytes(NONCE_BYTES));
   const plan = planRecovery({ found, registered, present }, { from: replicaId, nonce });
-  if (plan.kind === 'cannot') return `${CANNOT}: ${plan.why}`;
-  if (!acceptsLoss) return `It would go on with replica ${short(replicaId)} alone.`;
+  if (plan.kind === 'cannot') return { kind: 'hopeless', told: `CANNOT BE RECOVERED: ${plan.why}` };
+  if (!acceptsLoss) return { kind: 'open', told: `It would go on with replica ${short(replicaId)} alone.` };
   const { expected, record } = plan;
   const swapped = await coordination.registry.swap(shard, { expected, record });
-  return swapped.kind === 'lost' ? 'NOT RECOVERED: its record has changed meanwhile, look again' : undefined;
+  return swapped.kind === 'lost'
+    ? { kind: 'open', told: 'NOT RECOVERED: its record has changed meanwhile, look again' }
+    : { kind: 'done', told: `It goes on with replica ${short(replicaId)}.` };
 }
 
 const HEAD = ['', 'REPLICA', 'NODE', 'STATE', 'HISTORY', 'PROMISED', 'LAST ENTRY', 'APPLIED', 'ACKNOWLEDGED'];

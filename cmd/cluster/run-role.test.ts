@@ -1,9 +1,16 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const MAIN = join(import.meta.dirname, '..', 'main.ts');
+
+test('a disk that is named twice is refused', () => {
+  const env = { ...process.env, HOLDFAST_STORAGE_DISKS: '/mnt/a,/mnt/b,/mnt/../mnt/a' };
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'storage'], { env, encoding: 'utf8' });
+  expect(status).toBe(1);
+  expect(stderr).toContain('holdfast: storage.disks names /mnt/a twice');
+});
 
 test('a start that is refused tells why in the log, and to whoever started it', async () => {
   const env = { ...process.env, HOLDFAST_CLUSTER_SECRET: 'a secret that only this test knows' };
@@ -20,7 +27,8 @@ test('a start that is refused tells why in the log, and to whoever started it', 
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(lines.map(({ event }) => event)).toEqual(['not-started', 'stopped']);
-  expect(lines[0]).toMatchObject({ role: 'gateway', err: { message: expect.stringContaining(why) } });
+  expect(lines[0]).toMatchObject({ role: 'gateway' });
+  expect(lines[0].err).toEqual({ type: 'Refusal', message: expect.stringContaining(why) });
   expect(texts.stderr).toContain(`holdfast: ${why}`);
   expect(child.exitCode).not.toBe(0);
 });

@@ -1,6 +1,7 @@
 // The log: one JSON line each on standard output, with time, level, event and fields, written by pino.
 // Which events there are is decided where they happen; requests are logged by the gateway's access record.
-import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
+import { type DestinationStream, destination, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import { Refusal } from '../lib/refusal.ts';
 import type { Logger } from '../ports/telemetry.ts';
 
 interface Destination extends DestinationStream {
@@ -38,6 +39,7 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
       base: null,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
+      serializers: { err: describeError },
       redact: { paths: SECRET_FIELDS, censor: '(secret)' },
     },
     stdout,
@@ -55,4 +57,10 @@ export function createJsonLog(options: JsonLogOptions): JsonLog {
       }),
     flushNow: () => stdout.flushSync?.(),
   };
+}
+
+/** A Refusal is about what was asked for: where in the program it was found says nothing to whoever reads it. */
+function describeError(error: unknown): unknown {
+  if (error instanceof Refusal) return { type: 'Refusal', message: error.message };
+  return stdSerializers.err(error as Error);
 }

@@ -1,7 +1,6 @@
 // holdfast append: adds a file, or what comes on standard input, to the end of an object (service.txt 4.2).
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { Refusal } from '../lib/refusal.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
 import { tokenHeader } from './extension-headers.ts';
@@ -29,7 +28,9 @@ export async function append(
   const { bucket, key } = parseObjectAddress(object);
   const headers = headersOf(options);
   const client = await connectS3(context, options);
-  const answer = await withFileSource(file, options.input ?? process.stdin, (source) =>
+  const { input = process.stdin } = options;
+  const taken = { input, bytesMax: LIMITS.putBytesMax, taker: 'one append' };
+  const answer = await withFileSource(file, taken, (source) =>
     send(client, { bucket, key, headers }, source),
   );
   const sizeBytes = Number(answer['x-amz-object-size']);
@@ -53,11 +54,6 @@ async function send(
   source: FileSource,
 ) {
   const { sizeBytes } = source;
-  // Before all of it is read for its digest.
-  if (sizeBytes > LIMITS.putBytesMax)
-    throw new Refusal(
-      `one append takes ${formatBytes(LIMITS.putBytesMax)} at most, and this has ${formatBytes(sizeBytes)}`,
-    );
   const hash = createHash('sha256');
   for await (const piece of source.read()) hash.update(piece);
   const progress = startBar('append', sizeBytes, formatBytes);

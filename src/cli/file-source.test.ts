@@ -11,7 +11,8 @@ import { type FileSource, withFileSource } from './file-source.ts';
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-source-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const none = Readable.from([]);
+const limits = { bytesMax: 1e6, taker: 'a test' };
+const none = { input: Readable.from([]), ...limits };
 const fileOf = (name: string, text: string) => {
   const path = join(folder, name);
   writeFileSync(path, text);
@@ -54,7 +55,7 @@ test('one that becomes shorter is a Refusal', async () => {
 
 test('standard input, pipes, empty files and those of /proc are read to their end', async () => {
   const input = Readable.from([Buffer.from('in '), Buffer.from('put')]);
-  expect(await withFileSource('-', input, readTwice)).toEqual([6, 'in put', 'in put']);
+  expect(await withFileSource('-', { input, ...limits }, readTwice)).toEqual([6, 'in put', 'in put']);
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const written = writeFile(pipe, 'through a pipe');
@@ -71,4 +72,23 @@ test('folders and what is not there are Refusals', async () => {
   expect(await reason(folder)).toEqual(new Refusal(`cannot read ${folder}: it is a folder`));
   const missing = join(folder, 'missing');
   expect(await reason(missing)).toEqual(new Refusal(`cannot read ${missing}: ENOENT`));
+});
+
+test('what is too long is a Refusal, and is not read on', async () => {
+  const reason = (file: string, options: Parameters<typeof withFileSource>[1]) =>
+    withFileSource(file, options, readTwice).catch((error: unknown) => error);
+  const limits = { bytesMax: 4096, taker: 'a test' };
+  const file = fileOf('long', 'x'.repeat(5000));
+  const none = Readable.from([]);
+  expect(await reason(file, { input: none, ...limits })).toEqual(
+    new Refusal('a test takes 4.00 KiB at most, and this has 4.88 KiB'),
+  );
+  let givenCount = 0;
+  async function* endless() {
+    for (; ; givenCount++) yield Buffer.alloc(1024);
+  }
+  expect(await reason('-', { input: endless(), ...limits })).toEqual(
+    new Refusal('a test takes 4.00 KiB at most, and this has more'),
+  );
+  expect(givenCount).toBe(4);
 });

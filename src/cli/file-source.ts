@@ -4,6 +4,7 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
+import { formatBytes } from './format.ts';
 
 const STANDARD_INPUT = '-';
 const PIECE_BYTES = 256 * 1024;
@@ -14,19 +15,33 @@ export interface FileSource {
   read(): AsyncGenerator<Buffer, void>;
 }
 
-/** Calls `use` with what is in `file`, `-` being `input`. Throws {@link Refusal} for what cannot be read. */
+export interface SourceOptions {
+  /** What `-` stands for. */
+  input: AsyncIterable<Buffer>;
+  /** What it is read for takes no more: nothing behind that is read, or kept. */
+  bytesMax: number;
+  /** As a Refusal names it. */
+  taker: string;
+}
+
+/**
+ * Calls `use` with what is in `file`, `-` being the input. Throws {@link Refusal} for what cannot be read, and for what is
+ * too long.
+ */
 export async function withFileSource<Result>(
   file: string,
-  input: AsyncIterable<Buffer>,
+  options: SourceOptions,
   use: (source: FileSource) => Promise<Result>,
 ): Promise<Result> {
-  if (file === STANDARD_INPUT) return withSpooled(input, 'standard input', use);
+  if (file === STANDARD_INPUT) return withSpooled(upTo(options, options.input), 'standard input', use);
   const handle = await open(file).catch(refuseToRead(file));
   try {
     const stats = await handle.stat();
     if (stats.isDirectory()) throw new Refusal(`cannot read ${file}: it is a folder`);
     // A pipe, or a file of /proc: only who reads it knows how long it is.
-    if (!stats.isFile() || stats.size === 0) return await withSpooled(readOn(handle, file), file, use);
+    if (!stats.isFile() || stats.size === 0)
+      return await withSpooled(upTo(options, readOn(handle, file)), file, use);
+    if (stats.size > options.bytesMax) throw tooLong(options, formatBytes(stats.size));
     return await use(sourceOf(handle, file, stats.size));
   } finally {
     await handle.close();
@@ -46,6 +61,19 @@ async function withSpooled<Result>(
   } finally {
     await handle.close();
   }
+}
+
+async function* upTo(options: SourceOptions, input: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let sizeBytes = 0;
+  for await (const piece of input) {
+    sizeBytes += piece.length;
+    if (sizeBytes > options.bytesMax) throw tooLong(options, 'more');
+    yield piece;
+  }
+}
+
+function tooLong({ taker, bytesMax }: SourceOptions, found: string): Refusal {
+  return new Refusal(`${taker} takes ${formatBytes(bytesMax)} at most, and this has ${found}`);
 }
 
 /** A temporary file that has lost its name already: however this process ends, nothing of it stays. */

@@ -40,6 +40,27 @@ const context = {
   sleep: async () => {},
 };
 
+test.each([
+  [409, 'ObjectAlreadyExists'],
+  [403, 'AccessDenied'],
+])('one key that is not renamed is told with its reason: %i', async (status, code) => {
+  const printed: string[] = [];
+  const server = createServer((_, response) => {
+    const error = `<Error><Code>${code}</Code><Message>no</Message></Error>`;
+    response.writeHead(status).end(`${HEAD}${entry('a', error)}<MoveCount>0</MoveCount></MoveObjectResult>`);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const told = { ...context, print: (line: string) => void printed.push(line) };
+  try {
+    const objects = { source: 'b/a', destination: 'b/new-a' };
+    expect(await move(told, objects, { endpoint, json: true })).toBe(1);
+  } finally {
+    server.close();
+  }
+  expect(JSON.parse(printed.join(''))).toMatchObject({ movedCount: 0, errors: [{ source: 'a', code }] });
+});
+
 // A server reads a Destination that begins with a slash as one that begins with its bucket.
 test.each([
   ['b/c', '/b/c'],

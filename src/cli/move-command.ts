@@ -9,7 +9,8 @@ import { parseAddress, parseBucketAddress } from './object-address.ts';
 import { startCount } from './progress.ts';
 import { readDocument, refusalOf, type S3Client } from './s3-client.ts';
 
-const CONFLICT = 409;
+/** Where one key was not renamed: 409 in use, 403 kept from deletion. */
+const WITH_RESULT = [409, 403];
 const ENTRY_END = '</MoveObject>';
 const ENTRY_START = '<MoveObject>';
 
@@ -68,7 +69,7 @@ async function moveObjects(
       'x-svc-prefix': String(prefix),
       ...tokenHeader(token),
     },
-    accepts: [CONFLICT],
+    accepts: WITH_RESULT,
   });
   return readResult(answer.pieces(), answer.status);
 }

@@ -2,6 +2,7 @@
 import { type IncomingMessage, request as requestHttp, validateHeaderValue } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
+import { describeConnectionFailure } from '../lib/connection-failure.ts';
 import { Refusal } from '../lib/refusal.ts';
 
 /** Silence on the connection, either way. Answers that take long say white space meanwhile. */
@@ -102,6 +103,5 @@ function answerOf(base: URL, response: IncomingMessage): Answer {
 
 function unreachable(base: URL, error: NodeJS.ErrnoException): Refusal {
   if (error instanceof Refusal) return error;
-  const hint = error.code === 'ECONNREFUSED' ? '; is the server running?' : '';
-  return new Refusal(`cannot reach the server at ${base.origin}: ${error.message || error.code}${hint}`);
+  return new Refusal(`cannot reach the server at ${base.origin}: ${describeConnectionFailure(base, error)}`);
 }
