@@ -50,6 +50,15 @@ test('asking one bucket about the resources of another is a mistake of ours', ()
   expect(() => isAllowed({ accountId: owner, pairs, bucket })).toThrow('s3:GetObject');
 });
 
+test('what must only not be denied is nobody’s right, and still not for strangers', () => {
+  const pairs = [['s3:DeleteObject', key, 'not-denied']] as const;
+  expect(isAllowed({ accountId: owner, pairs, bucket })).toBe(true);
+  expect(isAllowed({ accountId: other, pairs, bucket })).toBe(true);
+  expect(isAllowed({ accountId: undefined, pairs, bucket })).toBe(false);
+  const beside = [['s3:PutObject', key], ...pairs] as const;
+  expect(isAllowed({ accountId: other, pairs: beside, bucket })).toBe(false);
+});
+
 test('a new name is asked for beside the bucket that has an old one, and only the owner gives it another', () => {
   const pairs = [
     ['s3:CreateBucket', 'arn:aws:s3:::new', 'new-bucket'],

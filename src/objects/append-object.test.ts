@@ -2,22 +2,20 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/appends.ts';
-import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
-import {
-  CHUNK_BYTES,
-  codeOf,
-  HEADERS,
-  type ObjectWorld,
-  openObjectWorld,
-} from '../../tests/support/object-world.ts';
+import { CHUNK_BYTES, codeOf, HEADERS, openObjectWorld } from '../../tests/support/object-world.ts';
 import { toBase64 } from '../lib/bytes.ts';
 import { crcOf } from '../lib/crc.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { ObjectKey } from '../model/names.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 
 const KiB = 1024;
+
+/** The checksum of an object of these bytes. */
+const crc = (algorithm: 'CRC32C' | 'CRC64NVME', ...parts: Buffer[]) => ({
+  ...{ algorithm, type: 'FULL_OBJECT' as const },
+  value: toBase64(crcOf(algorithm, Buffer.concat(parts))),
+});
 
 test('inline and chunked bodies behind inline and chunked objects, and behind an empty one', async () => {
   const world = await openObjectWorld();
@@ -70,12 +68,11 @@ test('behind an object with pages: the tail is read, in ranges and by copies, an
 test('the checksum goes on, whatever the pieces brought', async () => {
   const world = await openObjectWorld();
   const bodies = [randomBytes(100), randomBytes(CHUNK_BYTES + 5), randomBytes(3)];
-  const sum = (...parts: Buffer[]) => toBase64(crcOf('CRC64NVME', Buffer.concat(parts)));
-  const said = { checksum: { algorithm: 'CRC64NVME' as const, value: sum(bodies[0] as Buffer) } };
+  const said = { checksum: crc('CRC64NVME', bodies[0] as Buffer) };
   await world.put('k', bodies[0] as Buffer, { said });
   await append(world, 'k', bodies[1] as Buffer);
   const written = await append(world, 'k', bodies[2] as Buffer);
-  expect(written.checksum).toEqual({ algorithm: 'CRC64NVME', type: 'FULL_OBJECT', value: sum(...bodies) });
+  expect(written.checksum).toEqual(crc('CRC64NVME', ...bodies));
 });
 
 describe('refusals leave nothing', () => {
@@ -137,11 +134,6 @@ describe('an object that was just appended to is remembered', () => {
     });
     return { world: await openObjectWorld({ intercept }), lookUps };
   }
-  const crc = (algorithm: 'CRC32C' | 'CRC64NVME', ...parts: Buffer[]) => ({
-    ...{ algorithm, type: 'FULL_OBJECT' as const },
-    value: toBase64(crcOf(algorithm, Buffer.concat(parts))),
-  });
-
   test('and not looked up again', async () => {
     const { world, lookUps } = await openCounting();
     const first = randomBytes(10);
@@ -183,7 +175,7 @@ describe('an object that was just appended to is remembered', () => {
     const customerKey = createSecretKey(randomBytes(32));
     for (const [code, change] of [
       ['EncryptionNotAllowed', () => world.put('k', randomBytes(5), { customerKey })],
-      ['NoSuchKey', () => remove(world, 'k')],
+      ['NoSuchKey', () => world.remove('k')],
     ] as const) {
       await world.put('k', randomBytes(5));
       await append(world, 'k', randomBytes(5));
@@ -193,12 +185,6 @@ describe('an object that was just appended to is remembered', () => {
       expect(await world.chunkCount()).toBe(chunks);
     }
   });
-
-  const remove = ({ metadata, bucket }: ObjectWorld, key: string) =>
-    metadata.execute('delete-versions', {
-      ...{ bucketId: bucket().claim.bucketId, owner: OWNER },
-      items: [{ key: key as ObjectKey }],
-    });
 
   test('several at once, and what fails in between', async () => {
     const { world } = await openCounting();

@@ -2,7 +2,6 @@
 // under that key, commit: the shard puts the piece behind whatever is current then, so appends do not get into each other's
 // way. Where the object was replaced meanwhile, by one with another key, only the key of the piece is wrapped anew. Small
 // pieces are folded afterwards.
-
 import { must } from '../lib/assert.ts';
 import { BoundedMap } from '../lib/bounded-map.ts';
 import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';

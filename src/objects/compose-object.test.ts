@@ -109,7 +109,7 @@ async function partOf(world: ObjectWorld, key: string, partNumber: number) {
 }
 
 describe('limits', () => {
-  test(`${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
+  test(`rule 3 (service.txt 8): ${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
     const world = await openObjectWorld();
     await putAll(world, [3]);
     const many = Array.from({ length: 31 }, () => '0');
@@ -119,14 +119,45 @@ describe('limits', () => {
     expect(await codeOf(world.get('more'))).toMatch('no-such-key');
   });
 
-  test('5 TiB and not a byte more', async () => {
+  test('service.txt 8: 5 TiB and not a byte more', async () => {
     const world = await openObjectWorld();
     await putAll(world, [1]);
+    // A row without bytes behind it, under the key of what the store has written.
+    const { kek, sealedHeaders } = (await world.find('0')).version;
+    if (kek === undefined || sealedHeaders === undefined) throw new Error('an object has a key');
+    const data = world.metadata.newData({ sizeBytes: LIMITS.objectBytesMax - 1 });
+    await world.metadata.put('large', {
+      ...{ data, bucketId: world.bucket().claim.bucketId },
+      version: { kek, sealedHeaders },
+    });
+    const { sizeBytes } = await compose(world, 'whole', ['large', '0']);
+    expect(sizeBytes).toBe(LIMITS.objectBytesMax);
+    expect((await world.find('whole')).version.sizeBytes).toBe(LIMITS.objectBytesMax);
+    expect(await codeOf(compose(world, 'more', ['large', '0', '0']))).toBe('EntityTooLarge');
+    await expect(world.find('more')).rejects.toThrow('no-such-key');
+  });
+
+  test(`${LIMITS.composeSegmentsMax} pieces, not one more (docs/extensions.md, bounds)`, async () => {
+    const world = await openObjectWorld();
+    const [body] = (await putAll(world, [10])) as [Buffer];
     const found = await world.find('0');
-    const large = { ...found, version: { ...found.version, sizeBytes: LIMITS.objectBytesMax } };
+    const { manifest } = found.version;
+    const [segment] = manifest.kind === 'direct' ? manifest.segments : [];
+    if (manifest.kind !== 'direct' || segment === undefined) throw new Error(manifest.kind);
+    const count = LIMITS.composeSegmentsMax / 2;
+    const segments = Array.from({ length: count }, () => segment);
+    const version = { ...found.version, sizeBytes: count * 10, manifest: { ...manifest, segments } };
     const component = { bucket: world.bucket(), key: '0' as ObjectKey, found };
-    const components = [{ ...component, found: large }, component];
-    expect(await codeOf(compose(world, 'whole', [], { components }))).toBe('EntityTooLarge');
+    const half = { ...component, found: { ...found, version } };
+    await compose(world, 'most', [], { components: [half, half] });
+    const { manifest: laid, sizeBytes } = (await world.find('most')).version;
+    expect(laid).toMatchObject({ kind: 'paged', segmentCount: LIMITS.composeSegmentsMax });
+    expect(sizeBytes).toBe(LIMITS.composeSegmentsMax * 10);
+    const range = { offsetBytes: sizeBytes - 15, sizeBytes: 15 };
+    expect((await world.get('most', { range })).equals(Buffer.concat([body.subarray(5), body]))).toBe(true);
+    const more = { components: [half, component, half] };
+    expect(await codeOf(compose(world, 'most', [], more))).toBe('InvalidRequest');
+    expect((await world.find('most')).version.sizeBytes, 'as it was').toBe(sizeBytes);
   });
 });
 
@@ -147,7 +178,7 @@ test('CRCs of whole objects combine; others are left out', async () => {
   expect(await compose(world, 'mixed', ['64 0', '32 1'])).not.toHaveProperty('checksum');
 });
 
-test('an object under a customer’s key is no component', async () => {
+test('rule 5: an object under a customer’s key is no component', async () => {
   const world = await openObjectWorld();
   await putAll(world, [10]);
   const customerKey = createSecretKey(randomBytes(32));
@@ -170,9 +201,7 @@ test('components that were replaced meanwhile are read again; one that went is N
   await world.metadata.condemn();
   await compose(world, 'whole', [], { components: stale });
   expect((await world.get('whole')).subarray(10).equals(later)).toBe(true);
-  const { bucketId } = world.bucket().claim;
-  const items = ['0', '1'].map((key) => ({ key: key as ObjectKey }));
-  await world.metadata.execute('delete-versions', { bucketId, owner: OWNER, items });
+  for (const key of ['0', '1']) await world.remove(key);
   await world.metadata.condemn();
   expect(await codeOf(compose(world, 'other', [], { components: stale }))).toBe('NoSuchKey');
 });

@@ -49,10 +49,7 @@ test('a copy outlives its source, and data goes when the last of them goes', asy
   const [link] = linksOf((await world.find('k')).version.manifest);
   if (link === undefined) throw new Error('one blob');
   const remove = async (key: string, shard: number) => {
-    const { bucketId } = world.bucket(shard).claim;
-    const item = { key: key as ObjectKey };
-    const owner = (await world.find(key, { bucket: world.bucket(shard) })).version.owner;
-    await metadata.execute('delete-versions', { bucketId, owner, items: [item] }, shard);
+    await world.remove(key, { bucket: world.bucket(shard) });
     metadata.clock.advance(60_000);
     await metadata.condemn(0);
     await metadata.condemn(1);
@@ -202,13 +199,7 @@ test.each([
 test('a source that goes away is NoSuchKey, and nothing is copied', async () => {
   const world = await openObjectWorld({
     intercept: ahead('claim-links', async () => {
-      const { bucketId } = world.bucket().claim;
-      const { owner } = (await world.find('k')).version;
-      await world.metadata.execute('delete-versions', {
-        bucketId,
-        owner,
-        items: [{ key: 'k' as ObjectKey }],
-      });
+      await world.remove('k');
       world.metadata.clock.advance(60_000);
       await world.metadata.condemn(0);
     }),

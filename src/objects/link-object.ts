@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../model/errors.ts';
 import { type ETag, isPlainMd5 } from '../model/etag.ts';
 import { LIMITS } from '../model/limits.ts';
-import { dataLinkId, linksOf, type ManifestBody } from '../model/version.ts';
+import { dataLinkId, isComposed, linksOf, type ManifestBody } from '../model/version.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import type { NewVersion } from '../ports/metadata-commands.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
@@ -30,7 +30,10 @@ import { refusedCommit, refusedPart } from './write-object.ts';
 type CopyPart = Parameters<ObjectStore['copyPart']>[0];
 type Source = CopyFrom;
 
-/** Throws AppError NoSuchKey when the source goes away meanwhile. */
+/**
+ * Throws AppError NoSuchKey when the source goes away meanwhile; EncryptionNotAllowed for a customer's key on a copy of what
+ * was composed or appended to.
+ */
 export async function copyObject(path: DataPath, input: CopyObject): Promise<Written & Copied> {
   let { source } = input;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
@@ -56,6 +59,8 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
 /** The source under the target's name: its data, and its headers unless they are replaced. */
 async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
   const { version } = source.found;
+  // No composition comes under a customer's key, by a copy either (service.txt 4.2, compose rule 5).
+  if (isComposed(version) && input.customerKey !== undefined) throw new AppError('EncryptionNotAllowed');
   const { sizeBytes, etag, originals, appendCount, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, tags = version.tags, checksumAlgorithm, owner } = input;
   const copy: NewVersion = { sizeBytes, etag, owner, originals, manifest };

@@ -1,4 +1,5 @@
-// CopyObject: what comes along, what is replaced, and every refusal, which leaves the target as it was.
+// CopyObject: what comes along, what is replaced, and every refusal, which leaves the target as it was. Not here: copies of
+// more than 5 GB (large-objects.test.ts).
 import { createHash, randomBytes } from 'node:crypto';
 import { CopyObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -67,7 +68,7 @@ test('COPY ignores new headers, REPLACE takes all of them', async () => {
   expect((await get('replaced')).headers).not.toHaveProperty('x-amz-meta-colour');
 });
 
-test('across buckets, and the source may go', async () => {
+test('service.txt 4.2: a link to the original data, which stays when the source goes, across buckets too', async () => {
   const other = await api.makeBucket();
   const body = randomBytes(2 * MiB + 1);
   await api.put(other, 'big', body);

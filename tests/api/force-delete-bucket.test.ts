@@ -76,7 +76,7 @@ test('only the owner deletes', async () => {
   expect(await api.keysOf(name)).toEqual(['kept']);
 });
 
-test('of deletions that race, one wins, and the others are refused or find nothing', async () => {
+test('of deletions that race one or several are answered 204, the others are refused or find nothing', async () => {
   const codes = new Set<string | undefined>();
   for (let round = 0; round < 20 && !codes.has('OperationAborted'); round++) {
     const name = await api.makeBucket();

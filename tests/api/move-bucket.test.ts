@@ -3,6 +3,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
 import type { Access } from '../support/raw-s3.ts';
+import { headOf, openSocket } from '../support/raw-socket.ts';
 import { type Api, expectError, expectStatus, fieldsOf, freshWord, useApi } from '../support/s3-api.ts';
 import { listVersions, setVersioning, versionsIn } from '../support/versions.ts';
 
@@ -73,7 +74,7 @@ test('nor does one that lost its key: what only objects take is refused', async 
     expectError(answer, { status: 400, code: 'InvalidRequest' });
   }
   expect(await statusOf(`HEAD /${name}`)).toBe(404);
-  const headers = { destination: name, overwrite: 'false', 'x-svc-prefix': 'false' };
+  const headers = { destination: name, overwrite: 'False', 'x-svc-prefix': 'false' };
   expectStatus(await api.send({ method: 'MOVE', path: `/${old}`, headers }), 200);
 });
 
@@ -141,6 +142,29 @@ test('a bucket that its host names (virtual-host style), and the question of bro
 
 test.each([undefined, ''])('Destination %j is refused', async (to) => {
   expectError(await move(old, to), { status: 400, code: 'InvalidArgument', ArgumentName: 'Destination' });
+  expect(await statusOf(`HEAD /${old}`)).toBe(200);
+});
+
+test('several Destination headers are refused, whatever they are when they are joined', async () => {
+  const names = [freshName(), freshName()];
+  const wanted = { method: 'MOVE', path: `/${old}`, headers: { destination: names.join() } };
+  const socket = await openSocket(api.server);
+  // The signature is that of both.
+  socket.write(headOf(api.server, wanted).replace(names.join(), names.join('\r\ndestination: ')));
+  const answer = await socket.answer();
+  socket.destroy();
+  expect(answer?.status).toBe(400);
+  expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
+    ...{ Code: 'InvalidArgument', ArgumentName: 'Destination' },
+    Message: 'A MOVE has one Destination header.',
+  });
+  for (const name of [old, ...names]) expect(await statusOf(`HEAD /${name}`)).toBe(name === old ? 200 : 404);
+});
+
+test('the service itself is not renamed', async () => {
+  const headers = { destination: freshName() };
+  const refused = { status: 405, code: 'MethodNotAllowed', Method: 'MOVE' } as const;
+  expectError(await api.send({ method: 'MOVE', path: '/', headers }), refused);
   expect(await statusOf(`HEAD /${old}`)).toBe(200);
 });
 

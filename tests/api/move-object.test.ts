@@ -1,10 +1,11 @@
 // MOVE of objects and prefixes (service.txt 2.6, 4.2, 7; extensions.md 2.1): what is renamed, what the answer lists, and
-// every refusal, which changes nothing.
+// every refusal, which changes nothing. Versions, and all else that a key has: move-versions.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
-import { ERRORS, type ErrorCode } from '../../src/model/errors.ts';
-import { type Access, pathOf } from '../support/raw-s3.ts';
-import { expectError, expectStatus, useApi, xmlOf } from '../support/s3-api.ts';
+import type { ErrorCode } from '../../src/model/errors.ts';
+import { type Access, pathOf, sendBare, signedHeaders } from '../support/raw-s3.ts';
+import { headOf, openSocket } from '../support/raw-socket.ts';
+import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
 
 const api = useApi();
 let bucket: string;
@@ -37,8 +38,8 @@ function resultOf(answer: Answer): (string | number)[][] {
   return [...entries, [Number(textOf(root, 'MoveCount'))]];
 }
 
-const expectRefusal = (answer: Answer, code: ErrorCode) =>
-  expectError(answer, { status: ERRORS[code].status, code });
+const expectRefusal = (answer: Answer, status: number, code: ErrorCode, fields: Headers = {}) =>
+  expectError(answer, { ...fields, status, code });
 
 const prefixed = (headers: Headers = {}): Headers => ({ 'x-svc-prefix': 'true', ...headers });
 
@@ -46,31 +47,6 @@ async function bodyOf(key: string): Promise<string> {
   const answer = await api.send({ method: 'GET', path: pathOf(bucket, key) });
   expectStatus(answer, 200);
   return answer.body.toString();
-}
-
-async function enableVersioning(status = 'Enabled'): Promise<void> {
-  const body = `<VersioningConfiguration><Status>${status}</Status></VersioningConfiguration>`;
-  expectStatus(
-    await api.send({ method: 'PUT', path: `/${bucket}?versioning`, body: Buffer.from(body) }),
-    200,
-  );
-}
-
-/** Key and version id of each, "*" the latest, "-" a delete marker. */
-async function versionsOf(): Promise<string[][]> {
-  const answer = await api.send({ method: 'GET', path: `/${bucket}?versions` });
-  return xmlOf(answer).children.flatMap((child) =>
-    child.name === 'Version' || child.name === 'DeleteMarker'
-      ? [
-          [
-            child.name,
-            textOf(child, 'Key') ?? '',
-            textOf(child, 'VersionId') ?? '',
-            textOf(child, 'IsLatest') ?? '',
-          ],
-        ]
-      : [],
-  );
 }
 
 describe('one object', () => {
@@ -86,42 +62,23 @@ describe('one object', () => {
     expect(await bodyOf('c/ä&')).toBe('body');
   });
 
-  test('many versions under long keys: the same document, sent as it is made', async () => {
-    await enableVersioning();
-    const [from, to] = [`a/${'&'.repeat(1000)}`, `b/${'"'.repeat(1000)}`];
-    for (let at = 0; at < 30; at++) await api.put(bucket, from, '');
-    const ids = (await versionsOf()).map(([, , id]) => id as string);
-    const escaped = [from.replaceAll('&', '&amp;'), to.replaceAll('"', '&quot;')] as const;
-    const document = ([source, destination]: readonly [string, string], prefixes = '') =>
-      `<?xml version="1.0" encoding="UTF-8"?>\n<MoveObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${prefixes}${ids
-        .map(
-          (id) =>
-            `<MoveObject><SourceKey>${source}</SourceKey><DestinationKey>${destination}</DestinationKey><VersionId>${id}</VersionId></MoveObject>`,
-        )
-        .join('')}<MoveCount>30</MoveCount></MoveObjectResult>`;
-    const token = { 'x-svc-idempotency-token': 'once' };
-    for (const answer of [await move(from, to, token), await move(from, to, token)]) {
-      expectStatus(answer, 200);
-      expect(answer.headers).toMatchObject({
-        'content-type': 'application/xml',
-        'transfer-encoding': 'chunked',
-      });
-      expect(answer.body.toString()).toBe(document(escaped));
-    }
-    const quiet = await move(to, from, { 'x-svc-quiet': 'true' });
-    expect(quiet.headers['content-length']).toBe(String(quiet.body.length));
-    expect(resultOf(quiet)).toEqual([[30]]);
-    const prefixes = '<SourcePrefix>a/</SourcePrefix><DestinationPrefix>c/</DestinationPrefix>';
-    const inPrefix = await move('a/', 'c/', prefixed());
-    expect(inPrefix.body.toString()).toBe(document([escaped[0], escaped[0].replace('a/', 'c/')], prefixes));
+  test('rule 3: only the very key, not those that begin with it', async () => {
+    for (const key of ['a', 'ab', 'a/x']) await api.put(bucket, key, key);
+    const answer = await move('a', 'b', { 'X-Svc-Prefix': 'false', Overwrite: 'false' });
+    expectStatus(answer, 200);
+    expect(resultOf(answer)).toEqual([['a', 'b'], [1]]);
+    expect(await api.keysOf(bucket)).toEqual(['a/x', 'ab', 'b']);
+    expect(await bodyOf('b')).toBe('a');
   });
 
-  test('quiet: no entry but of errors', async () => {
+  test('rule 5: quiet, no entry but of errors', async () => {
     await api.put(bucket, 'a', 'x');
-    expect(resultOf(await move('a', 'b', { 'X-Svc-Quiet': 'True' }))).toEqual([[1]]);
+    const answer = await move('a', 'b', { 'X-Svc-Quiet': 'True' });
+    expectStatus(answer, 200);
+    expect(resultOf(answer)).toEqual([[1]]);
   });
 
-  test('rule 4: a destination in use is an error, and the source stays', async () => {
+  test('rule 4, service.txt 7.1 and 7.2: a destination in use is an error, and the source stays', async () => {
     await api.put(bucket, 'a', 'A');
     await api.put(bucket, 'b', 'B');
     const answer = await move('a', 'b', { 'x-svc-quiet': 'true' });
@@ -138,53 +95,24 @@ describe('one object', () => {
     expect(await bodyOf('b')).toBe('A');
   });
 
-  test('rule 4: in a versioned bucket the older versions stay below', async () => {
-    await enableVersioning();
-    for (const [key, body] of [
-      ['a', '1'],
-      ['a', '2'],
-      ['b', '3'],
-    ] as const)
-      await api.put(bucket, key, body);
-    const before = new Map((await versionsOf()).map(([, key, id, isLatest]) => [`${key} ${isLatest}`, id]));
-    expectStatus(await move('a', 'b'), 409);
-    const answer = await move('a', 'b', { overwrite: 'true' });
-    const [newest, older, own] = ['a true', 'a false', 'b true'].map((name) => before.get(name) ?? '');
-    expect(resultOf(answer)).toEqual([['a', 'b', newest], ['a', 'b', older], [2]]);
-    expect(await versionsOf()).toEqual([
-      ['Version', 'b', newest, 'true'],
-      ['Version', 'b', older, 'false'],
-      ['Version', 'b', own, 'false'],
-    ]);
-    expect(await bodyOf('b')).toBe('2');
-  });
-
-  test('a key under a delete marker moves with it, and one under it is free', async () => {
-    await enableVersioning();
-    await api.put(bucket, 'a', '1');
-    expectStatus(await api.send({ method: 'DELETE', path: `/${bucket}/a` }), 204);
-    expectStatus(await move('a', 'b'), 200);
-    expect((await versionsOf()).map(([kind, key]) => [kind, key])).toEqual([
-      ['DeleteMarker', 'b'],
-      ['Version', 'b'],
-    ]);
-    await api.put(bucket, 'c', '2');
-    expectStatus(await move('c', 'b'), 200);
-    expect(await bodyOf('b')).toBe('2');
-  });
-
   test('what is not there', async () => {
-    expectRefusal(await move('a', 'b'), 'NoSuchKey');
+    expectRefusal(await move('a', 'b'), 404, 'NoSuchKey');
   });
 
   test('conditions: If-Match and If-None-Match are about the source, X-Svc-Destination-* about the destination', async () => {
     const etag = await api.put(bucket, 'a', 'A');
     const other = await api.put(bucket, 'b', 'B');
-    expectRefusal(await move('a', 'c', { 'if-match': `"${other}"` }), 'PreconditionFailed');
-    expectRefusal(await move('a', 'c', { 'if-none-match': '*' }), 'PreconditionFailed');
-    expectRefusal(await move('a', 'b', { 'x-svc-destination-if-none-match': '*' }), 'PreconditionFailed');
-    expectRefusal(await move('a', 'c', { 'x-wasabi-destination-if-match': '*' }), 'PreconditionFailed');
-    expectRefusal(await move('a', 'c', { 'if-match': 'x y' }), 'InvalidArgument');
+    for (const [to, headers, Condition] of [
+      ['c', { 'if-match': `"${other}"` }, 'If-Match'],
+      ['c', { 'if-none-match': '*' }, 'If-None-Match'],
+      ['b', { 'x-svc-destination-if-match': `"${etag}"` }, 'X-Svc-Destination-If-Match'],
+      ['c', { 'x-wasabi-destination-if-match': '*' }, 'X-Svc-Destination-If-Match'],
+      ['b', { 'x-svc-destination-if-none-match': '*' }, 'X-Svc-Destination-If-None-Match'],
+    ] as const) {
+      expectRefusal(await move('a', to, headers), 412, 'PreconditionFailed', { Condition });
+    }
+    expectRefusal(await move('a', 'c', { 'if-match': 'x y' }), 400, 'InvalidArgument');
+    expect([await bodyOf('a'), await bodyOf('b')]).toEqual(['A', 'B']);
     const headers = { 'if-match': etag, 'x-svc-destination-if-match': other, overwrite: 'true' };
     expectStatus(await move('a', 'b', headers), 200);
     expect(await bodyOf('b')).toBe('A');
@@ -198,14 +126,56 @@ describe('one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['100%']);
   });
 
+  test('extensions.md 2.1: behind a leading slash stands the bucket, so a key with one is named behind it', async () => {
+    await api.put(bucket, 'a', 'x');
+    expectStatus(await move('a', `/${bucket}//x`), 200);
+    expect(await api.keysOf(bucket)).toEqual(['/x']);
+    const Message = 'The Destination is in another bucket.';
+    expectRefusal(await move('/x', '/y'), 400, 'InvalidArgument', { Message });
+    expectRefusal(await move('/x', `/${bucket}/`), 400, 'InvalidArgument');
+    expect(await api.keysOf(bucket)).toEqual(['/x']);
+  });
+
+  test('several Destination headers are refused, though joined they name a key', async () => {
+    await api.put(bucket, 'a', 'x');
+    const wanted = { method: 'MOVE', path: pathOf(bucket, 'a'), headers: { destination: 'b,c' } };
+    const socket = await openSocket(api.server);
+    // The signature is that of both, so that nothing but their number is wrong.
+    socket.write(headOf(api.server, wanted).replace('b,c', 'b\r\ndestination: c'));
+    const answer = await socket.answer();
+    socket.destroy();
+    expect(answer?.status).toBe(400);
+    expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
+      ...{ Code: 'InvalidArgument', ArgumentName: 'Destination' },
+      Message: 'A MOVE has one Destination header.',
+    });
+    expect(await api.keysOf(bucket)).toEqual(['a']);
+  });
+
+  test.each(['x-svc', 'x-wasabi'])('extensions.md 2.1: %s headers may be unsigned', async (vendor) => {
+    for (const key of ['a/1', 'a/2', 'b/1']) await api.put(bucket, key, key);
+    const wanted = { method: 'MOVE', path: pathOf(bucket, 'a/') };
+    const headers = {
+      ...signedHeaders(api.server, wanted),
+      ...{ destination: 'b/', overwrite: 'true', [`${vendor}-prefix`]: 'true', [`${vendor}-quiet`]: 'true' },
+    };
+    const answer = await sendBare(api.server, { ...wanted, headers });
+    expectStatus(answer, 200);
+    expect(resultOf(answer)).toEqual([[2]]);
+    expect(await api.keysOf(bucket)).toEqual(['b/1', 'b/2']);
+    expect(await bodyOf('b/1')).toBe('a/1');
+  });
+
   test.each([
     ['no Destination', undefined, {}, 'InvalidArgument'],
     ['an empty one', '', {}, 'InvalidArgument'],
+    ['an empty one of a prefix', '', { 'x-svc-prefix': 'true' }, 'InvalidArgument'],
     ['another bucket', '/another/key', {}, 'InvalidArgument'],
     ['no UTF-8', '%ff', {}, 'InvalidArgument'],
     ['NUL', 'a%00', {}, 'InvalidArgument'],
     ['too long', 'k'.repeat(1025), {}, 'KeyTooLongError'],
     ['the same key', 'a', {}, 'InvalidRequest'],
+    ['the same prefix', 'a', { 'x-svc-prefix': 'true' }, 'InvalidRequest'],
     ['Overwrite yes', 'b', { overwrite: 'yes' }, 'InvalidArgument'],
     ['X-Svc-Quiet empty', 'b', { 'x-svc-quiet': '' }, 'InvalidArgument'],
     ['X-Svc-Prefix 1', 'b', { 'x-wasabi-prefix': '1' }, 'InvalidArgument'],
@@ -214,7 +184,7 @@ describe('one object', () => {
     ['a token too long', 'b', { 'x-svc-idempotency-token': 't'.repeat(65) }, 'InvalidArgument'],
   ] as const)('refused: %s', async (_, destination, headers, code) => {
     await api.put(bucket, 'a', 'x');
-    expectRefusal(await move('a', destination, headers), code);
+    expectRefusal(await move('a', destination, headers), 400, code);
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
@@ -226,17 +196,37 @@ describe('one object', () => {
     const again = await move('a', 'b', token);
     expect([again.status, again.body]).toEqual([first.status, first.body]);
     expect(await bodyOf('a')).toBe('2');
-    expectRefusal(await move('a', 'c', token), 'IdempotencyParameterMismatch');
+    expectRefusal(await move('a', 'c', token), 400, 'IdempotencyParameterMismatch');
+  });
+
+  test('a token: X-Svc-Quiet may differ, other options and conditions may not', async () => {
+    const etag = await api.put(bucket, 'a', '1');
+    const token = { 'x-svc-idempotency-token': 'once' };
+    expectStatus(await move('a', 'b', token), 200);
+    const quiet = await move('a', 'b', { ...token, 'x-svc-quiet': 'true', overwrite: 'false' });
+    expectStatus(quiet, 200);
+    expect(resultOf(quiet)).toEqual([[1]]);
+    for (const other of [
+      { overwrite: 'true' },
+      { 'x-svc-prefix': 'true' },
+      { 'if-match': etag },
+      { 'x-svc-destination-if-none-match': '*' },
+    ]) {
+      const answer = await move('a', 'b', { ...token, ...other });
+      expectRefusal(answer, 400, 'IdempotencyParameterMismatch');
+    }
   });
 
   test('rule 1: who may not write may not move', async () => {
     await api.put(bucket, 'a', 'x');
     const stranger = await api.makeAccount();
-    expectRefusal(await move('a', 'b', {}, stranger), 'AccessDenied');
+    expectRefusal(await move('a', 'b', {}, stranger), 403, 'AccessDenied');
     expectRefusal(
       await api.sendAnonymous({ method: 'MOVE', path: `/${bucket}/a`, headers: { destination: 'b' } }),
+      403,
       'AccessDenied',
     );
+    expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 });
 
@@ -261,7 +251,7 @@ describe('a prefix', () => {
     expect(await api.keysOf(bucket)).toEqual([...keysAfter].sort());
   });
 
-  test('conflicts are entries, and everything else moves', async () => {
+  test('service.txt 7.2: conflicts are entries, and everything else moves', async () => {
     for (const key of ['a/1', 'a/2', 'b/2']) await api.put(bucket, key, key);
     const answer = await move('a/', 'b/', prefixed({ 'x-svc-quiet': 'true' }));
     expectStatus(answer, 200);
@@ -271,20 +261,12 @@ describe('a prefix', () => {
     expect(await bodyOf('b/2')).toBe('a/2');
   });
 
-  test('versions and delete markers, one entry each', async () => {
-    await enableVersioning();
-    for (const key of ['a/1', 'a/1', 'a/2']) await api.put(bucket, key, 'x');
-    await api.send({ method: 'DELETE', path: `/${bucket}/a/2` });
-    const before = await versionsOf();
+  test('extensions.md 2.1: 200 also where nothing begins with it', async () => {
+    await api.put(bucket, 'a', 'x');
     const answer = await move('a/', 'b/', prefixed());
-    expect(resultOf(answer).at(-1)).toEqual([4]);
-    expect(resultOf(answer).slice(0, -1)).toHaveLength(4);
-    const renamed = before.map(([kind, key, ...rest]) => [kind, key?.replace('a/', 'b/'), ...rest]);
-    expect(await versionsOf()).toEqual(renamed);
-  });
-
-  test('none: no entry', async () => {
-    expect(resultOf(await move('a/', 'b/', prefixed()))).toEqual([[0]]);
+    expectStatus(answer, 200);
+    expect(resultOf(answer)).toEqual([[0]]);
+    expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
   test('a key that would be too long stays', async () => {
@@ -292,6 +274,7 @@ describe('a prefix', () => {
     await api.put(bucket, long, 'x');
     await api.put(bucket, 'a/1', 'x');
     const answer = await move('a/', `${'b'.repeat(40)}/`, prefixed({ 'x-svc-quiet': 'true' }));
+    expectStatus(answer, 200);
     expect(resultOf(answer)).toEqual([
       [long, `${'b'.repeat(40)}/${'k'.repeat(1000)}`, 'KeyTooLongError'],
       [1],
@@ -305,6 +288,7 @@ describe('a prefix', () => {
       await Promise.all(keys.slice(at, at + 50).map((key) => api.put(bucket, key, '')));
     }
     const answer = await move('a/', 'b/', prefixed());
+    expectStatus(answer, 200);
     const result = resultOf(answer);
     expect(result.at(-1)).toEqual([1100]);
     expect(result.slice(0, -1)).toEqual(keys.map((key) => [key, key.replace('a/', 'b/')]));
@@ -313,11 +297,16 @@ describe('a prefix', () => {
   test('a token: the job of the first request answers, with its errors and its count', async () => {
     for (const key of ['a/1', 'a/2', 'b/2']) await api.put(bucket, key, key);
     const headers = prefixed({ 'x-svc-idempotency-token': 'once' });
-    await move('a/', 'b/', headers);
+    expectStatus(await move('a/', 'b/', headers), 200);
     await api.put(bucket, 'a/3', 'new');
-    const again = await move('a/', 'b/', headers);
-    expect(resultOf(again)).toEqual([['a/2', 'b/2', 'ObjectAlreadyExists'], [1]]);
+    for (const quiet of ['false', 'true']) {
+      const again = await move('a/', 'b/', { ...headers, 'x-svc-quiet': quiet });
+      expectStatus(again, 200);
+      expect(resultOf(again)).toEqual([['a/2', 'b/2', 'ObjectAlreadyExists'], [1]]);
+    }
     expect(await api.keysOf(bucket)).toEqual(['a/2', 'a/3', 'b/1', 'b/2']);
-    expectRefusal(await move('a/', 'c/', headers), 'IdempotencyParameterMismatch');
+    expectRefusal(await move('a/', 'c/', headers), 400, 'IdempotencyParameterMismatch');
+    const overwriting = { ...headers, overwrite: 'true' };
+    expectRefusal(await move('a/', 'b/', overwriting), 400, 'IdempotencyParameterMismatch');
   });
 });

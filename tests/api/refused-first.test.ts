@@ -20,6 +20,8 @@ const BODIES = [
   ['PUT', '?versioning'],
   ['POST', `/key?uploadId=${'0'.repeat(44)}`],
   ['PUT', '/key'],
+  ['PUT', '/key?compose'],
+  ['PUT', '/key?append'],
 ] as const;
 const MALFORMED = '<Delete><';
 

@@ -153,6 +153,27 @@ describe('CopyObject', () => {
     expect((await api.send({ method: 'GET', path })).body.equals(BODY)).toBe(true);
   });
 
+  test('compose, rule 5: a copy of what was composed or appended to comes under no key, onto itself neither', async () => {
+    const composition = Buffer.from(
+      '<ComposeRequest><Component><Key>plain</Key></Component></ComposeRequest>',
+    );
+    for (const [key, query, body] of [
+      ['composed', 'compose', composition],
+      ['appended', 'append', Buffer.from('more')],
+    ] as const) {
+      await api.put(bucket, key, BODY);
+      const path = `${pathOf(bucket, key)}?${query}`;
+      expectStatus(await api.send({ method: 'PUT', path, body }), 200);
+      const before = await read(key);
+      const refusal = { status: 400, code: 'EncryptionNotAllowed' } as const;
+      expectError(await copy('never', key, keyHeaders(FIRST)), refusal);
+      expectError(await copy(key, key, keyHeaders(FIRST)), refusal);
+      expect((await read(key)).headers.etag).toBe(before.headers.etag);
+      expectStatus(await copy('as it is', key), 200);
+    }
+    expectStatus(await read('never'), 404);
+  });
+
   test('what the source’s key must be, before its conditions are told', async () => {
     const condition = { 'x-amz-copy-source-if-match': '"x"' };
     invalidRequest(await copy('never', 'sealed', condition), NEEDED);

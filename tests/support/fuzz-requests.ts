@@ -17,6 +17,7 @@ import {
   HEADER_NAMES,
   headerValue,
   keyPath,
+  NEW_BUCKETS,
   PARAMETER_NAMES,
   parameterValue,
   rollDice,
@@ -71,7 +72,10 @@ const ROOTS = [
   ['versioning', 'Versioning'],
   ['partNumber', undefined],
   ['uploadId', 'Complete'],
+  ['compose', 'ComposeRequest'],
 ] as const;
+/** So few that they come again. */
+const TOKENS = ['one', 'two', 'three'];
 /** Of the uploads that are open, in the first bucket. */
 export const UPLOAD_KEY = 'parts';
 /** Of objects that are encrypted by their customer. */
@@ -122,6 +126,8 @@ function draftS3(making: Making): Draft {
   if (headers['x-amz-copy-source'] !== undefined && dice.chance(1 - wildness / 2)) {
     headers['x-amz-copy-source'] = `/${dice.pick(world.buckets)}/${dice.pick(world.keys)}`;
   }
+  addMoveHeaders(making, row, headers);
+  if (match.on === 'object' && dice.chance(0.05)) headers['x-svc-idempotency-token'] = dice.pick(TOKENS);
   if (match.on === 'object' && dice.chance(0.05)) Object.assign(headers, keyHeaders(CUSTOMER_KEY));
   if (match.on === 'object' && dice.chance(0.02)) Object.assign(headers, keyHeaders(CUSTOMER_KEY, 'source'));
   if (match.method === 'OPTIONS' && dice.chance(0.5)) {
@@ -137,9 +143,30 @@ function draftS3(making: Making): Draft {
   };
 }
 
+/** A MOVE that fails at its Destination shows nothing of the rest. */
+function addMoveHeaders(
+  { dice, wildness, world }: Making,
+  { match }: MatchRow,
+  headers: Record<string, string>,
+): void {
+  if (match.method !== 'MOVE' || dice.chance(wildness * 0.3)) return;
+  if (match.on === 'bucket') {
+    headers.destination = dice.pick(['', '/']) + dice.pick(NEW_BUCKETS);
+    return;
+  }
+  const start = dice.chance(0.2) ? `/${dice.pick(world.buckets)}/` : '';
+  headers.destination = start + dice.pick([...world.keys, 'moved/', 'moved/%C3%A9']);
+  if (dice.chance(0.4)) headers.overwrite = dice.pick(['true', 'false', 'TRUE']);
+  if (dice.chance(0.3)) headers['x-svc-prefix'] = 'true';
+  if (dice.chance(0.2)) headers['x-svc-quiet'] = 'true';
+}
+
 function bucketOf({ dice, wildness, world }: Making, row: MatchRow): string {
+  // New ones are made and renamed; of the world's buckets few are: all that comes behind would look for them.
+  const isMadeOrMoved = row.match.method === 'MOVE' || (row.match.method === 'PUT' && !row.match.query);
+  if (row.match.on === 'bucket' && isMadeOrMoved && dice.chance(0.95)) return dice.pick(NEW_BUCKETS);
   if (row.match.query?.includes('uploadId') && !dice.chance(wildness * 0.3)) return world.buckets[0] ?? '';
-  if (row.match.on === 'bucket' && dice.chance(0.1)) return 'fuzz-new-one';
+  if (row.match.on === 'bucket' && dice.chance(0.1)) return dice.pick(NEW_BUCKETS);
   return dice.chance(wildness * 0.3) ? bucketPath(dice, world) : dice.pick(world.buckets);
 }
 

@@ -4,6 +4,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { KNOWN_SUB_RESOURCES } from '../../src/gateway/s3/sub-resources.ts';
+import { TARGET_CONDITION_HEADERS } from '../../src/gateway/s3/write-conditions.ts';
 import { seededNumbers } from './tree.ts';
 
 /** Chances that the seed decides. */
@@ -48,7 +49,7 @@ function named(pattern: RegExp): string[] {
 /** Of operations and of the gateway itself; not those that frame a message. */
 export const HEADER_NAMES: readonly string[] = [
   ...new Set([
-    ...named(/'((?:x-amz|x-std|if|content|response|x-forwarded|access-control)-[a-z0-9-]*)\*?'/g),
+    ...named(/'((?:x-amz|x-std|x-svc|if|content|response|x-forwarded|access-control)-[a-z0-9-]*)\*?'/g),
     ...[
       'range',
       'if-range',
@@ -74,6 +75,7 @@ export const HEADER_NAMES: readonly string[] = [
     ...['x-amz-checksum-crc64nvme', 'x-amz-security-token', 'x-amz-copy-source-if-match', 'response-x'],
     ...['x-amz-server-side-encryption-customer-key', 'x-amz-server-side-encryption-customer-algorithm'],
     ...['x-amz-server-side-encryption-customer-key-md5', 'x-amz-copy-source-if-unmodified-since'],
+    ...[...TARGET_CONDITION_HEADERS, 'destination', 'overwrite', 'x-wasabi-prefix'],
   ]),
 ]
   .filter((name) => name !== 'content-length')
@@ -295,6 +297,9 @@ export function keyPath(dice: Dice, world: FuzzWorld): string {
   ])();
 }
 
+/** Buckets that requests make, and rename into one another. */
+export const NEW_BUCKETS: readonly string[] = ['fuzz-new-one', 'fuzz-new-two', 'fuzz-new-three'];
+
 /** The first segment of a path. */
 export function bucketPath(dice: Dice, world: FuzzWorld): string {
   if (dice.chance(0.85)) return dice.pick(world.buckets);
@@ -322,8 +327,23 @@ export function bucketPath(dice: Dice, world: FuzzWorld): string {
       'console',
       'api',
     ],
-    ...['fuzz-new-one', 'fuzz-new-two', 'xn--a', '\xff', '*', 'http://h', '%ff'],
+    ...NEW_BUCKETS,
+    ...['xn--a', '\xff', '*', 'http://h', '%ff'],
   ]);
+}
+
+/** Compositions, of which some may come true. */
+function composeTexts(dice: Dice, { etag, versionId }: FuzzWorld, key: string): string[] {
+  const versions = ['', '', '', `<VersionId>${versionId}</VersionId>`, '<VersionID>null</VersionID>'];
+  const conditions = ['', '', '', `<IfMatch>"${etag}"</IfMatch>`, '<IfNoneMatch>"x", W/"y"</IfNoneMatch>'];
+  const component = () =>
+    `<Component><Key>${key}</Key>${dice.pick(versions)}${dice.pick(conditions)}</Component>`;
+  const simple = `<Component><Key>${key}</Key></Component>`;
+  return [
+    `<ComposeRequest>${simple}${component()}</ComposeRequest>`,
+    `<ComposeRequest>${component()}${component()}${component()}</ComposeRequest>`,
+    `<ComposeRequest>${simple.repeat(dice.pick([0, 1, 4, 32, 33]))}</ComposeRequest>`,
+  ];
 }
 
 /** Documents, whole ones and such that are nearly so; whole ones of the root that is wanted. */
@@ -343,6 +363,7 @@ export function documentText(dice: Dice, world: FuzzWorld, root: string | undefi
     `<CreateBucketConfiguration><LocationConstraint>eu</LocationConstraint></CreateBucketConfiguration>`,
     `${'<a>'.repeat(dice.pick([5, 17, 500]))}`,
     `<Delete>${item.repeat(dice.pick([1000, 1001]))}</Delete>`,
+    ...composeTexts(dice, world, key),
     '<!DOCTYPE a [<!ENTITY b "c">]><Delete>&b;</Delete>',
   ];
   if (root !== undefined) return dice.pick(documents.filter((text) => text.startsWith(`<${root}`)));

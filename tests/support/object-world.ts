@@ -62,6 +62,8 @@ export interface ObjectWorld {
     key: string,
     options?: { bucket?: BucketTarget; range?: ByteRange; customerKey?: CustomerKey },
   ): Promise<Buffer>;
+  /** Deletes the latest version. */
+  remove(key: string, options?: { bucket?: BucketTarget }): Promise<void>;
   copy(
     from: string,
     to: string,
@@ -223,6 +225,11 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       });
       if (value.kind !== 'found') throw new Error(value.kind);
       return value;
+    },
+    async remove(key, { bucket = world.bucket() } = {}) {
+      const items = [{ key: key as ObjectKey }];
+      const command = { bucketId: bucket.claim.bucketId, owner: OWNER, items };
+      await metadata.execute('delete-versions', command, bucket.homeShard);
     },
     async get(key, { bucket = world.bucket(), range, customerKey } = {}) {
       const found = await world.find(key, { bucket });

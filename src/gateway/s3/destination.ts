@@ -1,4 +1,5 @@
 // Where a MOVE goes to: the Destination header, and how it is read (service.txt 4.2, extensions.md 2.1).
+import { must } from '../../lib/assert.ts';
 import { bytesToText, percentDecode } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';
 import { type BucketName, parseObjectKey } from '../../model/names.ts';
@@ -21,7 +22,8 @@ export function parseDestination(headers: Readonly<Record<string, string>>, buck
   const value = headers.destination;
   if (value === undefined) throw refuse('', 'A MOVE needs a Destination header.');
   // A percent sign that encodes nothing stands for itself.
-  const text = bytesToText(percentDecode(value.replaceAll(LONE_PERCENT, '%25')) ?? value);
+  const decoded = percentDecode(value.replaceAll(LONE_PERCENT, '%25'));
+  const text = bytesToText(must(decoded, 'each percent sign begins an escape'));
   if (text === undefined || text.includes('\u0000')) throw refuse(value, 'The Destination is not a key.');
   const path = text.startsWith('/') ? inBucket(text, bucket) : text;
   if (path === undefined) throw refuse(value, 'The Destination is in another bucket.');

@@ -1,6 +1,5 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
-
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';

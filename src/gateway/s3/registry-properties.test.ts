@@ -92,6 +92,8 @@ const DOCUMENTS = [
   '<VersioningConfiguration><Status>Enabled</Status><MfaDelete>Disabled</MfaDelete></VersioningConfiguration>',
   '<CreateBucketConfiguration><LocationConstraint>eu</LocationConstraint><Tags/></CreateBucketConfiguration>',
   '<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>',
+  '<ComposeRequest><Component><Key>a</Key><VersionId>null</VersionId><IfMatch>"a"</IfMatch></Component></ComposeRequest>',
+  '<ComposeRequest><Component><Key>a</Key></Component><Component><Key>b</Key><VersionID>null</VersionID><IfNoneMatch>*</IfNoneMatch></Component></ComposeRequest>',
 ];
 const XML_PIECES = [
   '<',

@@ -14,15 +14,9 @@ import { TARGET_CONDITION_HEADERS, WRITE_CONDITION_HEADERS } from '../../write-c
 
 type Begun = OutcomeOf<'begin-rename'>;
 
-/** What only a MOVE of an object or a prefix takes; `false` means that it is none. */
-const OF_OBJECTS = [
-  'x-svc-prefix',
-  'overwrite',
-  'x-svc-quiet',
-  TOKEN_HEADER,
-  ...WRITE_CONDITION_HEADERS,
-  ...TARGET_CONDITION_HEADERS,
-];
+/** What only a MOVE of an object or a prefix takes: of these true, and any value of the others. */
+const OPTIONS_OF_OBJECTS = ['x-svc-prefix', 'overwrite', 'x-svc-quiet'];
+const VALUES_OF_OBJECTS = [TOKEN_HEADER, ...WRITE_CONDITION_HEADERS, ...TARGET_CONDITION_HEADERS];
 
 const SYSTEM = { shard: SYSTEM_SHARD };
 
@@ -43,8 +37,10 @@ export const moveBucket = defineOperation({
   parse(request) {
     const { bucket: from, headers } = request;
     // Whoever has left out the source's key would have the whole bucket renamed.
-    parseBoolean(headers, 'x-svc-prefix');
-    if (OF_OBJECTS.some((name) => headers[name] !== undefined && headers[name] !== 'false')) {
+    const isOfObjects =
+      OPTIONS_OF_OBJECTS.some((name) => parseBoolean(headers, name)) ||
+      VALUES_OF_OBJECTS.some((name) => headers[name] !== undefined);
+    if (isOfObjects) {
       throw new AppError('InvalidRequest', {
         message:
           'Conditions, tokens and the options of a MOVE are of objects and prefixes, which stand behind their bucket.',

@@ -31,6 +31,7 @@ export const copyObject = defineOperation({
   body: 'none',
   conditions: [...WRITE_CONDITION_HEADERS, ...COPY_CONDITION_HEADERS],
   errors: [
+    'EncryptionNotAllowed',
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
     'InvalidRequest',

@@ -4,6 +4,7 @@ import { AppError } from '../../../../model/errors.ts';
 import { explainMoveRefusal } from '../../../../model/move-refusals.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
 import { parseBoolean } from '../../arguments.ts';
+import type { AccessPair } from '../../caller.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseDestination } from '../../destination.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
@@ -37,13 +38,15 @@ export const moveObject = defineOperation({
   differences:
     'Not of AWS: renames an object, or all under a prefix, with every version (docs/extensions.md).',
   parse,
-  access: ({ bucket, from, to, isPrefix }) => {
+  access: ({ bucket, from, to, isPrefix, overwrites }) => {
     const arn = (key: string) => objectArn({ bucket, key: `${key}${isPrefix ? '*' : ''}` as ObjectKey });
-    return [
+    const pairs: AccessPair[] = [
       ['s3:PutObject', arn(from)],
       ['s3:PutObject', arn(to)],
       ['s3:DeleteObject', arn(from), 'not-denied'],
     ];
+    if (overwrites) pairs.push(['s3:DeleteObject', arn(to), 'not-denied']);
+    return pairs;
   },
   run: (context, input) => (input.isPrefix ? movePrefix(context, input) : moveKey(context, input)),
 });
@@ -87,11 +90,14 @@ async function moveKey(context: OperationContext, input: MoveInput): Promise<Ope
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   const { result, versioning } = value;
   const moved = { from, to, result };
-  const isMoved = Array.isArray(result);
-  if (!isMoved && result.kind !== 'exists') throw refusalOf(result);
-  context.record.item(moveItem(moved));
-  if (!isMoved) context.record.errorCode = explainMoveRefusal(result).code;
-  return { status: isMoved ? 200 : 409, body: moveBody(moved, { isQuiet, versioning }) };
+  const refusal = Array.isArray(result) ? undefined : result;
+  // What stands at either end is told by an entry, as in the answer of a prefix.
+  if (refusal !== undefined && refusal.kind !== 'exists' && refusal.kind !== 'blocked')
+    throw refusalOf(refusal);
+  const item = moveItem(moved);
+  context.record.item(item);
+  if (item.errorCode !== undefined) context.record.errorCode = item.errorCode;
+  return { status: item.status, body: moveBody(moved, { isQuiet, versioning }) };
 }
 
 function refusalOf(refusal: Parameters<typeof explainMoveRefusal>[0]): AppError {
