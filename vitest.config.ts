@@ -1,6 +1,6 @@
-// Kinds of test files: those that may run beside one another, in one process, with programs of other makers or with
-// processes that mostly wait; those that measure, kill or fill up, and want the machine for themselves; the api suite once
-// more, with the shards behind a transport; and those that look at what all others have shown.
+// Kinds of test files: those that may run beside one another, in one process, with programs of other makers or with clusters
+// that mostly wait; those that measure, kill or fill up, and want the machine for themselves; the api suite once more, with
+// the shards behind a transport; and those that look at what all others have shown.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const PARALLEL = [
 
 const CLIENTS = [
   'tests/clients/**/*.test.ts',
-  'tests/cluster/{compose,damage,disks,full-disks,grow,metadata-nodes,recover,restic,run}.test.ts',
+  'tests/cluster/{compose,damage,disks,faults,full-disks,grow,metadata-nodes,recover,restic,run}.test.ts',
 ];
 
 const LAST = ['tests/last/**/*.test.ts'];

@@ -27,7 +27,7 @@ let cluster: TestCluster;
 
 beforeAll(async () => {
   endurance = await openEndurance({
-    ...{ seed: SEED, workersPerShard: 1, restMs: 10, compare: 'touched', betweenMs: 3000 },
+    ...{ seed: SEED, workersPerShard: 1, restMs: 30, compare: 'touched', betweenMs: 3000 },
     cluster: {
       ...{ metadata: METADATA.length, shards: SHARDS },
       // What could be freed too early is.

@@ -24,7 +24,7 @@ let cluster: TestCluster;
 
 beforeAll(async () => {
   endurance = await openEndurance({
-    ...{ seed: SEED, workersPerShard: 1, restMs: 30, compare: 'touched', betweenMs: 500 },
+    ...{ seed: SEED, workersPerShard: 1, restMs: 60, compare: 'touched', betweenMs: 500 },
     cluster: {
       storage: 4,
       settings: {

@@ -16,7 +16,8 @@ import type { Access } from '../support/raw-s3.ts';
 import { ETCD, type TestCluster } from '../support/start-cluster.ts';
 import { seededNumbers } from '../support/tree.ts';
 
-const FORM = process.env.HOLDFAST_TEST_CLUSTER_FAULTS ?? '3min';
+const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
+const FORM = ASKED ?? '3min';
 const isLong = FORM === 'long';
 const RANDOM_MS = durationMs(isLong ? '60min' : FORM);
 const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
@@ -42,6 +43,8 @@ let load: ClusterLoad;
 beforeAll(async () => {
   endurance = await openEndurance({
     ...{ seed: SEED, workersPerShard: isLong ? 4 : 2, betweenMs: isLong ? 5000 : 500 },
+    // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
+    ...(ASKED === undefined && { restMs: 20 }),
     ...{ compare: isLong ? 'all' : 'touched', cluster: { shards: SHARDS } },
     async prepare(made) {
       // A backup, for later.
