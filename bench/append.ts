@@ -75,8 +75,9 @@ async function rateAll(clients: LoadClient[], bucket: string, seconds: number): 
     ],
   ];
   const rates = workloads.map((): number[] => []);
-  // The first round is for the compiler.
-  for (let round = 0; round <= seconds / ROUND_SECONDS; round++) {
+  const roundCount = Math.ceil(seconds / ROUND_SECONDS);
+  // One more: the first is for the compiler.
+  for (let round = 0; round <= roundCount; round++) {
     for (const [index, [, requestOf]] of workloads.entries()) {
       const untilMs = performance.now() + ROUND_SECONDS * 1000;
       const done = await Promise.all(
