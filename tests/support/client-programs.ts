@@ -35,14 +35,17 @@ const DEBIAN_PACKAGES = {
 
 export type ClientProgram = keyof typeof DEBIAN_PACKAGES;
 
+const DEBIAN_FOLDERS = ['/usr/bin', '/usr/sbin'];
 /** Debian's own programs come first: a version manager may put others of the same name on the PATH. */
-const SEARCH_FOLDERS = ['/usr/bin', '/usr/sbin', ...(process.env.PATH ?? '').split(delimiter)];
+const SEARCH_FOLDERS = [...DEBIAN_FOLDERS, ...(process.env.PATH ?? '').split(delimiter)];
 
 /** Where a program is, or undefined. */
 export function programPath(
   name: ClientProgram | 'apt-get' | 'python3' | 'systemd-sysusers',
 ): string | undefined {
-  return SEARCH_FOLDERS.map((folder) => join(folder, name)).find(isExecutable);
+  // Another `aws` is likely the AWS CLI's version 1, which is tested in the version of today and answers otherwise.
+  const folders = name === 'aws' ? DEBIAN_FOLDERS : SEARCH_FOLDERS;
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
 }
 
 function isExecutable(path: string): boolean {
