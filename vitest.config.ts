@@ -15,7 +15,7 @@ const PARALLEL = [
 
 const CLIENTS = [
   'tests/clients/**/*.test.ts',
-  'tests/cluster/{compose,damage,disks,faults,full-disks,grow,metadata-nodes,recover,restic,run}.test.ts',
+  'tests/cluster/{compose,damage,disks,faults,full-disks,grow,metadata-nodes,recover,restic,run,several-disks}.test.ts',
 ];
 
 const LAST = ['tests/last/**/*.test.ts'];

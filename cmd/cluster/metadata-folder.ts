@@ -32,9 +32,11 @@ const DATABASE = 'metadata';
 /** The last placement map that the node has heard of: etcd may lose it (R23). */
 const PLACEMENT_FILE = 'placement.json';
 
+type DatabaseWatch = Pick<RocksdbKvOptions, 'onGroup' | 'hangs'>;
+
 export function openMetadataKv(
   folder: string,
-  options: Pick<RocksdbKvOptions, 'onGroup'> = {},
+  options: DatabaseWatch = {},
 ): ReturnType<typeof openRocksdbKv> {
   return openMetadataDatabase(join(folder, DATABASE), options);
 }
@@ -42,7 +44,7 @@ export function openMetadataKv(
 /** `path`: of the database itself. */
 export function openMetadataDatabase(
   path: string,
-  options: Pick<RocksdbKvOptions, 'onGroup'> = {},
+  options: DatabaseWatch = {},
 ): ReturnType<typeof openRocksdbKv> {
   return openRocksdbKv({ folder: path, columns: COLUMNS, ...options });
 }
@@ -61,7 +63,7 @@ export interface OwnDatabase {
  */
 export async function openOwnDatabase(
   folder: string,
-  { log, random, ...options }: { log: Logger; random: RandomPort } & Pick<RocksdbKvOptions, 'onGroup'>,
+  { log, random, ...options }: { log: Logger; random: RandomPort } & DatabaseWatch,
 ): Promise<OwnDatabase> {
   if (!(await isMarkedUnreadable(folder))) {
     const opened = await tryOpen(folder, { random, ...options });
@@ -77,7 +79,7 @@ export async function openOwnDatabase(
 /** The error: it cannot be read, or not who it is. */
 async function tryOpen(
   folder: string,
-  { random, ...options }: { random: RandomPort } & Pick<RocksdbKvOptions, 'onGroup'>,
+  { random, ...options }: { random: RandomPort } & DatabaseWatch,
 ): Promise<OwnDatabase | Error> {
   let kv: KvPort | undefined;
   try {

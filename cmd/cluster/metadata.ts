@@ -2,6 +2,7 @@
 // that it leads. Wiring only.
 import { setImmediate } from 'node:timers/promises';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
+import type { HangWatch } from '../../src/adapters/hang-watch.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createCallServer } from '../../src/adapters/rpc/call-server.ts';
 import { createPeerClient } from '../../src/adapters/rpc/peer-client.ts';
@@ -20,6 +21,7 @@ import { placementOf } from '../../src/cluster/placement-document.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
+import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
@@ -107,6 +109,11 @@ async function endBy(error: Error, folder: string): Promise<Error> {
   );
 }
 
+/** A node whose drive hangs ends, so that another one leads. */
+function hangsOf({ config, clock }: Surroundings): HangWatch {
+  return { clock, afterMs: config.storage.hangAfterMs };
+}
+
 /** In which the system shard is open here. */
 function openEpoch(node: MetadataNode): number | undefined {
   const status = node.replica(SYSTEM_SHARD)?.status();
@@ -114,12 +121,13 @@ function openEpoch(node: MetadataNode): number | undefined {
 }
 
 async function openDatabase(
-  { telemetry, closing, log, random }: Surroundings,
+  surroundings: Surroundings,
   folder: string,
   onFatal: (error: Error) => void,
 ): Promise<OwnDatabase> {
+  const { telemetry, closing, log, random } = surroundings;
   const { kv, replicaId } = await openOwnDatabase(folder, {
-    ...{ log, random },
+    ...{ log, random, hangs: hangsOf(surroundings) },
     onGroup(group) {
       const labels = { store: 'metadata' };
       telemetry.observe('holdfast_kv_commit_group_size', group.commitCount, labels);
@@ -127,13 +135,13 @@ async function openDatabase(
       telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
     },
   });
-  closing.defer(() => kv.close());
+  closing.defer(() => closeUnlessItHangs(kv));
   kv.failed.then(onFatal);
   return { kv, replicaId };
 }
 
 async function openNode(
-  { clock, random, log, telemetry, closing }: Surroundings,
+  surroundings: Surroundings,
   parts: {
     joined: JoinedCluster;
     folder: string;
@@ -143,10 +151,11 @@ async function openNode(
     onFatal(error: Error): void;
   },
 ) {
+  const { clock, random, log, telemetry, closing } = surroundings;
   const { joined, kv, nodeId, replicaId } = parts;
   const { clusterId, shardCount } = joined.identity;
-  const witness = await openWitnessFile(witnessPath(parts.folder), clock);
-  closing.defer(() => witness.close());
+  const witness = await openWitnessFile(witnessPath(parts.folder), clock, hangsOf(surroundings));
+  closing.defer(() => closeUnlessItHangs(witness));
   witness.failed.then(parts.onFatal);
   const peerServer = createPeerServer({ log, telemetry });
   const peerClient = createPeerClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });

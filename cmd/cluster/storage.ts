@@ -92,10 +92,12 @@ function refuseTwice(disks: readonly string[]): void {
   if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
 }
 
-async function openDisk({ clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
+async function openDisk({ config, clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
+  const hangs = { clock, afterMs: config.storage.hangAfterMs };
   const kv = await openRocksdbKv({
     folder: join(folder, 'chunks'),
     columns: CHUNK_COLUMNS,
+    hangs,
     onReleased: (buffer) => buffers.give(buffer),
     onGroup(group) {
       const labels = { store: 'chunks' };
@@ -106,7 +108,7 @@ async function openDisk({ clock, telemetry }: Surroundings, folder: string, buff
   });
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   try {
-    return { kv, reserve, witness: await openWitnessFile(join(folder, 'chunks.witness'), clock) };
+    return { kv, reserve, witness: await openWitnessFile(join(folder, 'chunks.witness'), clock, hangs) };
   } catch (error) {
     await kv.close();
     throw error;

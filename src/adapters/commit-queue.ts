@@ -7,6 +7,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvBounds, KvCommitOptions, KvPut } from '../ports/kv.ts';
 import { type CommitFrame, type CommitRows, checkRows, encodeFrame } from './commit-frame.ts';
+import { type HangWatch, watchForHang } from './hang-watch.ts';
 import type { ClearTask, CommitterReply, CommitterStart } from './rocksdb-committer.ts';
 
 /** One group is written while the next one lies ready: the disk never waits for this thread. */
@@ -30,7 +31,7 @@ export interface CommitQueue {
   /** As KvPort.clear. */
   clear(range: KvBounds): Promise<void>;
   readonly failed: Promise<Error>;
-  /** Resolves when the groups so far are written and the thread has ended. */
+  /** Resolves when the groups so far are written and the thread has ended: where a drive hangs, once it answers. */
   stop(): Promise<void>;
 }
 
@@ -50,6 +51,8 @@ export interface CommitQueueOptions {
   onReleased?: (buffer: ArrayBuffer) => void;
   /** Told of every group that is written. */
   onGroup?: (group: CommitGroup) => void;
+  /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
+  hangs?: HangWatch;
 }
 
 /** A group on its way to the disk. */
@@ -59,16 +62,16 @@ interface PostedGroup {
   postedAtMs: number;
 }
 
-/** Starts the committer thread. */
-export async function startCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
+/** Starts the committer thread. `program`: what it runs. */
+export async function startCommitQueue(
+  options: CommitQueueOptions,
+  program = new URL('./rocksdb-committer.ts', import.meta.url),
+): Promise<CommitQueue> {
   const start: CommitterStart = {
     handle: options.handle,
     columns: options.columns.map(({ nativeName, isPrefixFree }) => ({ nativeName, isPrefixFree })),
   };
-  const worker = new Worker(new URL('./rocksdb-committer.ts', import.meta.url), {
-    workerData: start,
-    name: 'committer',
-  });
+  const worker = new Worker(program, { workerData: start, name: 'committer' });
   const queue = new GroupingQueue(worker, options);
   await queue.ready;
   return queue;
@@ -94,6 +97,8 @@ class GroupingQueue implements CommitQueue {
   readonly #settleReady: { resolve(): void; reject(error: Error): void };
   readonly #settleFailed: (error: Error) => void;
   #idle: (() => void) | undefined;
+  /** Ends the watch. */
+  readonly #over = new AbortController();
 
   constructor(worker: Worker, options: CommitQueueOptions) {
     this.#worker = worker;
@@ -109,6 +114,12 @@ class GroupingQueue implements CommitQueue {
     worker.on('message', (reply: CommitterReply) => this.#onReply(reply));
     worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
     worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
+    if (options.hangs !== undefined) void this.#watch(options.hangs);
+  }
+
+  async #watch(hangs: HangWatch): Promise<void> {
+    const hang = await watchForHang(hangs, { underWay: () => this.#groups[0], signal: this.#over.signal });
+    if (hang !== undefined) this.#fail(hang);
   }
 
   async commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
@@ -144,6 +155,7 @@ class GroupingQueue implements CommitQueue {
         this.#idle = resolve;
         this.#schedule();
       });
+    this.#over.abort();
     clearTimeout(this.#patience);
     this.#worker.removeAllListeners('exit');
     await this.#worker.terminate();
@@ -204,6 +216,8 @@ class GroupingQueue implements CommitQueue {
   }
 
   #onReply(reply: CommitterReply): void {
+    // A drive may answer after all: nobody waits any more.
+    if (this.#failure !== undefined) return;
     if (reply.kind === 'ready') this.#settleReady.resolve();
     else if (reply.kind === 'failed')
       this.#fail(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
@@ -229,6 +243,7 @@ class GroupingQueue implements CommitQueue {
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
+    this.#over.abort();
     this.#settleReady.reject(error);
     const commits = [...this.#groups.flatMap((group) => group.commits), ...this.#waiting];
     for (const commit of commits) commit.reject(error);

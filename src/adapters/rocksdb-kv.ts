@@ -7,6 +7,7 @@ import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
+import type { HangWatch } from './hang-watch.ts';
 import { readAsync } from './rocksdb-async-reads.ts';
 import { type ColumnPlan, planColumns, type RocksdbColumnOptions } from './rocksdb-columns.ts';
 import { toReadError } from './rocksdb-corruption.ts';
@@ -21,6 +22,8 @@ export interface RocksdbKvOptions {
   onReleased?: (buffer: ArrayBuffer) => void;
   /** Told of every write. */
   onGroup?: (group: CommitGroup) => void;
+  /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
+  hangs?: HangWatch;
 }
 
 /** Why a folder could not be opened. `LOCKED`: another process, or another part of this one, has it open. */
@@ -51,7 +54,7 @@ interface OpenColumn {
 
 /** Opens or creates the folder. Throws {@link KvOpenError}. */
 export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
-  const { folder, onReleased, onGroup } = options;
+  const { folder, onReleased, onGroup, hangs } = options;
   const columns = planColumns(options.columns);
   const db = await openDatabase(folder, columns);
   openDatabases.add(db);
@@ -60,6 +63,7 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
     columns,
     ...(onReleased === undefined ? {} : { onReleased }),
     ...(onGroup === undefined ? {} : { onGroup }),
+    ...(hangs === undefined ? {} : { hangs }),
   });
   const queue = await starting.catch(async (error) => {
     openDatabases.delete(db);

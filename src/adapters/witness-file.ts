@@ -10,6 +10,7 @@ import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { WitnessedPosition, WitnessPort } from '../ports/witness.ts';
 import { syncFolder } from './durable-file.ts';
+import { type HangWatch, watchForHang } from './hang-watch.ts';
 
 const RECORD_BYTES = 32;
 const PAGE_BYTES = RECORD_BYTES * LIMITS.shardCountMax;
@@ -23,8 +24,15 @@ interface WitnessRecord {
   position: WitnessedPosition | undefined;
 }
 
-/** Opens or creates the file. It belongs to one process at a time: the lock of the data folder sees to that. */
-export async function openWitnessFile(path: string, clock: ClockPort): Promise<WitnessPort> {
+/**
+ * Opens or creates the file. It belongs to one process at a time: the lock of the data folder sees to that. `hangs`: when a
+ * sync that is not answered has failed; without it one is waited for as long as it takes.
+ */
+export async function openWitnessFile(
+  path: string,
+  clock: ClockPort,
+  hangs?: HangWatch,
+): Promise<WitnessPort> {
   const file = await openOrCreate(path);
   const bytes = Buffer.alloc(2 * PAGE_BYTES);
   try {
@@ -35,7 +43,7 @@ export async function openWitnessFile(path: string, clock: ClockPort): Promise<W
     await file.close();
     throw error;
   }
-  return new WitnessFile(file, { bytes, clock });
+  return new WitnessFile(file, { bytes, clock, ...(hangs !== undefined && { hangs }) });
 }
 
 async function openOrCreate(path: string): Promise<FileHandle> {
@@ -63,15 +71,18 @@ class WitnessFile implements WitnessPort {
   readonly #scratch = Buffer.alloc(RECORD_BYTES);
   readonly #settleFailed: (error: Error) => void;
   readonly #closing = new AbortController();
+  /** Ends the watch. */
+  readonly #over = new AbortController();
   readonly #syncing: Promise<void>;
   #page = 0;
   #isDirty = false;
   #lastSync: Promise<void> = Promise.resolve();
+  #underWay: { reject(error: Error): void } | undefined;
   #failure: Error | undefined;
 
-  constructor(file: FileHandle, options: { bytes: Buffer; clock: ClockPort }) {
+  constructor(file: FileHandle, options: { bytes: Buffer; clock: ClockPort; hangs?: HangWatch }) {
     this.#file = file;
-    const { bytes, clock } = options;
+    const { bytes, clock, hangs } = options;
     this.#records = Array.from({ length: LIMITS.shardCountMax }, (_, shard) =>
       newerOf(readRecord(bytes, 0, shard), readRecord(bytes, 1, shard)),
     );
@@ -79,6 +90,13 @@ class WitnessFile implements WitnessPort {
     this.failed = failed.promise;
     this.#settleFailed = failed.resolve;
     this.#syncing = this.#syncEachSecond(clock);
+    if (hangs !== undefined) void this.#watch(hangs);
+  }
+
+  async #watch(hangs: HangWatch): Promise<void> {
+    const { signal } = this.#over;
+    const hang = await watchForHang(hangs, { underWay: () => this.#underWay, signal });
+    if (hang !== undefined) this.#underWay?.reject(hang);
   }
 
   read(shard: number): WitnessedPosition | 'damaged' | undefined {
@@ -110,7 +128,9 @@ class WitnessFile implements WitnessPort {
     try {
       if (this.#failure === undefined) await this.#sync();
     } finally {
+      this.#over.abort();
       this.#failure ??= new Error('the witness is closed');
+      // It waits for a sync that hangs.
       await this.#file.close();
     }
   }
@@ -141,9 +161,15 @@ class WitnessFile implements WitnessPort {
       this.#isDirty = false;
       // From here on the other page is written: this one is on its way to the disk.
       this.#page = 1 - this.#page;
-      await this.#file.datasync().catch((error: unknown) => {
+      const hanging = Promise.withResolvers<never>();
+      this.#underWay = hanging;
+      try {
+        await Promise.race([this.#file.datasync(), hanging.promise]);
+      } catch (error) {
         throw this.#fail(error);
-      });
+      } finally {
+        this.#underWay = undefined;
+      }
     };
     this.#lastSync = this.#lastSync.then(sync);
     // Whoever waits for it is told; who comes later finds the failure.

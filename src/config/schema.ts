@@ -186,6 +186,14 @@ export const SETTINGS = [
     help: 'In a cluster, on metadata nodes: how long nobody may serve a disk before its data is copied to others.',
   },
   {
+    key: 'storage.hangAfter',
+    kind: 'duration',
+    default: '60s',
+    min: SECOND,
+    max: DAY,
+    help: 'In a cluster: how long a drive may leave a write unanswered before its node goes on, or ends, without it.',
+  },
+  {
     key: 'storage.reclaimDelay',
     kind: 'duration',
     default: '5min',

@@ -15,6 +15,7 @@ import { createManualClock } from '../../tests/support/simulated.ts';
 import { openMemoryWitness, WitnessMedium } from '../adapters/memory-witness.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { must } from '../lib/assert.ts';
+import { DriveHangs } from '../lib/drive-hangs.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
 import { openChunkStore } from './chunk-store.ts';
 import { DISK_KEY } from './keyspace.ts';
@@ -154,6 +155,55 @@ describe('a disk', () => {
     await settleAll();
     expect(slow.closedCount).toBe(1);
     expect(disksTold(world)).toEqual([1]);
+  });
+
+  test('whose drive hangs is served no more, and again when the drive answers', async () => {
+    const [good, hanging] = [folder('good'), folder('hanging')];
+    const answers = Promise.withResolvers<void>();
+    const failure = Promise.withResolvers<Error>();
+    let opened = 0;
+    const open = async () => {
+      const store = await hanging.open();
+      opened++;
+      if (opened === 1) {
+        const kv = { ...store.kv, failed: failure.promise, close: () => answers.promise };
+        return { ...store, kv };
+      }
+      // It hangs again while it is opened.
+      const commit = () => Promise.reject(new DriveHangs('no answer'));
+      return opened === 2 ? { ...store, kv: { ...store.kv, commit } } : store;
+    };
+    const world = await started([good, { name: 'hanging', open }]);
+    const before = world.members.at(-1);
+    failure.resolve(new DriveHangs('no answer'));
+    await settleAll();
+    expect(world.events).toContain('disk-failed');
+    expect(disksTold(world)).toEqual([2, 1]);
+    // A newer map is heard of meanwhile.
+    await chunksOf(world, 0, 7).put(newId(), randomBytes(10));
+    expect(opened).toBe(1);
+    answers.resolve();
+    await settleAll();
+    expect(world.events.slice(-2)).toEqual(['disk-not-opened', 'disk-answers-again']);
+    expect(opened).toBe(3);
+    expect(world.members.at(-1)).toEqual(before);
+    for (const at of [0, 1])
+      await expect(chunksOf(world, at, 6).put(newId(), randomBytes(10))).rejects.toBeInstanceOf(StaleMap);
+  });
+
+  test('whose drive hangs does not keep its node from its end', async () => {
+    const [good, hanging] = [folder('good'), folder('hanging')];
+    const failure = Promise.withResolvers<Error>();
+    const never = new Promise<void>(() => {});
+    const open = async () => {
+      const store = await hanging.open();
+      return { ...store, kv: { ...store.kv, failed: failure.promise, close: () => never } };
+    };
+    const world = await started([good, { name: 'hanging', open }]);
+    const stopping = world.node.stop();
+    failure.resolve(new DriveHangs('no answer'));
+    await stopping;
+    expect(good.closedCount).toBe(1);
   });
 
   test('that fails is served no more, and that is told; the last one ends the node', async () => {

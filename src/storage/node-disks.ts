@@ -1,5 +1,6 @@
 // The disks of one storage node: opened one by one, served as long as they work, each for itself. The placement version
 // that the node has heard of is kept on all of them.
+import { closeUnlessItHangs, DriveHangs } from '../lib/drive-hangs.ts';
 import { Refusal } from '../lib/refusal.ts';
 import { AppError } from '../model/errors.ts';
 import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
@@ -37,6 +38,8 @@ export interface OpenedStore {
 
 export interface OpenDisk {
   name: string;
+  /** As it was opened. */
+  origin: DiskToOpen;
   identity: DiskIdentity;
   kv: KvPort;
   reserve: DiskReservePort;
@@ -78,7 +81,7 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   const unsettled = new Set(deps.disks.map(({ name }) => name));
   const opening = deps.disks.map(async (disk) => {
     try {
-      const isServed = await disks.add(await openDisk(deps, disk));
+      const isServed = await disks.open(disk);
       first.resolve();
       if (hasStarted && isServed) log.info({ disk: disk.name }, 'disk-served-late');
     } catch (error) {
@@ -109,7 +112,8 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   throw refusal;
 }
 
-async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promise<OpenDisk> {
+async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDisk> {
+  const { name, open } = origin;
   const { clusterId, random, clock, log, telemetry } = deps;
   const opened = await open();
   const { reserve } = opened;
@@ -125,7 +129,7 @@ async function openDisk(deps: NodeDisksDeps, { name, open }: DiskToOpen): Promis
     const { totalBytes } = await reserve.measure();
     const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
     const chunks = await openChunkStore({ kv, reserve, clock, onAside, log: withDisk(log, name) });
-    return { name, identity, kv, reserve, chunks, capacityBytes: totalBytes };
+    return { name, origin, identity, kv, reserve, chunks, capacityBytes: totalBytes };
   } catch (error) {
     await kv.close();
     throw error;
@@ -144,7 +148,7 @@ async function witnessed({ kv, witness }: OpenedStore): Promise<WitnessedKv> {
 
 export class NodeDisks implements ServedDisks {
   readonly #deps: NodeDisksDeps;
-  readonly #opened: OpenDisk[] = [];
+  readonly #opened = new Set<OpenDisk>();
   readonly #open = new Map<DiskId, OpenDisk>();
   readonly #served = new Map<DiskId, ServedDisk>();
   #mapVersion = 0;
@@ -158,10 +162,24 @@ export class NodeDisks implements ServedDisks {
   }
 
   /**
-   * Serves one more disk; false when all are being closed, as it is then. Rejects with {@link Refusal}, and closes it, where
-   * it is the copy of one that is there.
+   * Opens and serves one more disk, when its drive answers; false when all are being closed. Rejects with {@link Refusal} for
+   * one that must not be served.
    */
-  async add(disk: OpenDisk): Promise<boolean> {
+  async open(origin: DiskToOpen): Promise<boolean> {
+    while (!this.#isClosing) {
+      try {
+        return await this.#add(await openDisk(this.#deps, origin));
+      } catch (error) {
+        if (!(error instanceof DriveHangs)) throw error;
+        // What it had begun is done by now, or it would not be closed.
+        this.#deps.log.error({ disk: origin.name, err: error }, 'disk-not-opened');
+      }
+    }
+    return false;
+  }
+
+  /** Closes it where it is not to be served: it is the copy of one that is there, or all are being closed. */
+  async #add(disk: OpenDisk): Promise<boolean> {
     const { diskId } = disk.identity;
     try {
       // What the others keep by now, before it is served: after a restart it may be the only one that is there (R34).
@@ -169,7 +187,7 @@ export class NodeDisks implements ServedDisks {
         disk.identity = { ...disk.identity, mapVersion: this.#wantedVersion };
         await keepDiskIdentity(disk.kv, disk.identity);
       }
-      const other = this.#opened.find(({ identity }) => identity.diskId === diskId);
+      const other = [...this.#opened].find(({ identity }) => identity.diskId === diskId);
       if (other !== undefined)
         throw new Refusal(`The disks ${other.name} and ${disk.name} are copies of one: keep only one.`);
     } catch (error) {
@@ -182,7 +200,7 @@ export class NodeDisks implements ServedDisks {
     }
     const { owners, fetch, log } = this.#deps;
     const orders = { diskId, store: disk.chunks, owners, fetch, node: this, log: withDisk(log, disk.name) };
-    this.#opened.push(disk);
+    this.#opened.add(disk);
     this.#open.set(diskId, disk);
     this.#served.set(diskId, serveDisk(disk.chunks, createDiskOrders(orders)));
     this.#mapVersion = Math.max(this.#mapVersion, disk.identity.mapVersion);
@@ -245,12 +263,25 @@ export class NodeDisks implements ServedDisks {
     if (this.#isClosing || !this.#open.delete(disk.identity.diskId)) return;
     this.#deps.log.error({ disk: disk.name, diskId: disk.identity.diskId, err: error }, 'disk-failed');
     this.#deps.onFailed(disk, error);
+    if (error instanceof DriveHangs) void this.#openAgain(disk);
+  }
+
+  /** As a restart would. What its drive still does is done before it can be closed, so nothing comes behind. */
+  async #openAgain(disk: OpenDisk): Promise<void> {
+    const { log } = this.#deps;
+    try {
+      await disk.kv.close();
+      this.#opened.delete(disk);
+      if (await this.open(disk.origin)) log.info({ disk: disk.name }, 'disk-answers-again');
+    } catch (error) {
+      log.error({ disk: disk.name, err: error }, 'disk-not-opened');
+    }
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.#adopting;
-    const settled = await Promise.allSettled(this.#opened.map(({ kv }) => kv.close()));
+    const settled = await Promise.allSettled([...this.#opened].map(({ kv }) => closeUnlessItHangs(kv)));
     for (const one of settled) {
       if (one.status === 'rejected') this.#deps.log.error({ err: one.reason as unknown }, 'disk-not-closed');
     }

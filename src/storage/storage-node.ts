@@ -168,7 +168,7 @@ class DisksOfNode implements StorageNode {
 
 /** One for each disk, made when it is asked for first. */
 function forEach<T>(create: (disk: OpenDisk) => T): (disk: OpenDisk) => T {
-  const made = new Map<OpenDisk, T>();
+  const made = new WeakMap<OpenDisk, T>();
   return (disk) => {
     const one = made.get(disk) ?? create(disk);
     made.set(disk, one);

@@ -7,11 +7,12 @@
 import { cp, readdir, rename, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseSetting } from '../../src/config/values.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ClusterLoad } from '../support/cluster-load.ts';
 import { busiestNode, type Endurance, eventCount, openEndurance, type Watch } from '../support/endure.ts';
+import { mountHangingDrive } from '../support/hanging-drive.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { ETCD, type TestCluster } from '../support/start-cluster.ts';
 import { seededNumbers } from '../support/tree.ts';
@@ -29,12 +30,22 @@ const STOPPED_MS = 8000;
 const COMPARE_MS = 180_000 + RANDOM_MS / 2;
 const SHARDS = 4;
 const RANDOM_HARM_MS_MAX = 6000;
+const HANG_AFTER_MS = 5000;
+const DRIVE_BYTES = 4 * 1024 ** 3;
 
 function durationMs(text: string): number {
   const parsed = parseSetting({ key: 'HOLDFAST_TEST_CLUSTER_FAULTS', kind: 'duration', help: '' }, text);
   if ('problem' in parsed) throw new Error(`HOLDFAST_TEST_CLUSTER_FAULTS: ${parsed.problem}`);
   return Number(parsed.value);
 }
+
+/** By name of the node whose data is on it. */
+const drives = new Map(
+  ['metadata-1', 'storage-1'].flatMap((name) => {
+    const drive = mountHangingDrive(DRIVE_BYTES);
+    return drive === undefined ? [] : [[name, drive] as const];
+  }),
+);
 
 let endurance: Endurance;
 let cluster: TestCluster;
@@ -45,7 +56,12 @@ beforeAll(async () => {
     ...{ seed: SEED, workersPerShard: isLong ? 4 : 2, betweenMs: isLong ? 5000 : 500 },
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
     ...(ASKED === undefined && { restMs: 20 }),
-    ...{ compare: isLong ? 'all' : 'touched', cluster: { shards: SHARDS } },
+    compare: isLong ? 'all' : 'touched',
+    cluster: {
+      shards: SHARDS,
+      settings: { 'storage.hangAfter': `${HANG_AFTER_MS}ms` },
+      folders: Object.fromEntries([...drives].map(([name, { folder }]) => [name, folder])),
+    },
     async prepare(made) {
       // A backup, for later.
       await made.end(ETCD);
@@ -57,7 +73,10 @@ beforeAll(async () => {
   ({ cluster, load } = endurance);
 }, 180_000);
 
-afterAll(() => endurance?.stop());
+afterAll(async () => {
+  await endurance?.stop();
+  for (const drive of drives.values()) drive.unmount();
+});
 
 const endure = (name: string, harm: (watch: Watch) => Promise<void>) => endurance.endure(name, harm);
 const others = (...names: string[]) => cluster.names.filter((name) => !names.includes(name));
@@ -84,6 +103,30 @@ test('SIGSTOP of a metadata node that leads, and it goes on', { timeout: 180_000
     await back('gone on');
   }),
 );
+
+describe.skipIf(drives.size < 2)('drives that hang (skipped where nobody may mount one)', () => {
+  test.each([...drives])('under %s: the node ends, and others serve', { timeout: 180_000 }, (name, drive) =>
+    endure(`the drive of ${name} leaves writes unanswered`, async ({ back, note }) => {
+      const failures = await eventCount(cluster, name, 'store-failed');
+      drive.hang();
+      const sinceMs = performance.now();
+      try {
+        await back('hangs');
+        const failed = () => eventCount(cluster, name, 'store-failed');
+        await expect.poll(failed, { timeout: 30_000, interval: 200 }).toBeGreaterThan(failures);
+        const members = async () => (await cluster.status()).members.length;
+        await expect.poll(members, { timeout: 30_000, interval: 200 }).toBe(cluster.names.length - 2);
+        note(`nobody counts on it after ${Math.round(performance.now() - sinceMs)} ms`);
+        await back('it has ended');
+      } finally {
+        drive.goOn();
+      }
+      await expect.poll(() => cluster.processId(name), { timeout: 30_000 }).toBeUndefined();
+      await cluster.run(name);
+      await back('started again');
+    }),
+  );
+});
 
 test('kill -9 of a gateway', { timeout: 180_000 }, () =>
   endure('kill -9 of a gateway', async ({ back }) => {

@@ -1,15 +1,25 @@
-// A storage node with several disks (storage.disks), as a process: each is a disk of its own, and one that is not there
-// keeps no other away.
+// A storage node with several disks (storage.disks), as a process: each is a disk of its own. One that is not there keeps no
+// other away, and one whose drive hangs is gone until the drive answers; the node goes on all the while.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { mountHangingDrive } from '../support/hanging-drive.ts';
+import { type RawRequest, send } from '../support/raw-s3.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
+import { seededBytes } from '../support/tree.ts';
 
+const GiB = 1024 ** 3;
+const OBJECTS = 32;
+
+const drive = mountHangingDrive(4 * GiB);
 let cluster: RoleProcesses;
 beforeAll(async () => {
   cluster = await openRoleProcesses({ shards: 1 });
 }, 60_000);
-afterAll(() => cluster.stop());
+afterAll(async () => {
+  await cluster.stop();
+  drive?.unmount();
+});
 
 /** Ids of the disks that the node has told of, once they are so many. */
 function served(count: number): Promise<string[]> {
@@ -20,16 +30,65 @@ function served(count: number): Promise<string[]> {
   });
 }
 
+const folderOf = (name: string) => join(cluster.folderOf('disks'), name);
+
+function startStorage(disks: readonly string[], ...args: string[]): void {
+  cluster.start('storage-1', '--storage-disks', disks.join(','), ...args);
+}
+
 test('serves each of its disks, the same ones after a restart, and goes on without one', async () => {
-  const [one, Two, away] = ['one', 'Two', 'away'].map((name) => join(cluster.folderOf('disks'), name));
-  for (const folder of [one, Two]) await mkdir(folder ?? '', { recursive: true });
-  const start = () => cluster.start('storage-1', '--storage-disks', [one, Two, away].join(','));
-  start();
+  const [one, Two, away] = ['one', 'Two', 'away'].map(folderOf) as [string, string, string];
+  for (const folder of [one, Two]) await mkdir(folder, { recursive: true });
+  startStorage([one, Two, away]);
   const first = await served(2);
   expect(new Set(first).size).toBe(2);
   await cluster.end('storage-1');
-  await mkdir(away ?? '');
-  start();
+  await mkdir(away);
+  startStorage([one, Two, away]);
   const again = await served(3);
   expect(again).toEqual(expect.arrayContaining(first));
+  await cluster.end('storage-1');
 });
+
+test.skipIf(drive === undefined)(
+  'one whose drive hangs is gone until it answers, and nothing with it (skipped where nobody may mount one)',
+  { timeout: 120_000 },
+  async () => {
+    if (drive === undefined) return;
+    const disks = [folderOf('one'), drive.folder];
+    startStorage(disks, '--storage-hang-after', '2s');
+    await cluster.startAll();
+    const both = await served(2);
+    await cluster.until('both own chunks', async () => {
+      const { disks } = await cluster.status();
+      return disks.filter(({ ownedCount }) => ownedCount > 0).length === 2 ? true : undefined;
+    });
+    const ask = (wanted: RawRequest) => send(cluster.access, wanted);
+    const bytesOf = (index: number) => seededBytes(`object ${index}`, 128 * 1024);
+    const put = async (index: number) =>
+      (await ask({ method: 'PUT', path: `/hangs/${index}`, body: bytesOf(index) })).status;
+    const putAll = (from: number) =>
+      Promise.all(
+        Array.from({ length: OBJECTS }, async (_, at) => [from + at, await put(from + at)] as const),
+      );
+    const all = (from: number) => Array.from({ length: OBJECTS }, (_, at) => [from + at, 200]);
+    expect((await ask({ method: 'PUT', path: '/hangs' })).status).toBe(200);
+    expect(await putAll(0)).toEqual(all(0));
+
+    drive.hang();
+    try {
+      // What the one that hangs was to have the other takes for it.
+      expect(await putAll(OBJECTS)).toEqual(all(OBJECTS));
+      expect(await served(1)).toHaveLength(1);
+    } finally {
+      drive.goOn();
+    }
+    expect(await served(2)).toEqual(both);
+    expect(cluster.exitCode('storage-1')).toBeUndefined();
+    for (let index = 0; index < 2 * OBJECTS; index++) {
+      const { body } = await ask({ method: 'GET', path: `/hangs/${index}` });
+      expect(body.equals(bytesOf(index)), `object ${index}`).toBe(true);
+    }
+    expect(await putAll(2 * OBJECTS)).toEqual(all(2 * OBJECTS));
+  },
+);

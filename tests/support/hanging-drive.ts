@@ -1,0 +1,54 @@
+// A file system of its own that can be made to leave writes unanswered, as a drive that is dying does: ext4 in a file,
+// frozen. Only root may mount and freeze; where that is not allowed either, such tests are skipped, and say so.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface HangingDrive {
+  readonly folder: string;
+  /** From now on who writes waits, and cannot be killed. */
+  hang(): void;
+  /** What has waited is done. */
+  goOn(): void;
+  unmount(): void;
+}
+
+/** Undefined where mounting is not allowed. */
+export function mountHangingDrive(sizeBytes: number): HangingDrive | undefined {
+  const own = mkdtempSync(join(tmpdir(), 'holdfast-drive-'));
+  const [image, folder] = [join(own, 'image'), join(own, 'drive')];
+  const run = (program: string, ...args: string[]) => execFileSync(program, args, { stdio: 'ignore' });
+  writeFileSync(image, '');
+  truncateSync(image, sizeBytes);
+  mkdirSync(folder);
+  try {
+    run('mkfs.ext4', '-q', '-E', 'root_owner=0:0', image);
+    run('mount', '-o', 'loop', image, folder);
+  } catch {
+    rmSync(own, { recursive: true });
+    return undefined;
+  }
+  let isMounted = true;
+  let hangs = false;
+  const goOn = () => {
+    if (hangs) run('fsfreeze', '--unfreeze', folder);
+    hangs = false;
+  };
+  const unmount = () => {
+    if (!isMounted) return;
+    isMounted = false;
+    // One that hangs could not be unmounted, nor whoever writes to it be ended.
+    goOn();
+    run('umount', '--lazy', folder);
+    rmSync(own, { recursive: true });
+  };
+  process.once('exit', unmount);
+  return {
+    ...{ folder, goOn, unmount },
+    hang() {
+      hangs = true;
+      run('fsfreeze', '--freeze', folder);
+    },
+  };
+}
