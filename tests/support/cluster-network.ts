@@ -1,8 +1,8 @@
 // The network between the processes of a cluster on one machine, so that it can be cut: every node is told to the others
 // by the address of a proxy, and every process reaches etcd by one of its own. A cut takes nothing away and breaks no
 // connection: bytes wait until it is healed, as they do behind a switch that is gone, and arrive late or never.
-// Who has opened a connection is asked of the kernel (/proc): the processes know nothing of it.
-import { readdir, readFile, readlink } from 'node:fs/promises';
+// Who has opened a connection is asked of the kernel (/proc), once there is a cut: the processes know nothing of it.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer, connect as openSocket, type Server, type Socket } from 'node:net';
 
 const HOST = '127.0.0.1';
@@ -12,7 +12,7 @@ const OUTSIDE = 'outside';
 export interface Proxied {
   /** Whom it leads to. */
   name: string;
-  /** Only from here; default: from whoever the kernel says. */
+  /** Only from here; default: from whoever the kernel says that it is. */
   from?: string;
   /** Where the target listens; asked for each connection. */
   port(): number;
@@ -32,27 +32,32 @@ export interface ClusterNetwork {
 
 /** A connection: what the opener says and what the target says. */
 interface Line {
-  readonly opener: string;
+  /** Undefined: nobody has asked. */
+  opener: string | undefined;
   readonly target: string;
+  readonly proxyPort: number;
   readonly near: Socket;
   far: Socket | undefined;
   /** One side has ended it. */
   isEnding: boolean;
 }
 
-/** `processes`: ids by name, asked for each connection. */
+/** `processes`: ids by name, asked when a cut has to know whose connections there are. */
 export function createClusterNetwork(processes: () => ReadonlyMap<string, number>): ClusterNetwork {
   const cuts = new Set<string>();
   const lines = new Set<Line>();
   const servers: Server[] = [];
-  const isCut = (from: string, to: string) => cuts.has(`${from}>${to}`);
+  const isCut = (from: string | undefined, to: string | undefined) => cuts.has(`${from}>${to}`);
 
-  const accept = async (near: Socket, proxied: Proxied, proxyPort: number) => {
+  const accept = (near: Socket, proxied: Proxied, proxyPort: number) => {
     near.on('error', () => {});
     near.pause();
-    const opener = proxied.from ?? (await openerOf(near, proxyPort, processes())) ?? OUTSIDE;
-    const line: Line = { opener, target: proxied.name, near, far: undefined, isEnding: false };
+    const line: Line = {
+      ...{ opener: proxied.from, target: proxied.name, proxyPort },
+      ...{ near, far: undefined, isEnding: false },
+    };
     lines.add(line);
+    if (cuts.size > 0) nameOpeners(lines, processes());
     near.on('close', () => end(line));
     if (near.destroyed) end(line);
     else flow(line, proxied);
@@ -107,7 +112,7 @@ export function createClusterNetwork(processes: () => ReadonlyMap<string, number
   return {
     async lead(proxied) {
       let proxyPort = 0;
-      const server = createServer((near) => void accept(near, proxied, proxyPort));
+      const server = createServer((near) => accept(near, proxied, proxyPort));
       servers.push(server);
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
@@ -117,6 +122,7 @@ export function createClusterNetwork(processes: () => ReadonlyMap<string, number
       return proxyPort;
     },
     cutOneWay(from, to) {
+      nameOpeners(lines, processes());
       for (const one of from) for (const other of to) cuts.add(`${one}>${other}`);
       again();
     },
@@ -147,30 +153,46 @@ function pour(from: Socket, to: Socket, isStopped: () => boolean): void {
   from.on('end', () => to.end());
 }
 
-/** The process of `processes` at the other end of a connection of this machine. */
-async function openerOf(
-  { remotePort = 0 }: Socket,
-  proxyPort: number,
-  processes: ReadonlyMap<string, number>,
-): Promise<string | undefined> {
-  const inode = inodeOf(await readFile('/proc/net/tcp', 'latin1'), { from: remotePort, to: proxyPort });
-  if (inode === undefined) return undefined;
-  const wanted = `socket:[${inode}]`;
-  for (const [name, pid] of processes) {
-    const folder = `/proc/${pid}/fd`;
-    const files = await readdir(folder).catch(() => []);
-    const targets = await Promise.all(files.map((file) => readlink(`${folder}/${file}`).catch(() => '')));
-    if (targets.includes(wanted)) return name;
+/** Finds out whose the connections are of which that is not known yet. */
+function nameOpeners(lines: Iterable<Line>, processes: ReadonlyMap<string, number>): void {
+  const unnamed = [...lines].filter(({ opener }) => opener === undefined);
+  if (unnamed.length === 0) return;
+  const inodes = inodesByPorts(readFileSync('/proc/net/tcp', 'latin1'));
+  const owners = new Map<string, string>();
+  for (const [name, pid] of processes) for (const inode of socketsOf(pid)) owners.set(inode, name);
+  for (const line of unnamed) {
+    const inode = inodes.get(`${line.near.remotePort}>${line.proxyPort}`);
+    line.opener = owners.get(inode ?? '') ?? OUTSIDE;
   }
-  return undefined;
 }
 
-/** Of the socket with these ports, as the kernel lists it: `sl local rem st queues timer retries uid timeout inode`. */
-function inodeOf(table: string, { from, to }: { from: number; to: number }): string | undefined {
-  const hex = (port: number) => `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  for (const line of table.split('\n')) {
-    const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/);
-    if (local?.endsWith(hex(from)) && remote?.endsWith(hex(to))) return inode;
+/** Inodes of the sockets that a process has open; none when it is gone. */
+function socketsOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  const files = orElse(() => readdirSync(folder), []);
+  return files.flatMap((file) => {
+    // It may have been closed meanwhile.
+    const target = orElse(() => readlinkSync(`${folder}/${file}`), '');
+    const [, inode] = /^socket:\[(\d+)\]$/.exec(target) ?? [];
+    return inode === undefined ? [] : [inode];
+  });
+}
+
+function orElse<T>(read: () => T, otherwise: T): T {
+  try {
+    return read();
+  } catch {
+    return otherwise;
   }
-  return undefined;
+}
+
+/** Of `LOCAL>REMOTE`, in ports, as the kernel lists it: `sl local rem st queues timer retries uid timeout inode`. */
+function inodesByPorts(table: string): Map<string, string> {
+  const portOf = (address = '') => Number.parseInt(address.split(':')[1] ?? '', 16);
+  return new Map(
+    table.split('\n').flatMap((line) => {
+      const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/);
+      return inode === undefined ? [] : [[`${portOf(local)}>${portOf(remote)}`, inode] as const];
+    }),
+  );
 }
