@@ -1,8 +1,15 @@
 // What is wrong with chunks and disks, in sentences. Pure.
 import { formatBytes, formatCount } from '../../src/cli/format.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
+import type { Member } from '../../src/ports/members.ts';
 import { reserveOf } from '../../src/storage/disk-reserve.ts';
-import type { ChunkStatus, DiskStatus, PlacementStatus, RepairStatus } from './chunk-status.ts';
+import {
+  type ChunkStatus,
+  type DiskStatus,
+  type PlacementStatus,
+  type RepairStatus,
+  unservedDisks,
+} from './chunk-status.ts';
 import { short } from './operator-tools.ts';
 
 /** A change of owners that takes longer does not go on, or its disks are too slow. */
@@ -10,19 +17,20 @@ const PENDING_LONG_MS = 6 * 3600 * 1000;
 /** Reserves that are left when a word is said of it. */
 const RESERVES_LEFT = 2;
 
-/** `areMembersKnown`: who is there is known by etcd, just now. */
+/** `members`: who is there, as etcd says just now; undefined: it does not. */
 export function alarmsOfChunks(
   { placement, repair, disks }: ChunkStatus,
   {
     identity,
     nowMs,
-    areMembersKnown,
-  }: { identity: ClusterIdentity; nowMs: number; areMembersKnown: boolean },
+    members,
+  }: { identity: ClusterIdentity; nowMs: number; members: readonly Member[] | undefined },
 ): string[] {
   return [
     ...alarmsOfRepair(repair, identity),
     ...(placement === undefined ? [] : alarmsOfPlacement(placement, { nowMs, identity })),
-    ...(areMembersKnown ? alarmsOfDisks(disks, identity) : []),
+    ...(members ? alarmsOfDisks(disks, identity) : []),
+    ...alarmsOfUnserved(unservedDisks(members ?? []), disks),
     ...disks.flatMap(alarmsOfUse),
   ];
 }
@@ -70,15 +78,27 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
   return [
     ...few,
     ...disks.flatMap((disk) => {
-      const { state, leave, ownedCount, pendingCount } = disk;
+      const { state, leave, ownedCount, pendingCount, reason } = disk;
       const name = nameOf(disk);
       // Drained or given up, and nothing is missed any more: it may come back, or be removed.
       if (leave !== undefined && ownedCount + pendingCount === 0) return [];
       if (state === 'silent') return [`${name} does not answer`];
       if (state !== 'away') return [];
-      return [`${name} is away${leave === 'absent' ? ': its data is being copied to others' : ''}`];
+      const why = reason === undefined ? '' : ` (${reason})`;
+      return [`${name} is away${why}${leave === 'absent' ? ': its data is being copied to others' : ''}`];
     }),
   ];
+}
+
+/** Disks that their nodes are to serve and do not, unless it is said of them by name. */
+function alarmsOfUnserved(
+  unserved: ReturnType<typeof unservedDisks>,
+  disks: readonly DiskStatus[],
+): string[] {
+  const known = new Set(disks.map(({ diskId }) => diskId));
+  return unserved
+    .filter(({ diskId }) => diskId === undefined || !known.has(diskId))
+    .map(({ nodeId, name, reason }) => `storage node ${short(nodeId)} does not serve ${name}: ${reason}`);
 }
 
 function alarmsOfUse(disk: DiskStatus): string[] {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import { makePlacement } from '../../src/cluster/placement.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
+import type { Member } from '../../src/ports/members.ts';
 import { alarmsOfChunks } from './chunk-alarms.ts';
 import { measureAudits, measurePlacement } from './chunk-metrics.ts';
 import { type ChunkStatus, type DiskStatus, describeAudits, sumDebts, withRate } from './chunk-status.ts';
@@ -60,10 +61,10 @@ const NO_DEBTS = { debts: [], chunkCount: 0, unansweredCount: 0 };
 const identity = {
   ...{ clusterId: 'c', shardCount: 4, replicaCount: 3, chunkCopies: 1, masterKeyId: 'k', formatVersion: 1 },
 };
-const alarmsOf = (status: Partial<ChunkStatus>, more: object = {}) =>
+const alarmsOf = (status: Partial<ChunkStatus>, more: object = {}, members: readonly Member[] = []) =>
   alarmsOfChunks(
     { repair: NO_DEBTS, disks: [DISK], ...status },
-    { identity: { ...identity, ...more }, nowMs: NOW, areMembersKnown: true },
+    { identity: { ...identity, ...more }, nowMs: NOW, members },
   );
 
 test('nothing is said while all is well', () => {
@@ -81,6 +82,7 @@ test('chunks with one copy and with none', () => {
 
 test.each<[string, Partial<DiskStatus>, RegExp | undefined]>([
   ['away', { state: 'away' }, /is away$/],
+  ['away with a reason', { state: 'away', reason: 'no answer' }, /is away \(no answer\)$/],
   ['away and given up', { state: 'away', leave: 'absent' }, /is away: its data is being copied to others/],
   ['given up, and missed no more', { state: 'away', leave: 'absent', ownedCount: 0 }, undefined],
   ['silent', { state: 'silent' }, /does not answer/],
@@ -91,6 +93,18 @@ test.each<[string, Partial<DiskStatus>, RegExp | undefined]>([
 ])('a disk that is %s', (_, change, expected) => {
   const found = alarmsOf({ disks: [{ ...DISK, ...change }] });
   expect(found).toEqual(expected === undefined ? [] : [expect.stringMatching(expected)]);
+});
+
+test('a disk that its node does not serve: told by its name, where it stands in no line of its own', () => {
+  const reason = 'no such device';
+  const unserved = [
+    { name: '/srv/one', diskId: DISK.diskId, reason },
+    { name: '/srv/two', reason },
+  ];
+  const member = { nodeId: 'n'.repeat(32), address: '', zone: '', version: '', disks: [], unserved };
+  expect(alarmsOf({}, {}, [{ ...member, role: 'storage' }])).toEqual([
+    'storage node nnnnnnnn does not serve /srv/two: no such device',
+  ]);
 });
 
 test.each<[number, number | undefined, RegExp]>([

@@ -8,7 +8,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
 import type { AuditRecord } from '../../src/model/records/rows.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
-import type { Member } from '../../src/ports/members.ts';
+import type { Member, UnservedDisk } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
 import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
@@ -76,6 +76,8 @@ export interface DiskStatus {
    */
   ownedCount: number;
   pendingCount: number;
+  /** Why its node does not serve it, in the node's words. Absent: it does, or does not say. */
+  reason?: string;
   /** Absent: it does not answer. */
   usage?: Awaited<ReturnType<ChunkPort['usage']>>;
 }
@@ -195,6 +197,7 @@ async function readDisks(parts: {
   const { config, clusterId, map, answerMaxMs } = parts;
   const served = servedDisks(parts.members);
   const held = map === undefined ? new Map() : holdings(map);
+  const reasons = new Map(unservedDisks(parts.members).map(({ diskId, reason }) => [diskId, reason]));
   const placed = new Map((map?.disks ?? []).map((disk) => [disk.id, disk]));
   const retired = new Set(map?.retired);
   const all = [...placed.values(), ...[...served.values()].filter(({ id }) => !placed.has(id))];
@@ -218,17 +221,23 @@ async function readDisks(parts: {
               client.chunksOf(now).usage(),
               systemClock.sleep(answerMaxMs).then(() => undefined),
             ]).catch(() => undefined);
+      const reason = now === undefined ? reasons.get(diskId) : undefined;
       const unplaced = retired.has(diskId) ? 'removed' : 'new';
       const state = now === undefined ? 'away' : usage === undefined ? 'silent' : 'serving';
       return {
         ...{ diskId, nodeId, address, zone, capacityBytes },
         state: state === 'serving' && !placed.has(diskId) ? unplaced : state,
+        ...(reason !== undefined && { reason }),
         ...(disk.leave && { leave: disk.leave }),
         ...{ ownedCount: 0, pendingCount: 0, ...held.get(diskId) },
         ...(usage && { usage }),
       };
     }),
   );
+}
+
+export function unservedDisks(members: readonly Member[]): (UnservedDisk & { nodeId: NodeId })[] {
+  return members.flatMap(({ nodeId, unserved = [] }) => unserved.map((disk) => ({ ...disk, nodeId })));
 }
 
 function servedDisks(members: readonly Member[]): Map<DiskId, PlacedDisk> {

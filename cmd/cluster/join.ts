@@ -40,7 +40,7 @@ export interface JoinedCluster {
   /** What fails together with this process. */
   readonly zone: string;
   /** Puts this process into the list, in place of what it said before, until it leaves or ends. */
-  announce(address: string, disks?: Member['disks']): void;
+  announce(address: string, disks?: Member['disks'], unserved?: Member['unserved']): void;
   leave(): Promise<void>;
 }
 
@@ -86,8 +86,9 @@ export async function joinCluster(
       listeners.push(tell);
       if (members.length > 0) tell(members);
     },
-    announce(address, disks = []) {
-      const member: Member = { ...self, address, zone, disks, version: readVersion() };
+    announce(address, disks = [], unserved = []) {
+      const own = { address, zone, disks, ...(unserved.length > 0 && { unserved }) };
+      const member: Member = { ...self, ...own, version: readVersion() };
       const before = leave();
       announced = new AbortController();
       const { signal } = announced;

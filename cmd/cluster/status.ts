@@ -112,7 +112,7 @@ export async function readClusterStatus({
       ...alarmsOfChunks(chunks, {
         ...{ identity, nowMs: systemClock.wallMs() },
         // Which nodes are there only etcd knows.
-        areMembersKnown: whyAway === undefined,
+        members: whyAway === undefined ? members : undefined,
       }),
       ...alarmsOfDisasters({ said, doubts, shardCount }),
     ],

@@ -64,10 +64,11 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
       ...(config.node.advertise && { advertise: hostPortText(config.node.advertise) }),
     }),
     members: {
-      async announce({ address, disks }) {
+      async announce({ address, disks, unserved }) {
         joined.announce(
           addressToTell(config, address),
           disks.map(({ id, ...disk }) => ({ diskId: id, ...disk })),
+          unserved,
         );
       },
       leave: () => joined.leave(),

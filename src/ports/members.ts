@@ -12,6 +12,16 @@ export interface MemberDisk {
   cuts?: number;
 }
 
+/** A disk that a storage node is to serve and does not. */
+export interface UnservedDisk {
+  /** For people: its folder. */
+  name: string;
+  /** Absent: it was not opened, so nobody knows. */
+  diskId?: string;
+  /** One line, for people. */
+  reason: string;
+}
+
 export interface Member {
   nodeId: NodeId;
   role: MemberRole;
@@ -22,6 +32,8 @@ export interface Member {
   version: string;
   /** Of a storage node: where chunks may lie. */
   disks: MemberDisk[];
+  /** Of a storage node. Absent: none. */
+  unserved?: UnservedDisk[];
 }
 
 export interface MembersPort {

@@ -1,5 +1,6 @@
 // How storage nodes make themselves known: a hint by which others find them and placement maps are made, never a ground
 // for a decision about data (protocol 1.2).
+import type { UnservedDisk } from './members.ts';
 import type { DiskId } from './placement.ts';
 import type { NodeId } from './replication.ts';
 
@@ -10,6 +11,8 @@ export interface StorageMember {
   address: string;
   /** Those that it serves now. */
   disks: { id: DiskId; capacityBytes: number; cuts?: number }[];
+  /** Those that it does not, and should. */
+  unserved: UnservedDisk[];
 }
 
 export interface StorageMembersPort {

@@ -101,6 +101,9 @@ describe('a disk', () => {
     const broken: DiskToOpen = { name: 'broken', open: () => Promise.reject(new Error('no such device')) };
     const world = await started([broken, folder('good')]);
     expect(world.events).toContain('disk-not-opened');
+    expect(world.members.at(-1)).toMatchObject({
+      unserved: [{ name: 'broken', reason: 'no such device' }],
+    });
     await chunksOf(world).put(newId(), randomBytes(10));
     await expect(nodeOver([broken]).node.start()).rejects.toThrow('None of the disks');
   });
@@ -118,11 +121,14 @@ describe('a disk', () => {
     await settleAll();
     expect(disksTold(world)).toEqual([1]);
     expect(world.events).toContain('disk-opens-late');
+    const reason = 'it has not opened in 30 s';
+    expect(world.members.at(-1)).toMatchObject({ unserved: [{ name: 'hanging', reason }] });
     await chunksOf(world, 0, 7).put(newId(), randomBytes(10));
     isWell.resolve();
     await settleAll();
     expect(disksTold(world)).toEqual([1, 2]);
     expect(world.events).toContain('disk-served-late');
+    expect(world.members.at(-1)).toMatchObject({ unserved: [] });
     for (const at of [0, 1]) await chunksOf(world, at, 7).put(newId(), randomBytes(10));
     expect(world.events).not.toContain('disk-not-opened');
     // What the others have heard of it keeps, too (R34).
@@ -154,7 +160,10 @@ describe('a disk', () => {
     gates[1]?.resolve();
     await settleAll();
     expect(slow.closedCount).toBe(1);
-    expect(disksTold(world)).toEqual([1]);
+    expect(disksTold(world)).toEqual([1, 1]);
+    expect(world.members.at(-2)).toMatchObject({
+      unserved: [{ name: 'other', reason: expect.stringContaining('copies of one') }, { name: 'slow' }],
+    });
   });
 
   test('whose drive hangs is served no more, and again when the drive answers', async () => {
@@ -179,6 +188,9 @@ describe('a disk', () => {
     await settleAll();
     expect(world.events).toContain('disk-failed');
     expect(disksTold(world)).toEqual([2, 1]);
+    expect(world.members.at(-1)).toMatchObject({
+      unserved: [{ name: 'hanging', diskId: expect.any(String), reason: 'no answer' }],
+    });
     // A newer map is heard of meanwhile.
     await chunksOf(world, 0, 7).put(newId(), randomBytes(10));
     expect(opened).toBe(1);

@@ -8,6 +8,7 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { FetchChunk, KnownOwners } from '../ports/disk-orders.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
+import type { UnservedDisk } from '../ports/members.ts';
 import type { DiskId } from '../ports/placement.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import type { WitnessPort } from '../ports/witness.ts';
@@ -58,14 +59,16 @@ export interface NodeDisksDeps {
   owners: KnownOwners;
   /** How a disk gets the chunks of others (R39). */
   fetch: FetchChunk;
-  /** A disk is served from now on. */
-  onServed(): void;
-  /** A disk is served no more. */
-  onFailed(disk: OpenDisk, error: Error): void;
+  /** What is served, or why something is not, has changed. */
+  onChange(): void;
+  /** A disk is served no more. Before `onChange`. */
+  onFailed(error: Error): void;
 }
 
 /** A disk that takes longer for a few bytes is not waited for. */
 const KEEP_LATE_MS = 1000;
+
+const REASON_LENGTH_MAX = 300;
 
 /** Whoever takes longer to open is served from when it has. */
 const OPEN_LATE_MS = 30_000;
@@ -87,6 +90,7 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
     } catch (error) {
       // One broken disk of many must not keep the others away.
       log.error({ disk: disk.name, err: error }, 'disk-not-opened');
+      disks.note(disk.name, { reason: lineOf(error) });
       if (error instanceof Refusal) {
         refusal ??= error;
         first.resolve();
@@ -98,7 +102,10 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   const waiting = new AbortController();
   const late = clock.sleep(OPEN_LATE_MS, waiting.signal).then(() => {
     if (waiting.signal.aborted) return;
-    for (const name of unsettled) log.error({ disk: name, afterMs: OPEN_LATE_MS }, 'disk-opens-late');
+    for (const name of unsettled) {
+      log.error({ disk: name, afterMs: OPEN_LATE_MS }, 'disk-opens-late');
+      disks.note(name, { reason: `it has not opened in ${OPEN_LATE_MS / 1000} s` });
+    }
     // Nor does one that hangs; where not one has opened there is nobody to be kept away.
     return first.promise;
   });
@@ -151,6 +158,8 @@ export class NodeDisks implements ServedDisks {
   readonly #opened = new Set<OpenDisk>();
   readonly #open = new Map<DiskId, OpenDisk>();
   readonly #served = new Map<DiskId, ServedDisk>();
+  /** By name. */
+  readonly #unserved = new Map<string, UnservedDisk>();
   #mapVersion = 0;
   /** The highest that any disk was asked to keep. */
   #wantedVersion = 0;
@@ -206,8 +215,19 @@ export class NodeDisks implements ServedDisks {
     this.#mapVersion = Math.max(this.#mapVersion, disk.identity.mapVersion);
     this.#wantedVersion = Math.max(this.#wantedVersion, this.#mapVersion);
     disk.kv.failed.then((error) => this.#fail(disk, error));
-    this.#deps.onServed();
+    this.#unserved.delete(disk.name);
+    this.#deps.onChange();
     return true;
+  }
+
+  /** Why it is not served. */
+  note(name: string, why: Omit<UnservedDisk, 'name'>): void {
+    this.#unserved.set(name, { name, ...why });
+    this.#deps.onChange();
+  }
+
+  unserved(): UnservedDisk[] {
+    return [...this.#unserved.values()];
   }
 
   served(): OpenDisk[] {
@@ -262,7 +282,8 @@ export class NodeDisks implements ServedDisks {
   #fail(disk: OpenDisk, error: Error): void {
     if (this.#isClosing || !this.#open.delete(disk.identity.diskId)) return;
     this.#deps.log.error({ disk: disk.name, diskId: disk.identity.diskId, err: error }, 'disk-failed');
-    this.#deps.onFailed(disk, error);
+    this.#deps.onFailed(error);
+    this.note(disk.name, { diskId: disk.identity.diskId, reason: lineOf(error) });
     if (error instanceof DriveHangs) void this.#openAgain(disk);
   }
 
@@ -275,6 +296,7 @@ export class NodeDisks implements ServedDisks {
       if (await this.open(disk.origin)) log.info({ disk: disk.name }, 'disk-answers-again');
     } catch (error) {
       log.error({ disk: disk.name, err: error }, 'disk-not-opened');
+      this.note(disk.name, { diskId: disk.identity.diskId, reason: lineOf(error) });
     }
   }
 
@@ -286,6 +308,12 @@ export class NodeDisks implements ServedDisks {
       if (one.status === 'rejected') this.#deps.log.error({ err: one.reason as unknown }, 'disk-not-closed');
     }
   }
+}
+
+/** For a list that is kept in etcd, and read by people. */
+function lineOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\s+/g, ' ').slice(0, REASON_LENGTH_MAX);
 }
 
 /** Events have fixed names, so whose they are is a field. */

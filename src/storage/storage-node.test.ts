@@ -16,7 +16,10 @@ test('serves its disks, tells who it is and how much they hold, and leaves befor
   const world = await started(folders);
   const disk = { id: expect.stringMatching(/^[0-9a-f]{32}$/), capacityBytes: 2e12 };
   expect(world.members).toEqual([
-    { nodeId: 'n'.repeat(32), zone: 'cellar', address: world.node.address, disks: [disk, disk] },
+    {
+      ...{ nodeId: 'n'.repeat(32), zone: 'cellar', address: world.node.address },
+      ...{ disks: [disk, disk], unserved: [] },
+    },
   ]);
   const id = newId();
   await chunksOf(world, 1).put(id, randomBytes(1000));

@@ -10,7 +10,7 @@ import { createReclaim } from './reclaim.ts';
 import { createDiskReport } from './report-disks.ts';
 import { createScrub } from './scrub.ts';
 
-export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onServed' | 'onFailed'> {
+export interface StorageNodeDeps extends Omit<NodeDisksDeps, 'onChange' | 'onFailed'> {
   nodeId: string;
   /** What fails together with it. */
   zone: string;
@@ -72,12 +72,11 @@ class DisksOfNode implements StorageNode {
     const { server } = this.#deps;
     const disks = await openNodeDisks({
       ...this.#deps,
-      onServed: () => {
+      onChange: () => {
         if (this.#server !== undefined) this.#tellDisks();
       },
-      onFailed: (_disk, error) => {
+      onFailed: (error) => {
         this.#lastFailure = error;
-        if (this.#server !== undefined) this.#tellDisks();
       },
     });
     this.#disks = disks;
@@ -130,13 +129,13 @@ class DisksOfNode implements StorageNode {
     const { members, nodeId, zone, clock, log } = this.#deps;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      const served = must(this.#disks, 'the node has started').served();
-      const disks = served.map(({ identity: { diskId: id, cuts }, capacityBytes }) => ({
+      const own = must(this.#disks, 'the node has started');
+      const disks = own.served().map(({ identity: { diskId: id, cuts }, capacityBytes }) => ({
         ...{ id, capacityBytes },
         ...(cuts !== undefined && { cuts }),
       }));
       try {
-        await members.announce({ nodeId, zone, address: this.address, disks });
+        await members.announce({ nodeId, zone, address: this.address, disks, unserved: own.unserved() });
         return;
       } catch (error) {
         log.warn({ err: error }, 'storage-node-not-announced');

@@ -3,6 +3,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
 import { mountHangingDrive } from '../support/hanging-drive.ts';
 import { type RawRequest, send } from '../support/raw-s3.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
@@ -11,14 +12,15 @@ import { seededBytes } from '../support/tree.ts';
 const GiB = 1024 ** 3;
 const OBJECTS = 32;
 
-const drive = mountHangingDrive(4 * GiB);
+/** Of one size, so that each has its share of the chunks. */
+const drives = [mountHangingDrive(4 * GiB), mountHangingDrive(4 * GiB)].flatMap((drive) => drive ?? []);
 let cluster: RoleProcesses;
 beforeAll(async () => {
   cluster = await openRoleProcesses({ shards: 1 });
 }, 60_000);
 afterAll(async () => {
   await cluster.stop();
-  drive?.unmount();
+  for (const drive of drives) drive.unmount();
 });
 
 /** Ids of the disks that the node has told of, once they are so many. */
@@ -41,6 +43,7 @@ test('serves each of its disks, the same ones after a restart, and goes on witho
   for (const folder of [one, Two]) await mkdir(folder, { recursive: true });
   startStorage([one, Two, away]);
   const first = await served(2);
+  expect((await cluster.status()).alarms).toContainEqual(expect.stringContaining(`does not serve ${away}: `));
   expect(new Set(first).size).toBe(2);
   await cluster.end('storage-1');
   await mkdir(away);
@@ -50,12 +53,12 @@ test('serves each of its disks, the same ones after a restart, and goes on witho
   await cluster.end('storage-1');
 });
 
-test.skipIf(drive === undefined)(
+test.skipIf(drives.length < 2)(
   'one whose drive hangs is gone until it answers, and nothing with it (skipped where nobody may mount one)',
   { timeout: 120_000 },
   async () => {
-    if (drive === undefined) return;
-    const disks = [folderOf('one'), drive.folder];
+    const drive = must(drives[0], 'a drive');
+    const disks = drives.map(({ folder }) => folder);
     startStorage(disks, '--storage-hang-after', '2s');
     await cluster.startAll();
     const both = await served(2);
@@ -79,7 +82,12 @@ test.skipIf(drive === undefined)(
     try {
       // What the one that hangs was to have the other takes for it.
       expect(await putAll(OBJECTS)).toEqual(all(OBJECTS));
-      expect(await served(1)).toHaveLength(1);
+      const [left] = await served(1);
+      const { disks: told, alarms } = await cluster.status();
+      expect(told.find(({ diskId }) => diskId !== left)).toMatchObject({
+        ...{ state: 'away', reason: 'the drive has not answered a write for 2 s' },
+      });
+      expect(alarms).toContainEqual(expect.stringMatching(/is away \(the drive has not answered/));
     } finally {
       drive.goOn();
     }

@@ -84,7 +84,7 @@ export class OrderedDisks {
       ...{ clusterId: TEST_CLUSTER, clock: systemClock, random: createSeededRandom(seed), owners, fetch },
       log: { debug: note, info: note, warn: note, error: note },
       telemetry: { observe() {}, gauge() {}, count: () => void damagedCount++ },
-      onServed() {},
+      onChange() {},
       onFailed() {},
       disks: [
         {

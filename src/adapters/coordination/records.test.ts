@@ -67,6 +67,16 @@ test('a disk says how often its store was cut, if ever', () => {
   expect(memberRecord.decode('k', memberRecord.encode(member))).toEqual(member);
 });
 
+test('a storage node says which disks it does not serve, and why, if any', () => {
+  const unserved = [
+    { name: '/srv/one', reason: 'no such device' },
+    { name: '/srv/two', diskId: 'b', reason: 'no answer' },
+  ];
+  const member = { nodeId: 'n', role: 'storage' as const, address: 'a', zone: 'z', version: '1', disks: [] };
+  for (const one of [member, { ...member, unserved }])
+    expect(memberRecord.decode('k', memberRecord.encode(one))).toEqual(one);
+});
+
 test('a placement map keeps all of its own fields', () => {
   const document = { version: 3, recordVersion: 9, partitions: [['a']], previous: null };
   expect(placementRecord.decode('k', placementRecord.encode({ document })).document).toEqual(document);

@@ -2,7 +2,7 @@
 // What was written by a newer program, or by hand and wrong, is refused when it is read.
 import type { ClusterIdentity } from '../../ports/cluster-identity.ts';
 import type { LeavingNode, NodeLeave } from '../../ports/leaving-nodes.ts';
-import type { Member, MemberDisk, MemberRole } from '../../ports/members.ts';
+import type { Member, MemberDisk, MemberRole, UnservedDisk } from '../../ports/members.ts';
 import type { PlacementDocument } from '../../ports/placement-map.ts';
 import type { ReplicaRef } from '../../ports/replication.ts';
 import type { ShardRecord, WantedShard } from '../../ports/shard-registry.ts';
@@ -68,6 +68,7 @@ export const memberRecord = defineJsonRecord<Member>((fields) => ({
   zone: textOf(fields, 'zone'),
   version: textOf(fields, 'version'),
   disks: listOf(fields, 'disks').map(diskOf),
+  ...(fields.unserved !== undefined && { unserved: listOf(fields, 'unserved').map(unservedOf) }),
 }));
 
 export const holderRecord = defineJsonRecord<{ holder: string }>((fields) => ({
@@ -100,6 +101,14 @@ function diskOf(value: unknown): MemberDisk {
   return {
     ...{ diskId: textOf(fields, 'diskId'), capacityBytes: wholeOf(fields, 'capacityBytes') },
     ...(fields.cuts !== undefined && { cuts: wholeOf(fields, 'cuts') }),
+  };
+}
+
+function unservedOf(value: unknown): UnservedDisk {
+  const fields = objectOf(value);
+  return {
+    ...{ name: textOf(fields, 'name'), reason: textOf(fields, 'reason') },
+    ...(fields.diskId !== undefined && { diskId: textOf(fields, 'diskId') }),
   };
 }
 
