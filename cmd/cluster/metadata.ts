@@ -25,6 +25,7 @@ import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import type { PlacementMap } from '../../src/ports/placement.ts';
@@ -125,7 +126,7 @@ async function openDatabase(
   folder: string,
   onFatal: (error: Error) => void,
 ): Promise<OwnDatabase> {
-  const { telemetry, closing, log, random } = surroundings;
+  const { telemetry, closing, clock, log, random } = surroundings;
   const { kv, replicaId } = await openOwnDatabase(folder, {
     ...{ log, random, hangs: hangsOf(surroundings) },
     onGroup(group) {
@@ -135,7 +136,7 @@ async function openDatabase(
       telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
     },
   });
-  closing.defer(() => closeUnlessItHangs(kv));
+  closing.defer(() => closeUnlessItHangs(kv, { clock, maxMs: LIMITS.storeCloseMaxMs }));
   kv.failed.then(onFatal);
   return { kv, replicaId };
 }
@@ -155,7 +156,7 @@ async function openNode(
   const { joined, kv, nodeId, replicaId } = parts;
   const { clusterId, shardCount } = joined.identity;
   const witness = await openWitnessFile(witnessPath(parts.folder), clock, hangsOf(surroundings));
-  closing.defer(() => closeUnlessItHangs(witness));
+  closing.defer(() => closeUnlessItHangs(witness, { clock, maxMs: LIMITS.storeCloseMaxMs }));
   witness.failed.then(parts.onFatal);
   const peerServer = createPeerServer({ log, telemetry });
   const peerClient = createPeerClient({ ...joined.streams, addressOf: joined.addressOf, log, telemetry });

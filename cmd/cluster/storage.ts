@@ -11,6 +11,8 @@ import { knownOwners } from '../../src/cluster/known-owners.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import { within } from '../../src/lib/within.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
@@ -83,7 +85,10 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   await node.start();
   const runner = createWorkerRunner({ workers: node.workers, clock, log, telemetry });
   runner.start();
-  closing.defer(() => runner.stop());
+  // Beside one another: a worker may be reading from a drive that hangs, and the node is to leave at once.
+  closing.defer(async () => {
+    await Promise.all([within(runner.stop(), LIMITS.storeCloseMaxMs, clock), node.stop()]);
+  });
   return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
 }
 
@@ -98,6 +103,7 @@ async function openDisk({ config, clock, telemetry }: Surroundings, folder: stri
   const kv = await openRocksdbKv({
     folder: join(folder, 'chunks'),
     columns: CHUNK_COLUMNS,
+    databaseCount: Math.max(1, config.storage.disks.length),
     hangs,
     onReleased: (buffer) => buffers.give(buffer),
     onGroup(group) {

@@ -3,6 +3,7 @@
 import { Worker } from 'node:worker_threads';
 import { assert, must } from '../lib/assert.ts';
 import { Corruption } from '../lib/corruption.ts';
+import { DriveHangs } from '../lib/drive-hangs.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { KvBounds, KvCommitOptions, KvPut } from '../ports/kv.ts';
@@ -31,8 +32,11 @@ export interface CommitQueue {
   /** As KvPort.clear. */
   clear(range: KvBounds): Promise<void>;
   readonly failed: Promise<Error>;
-  /** Resolves when the groups so far are written and the thread has ended: where a drive hangs, once it answers. */
-  stop(): Promise<void>;
+  /**
+   * Resolves when the groups so far are written and the thread has ended: where a drive hangs, once it answers. With an error:
+   * that is how it answered.
+   */
+  stop(): Promise<Error | undefined>;
 }
 
 /** One write, for metrics. */
@@ -53,6 +57,8 @@ export interface CommitQueueOptions {
   onGroup?: (group: CommitGroup) => void;
   /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
   hangs?: HangWatch;
+  /** Whether writes wait for merges of tables. */
+  isStalled?: () => boolean;
 }
 
 /** A group on its way to the disk. */
@@ -97,6 +103,9 @@ class GroupingQueue implements CommitQueue {
   readonly #settleReady: { resolve(): void; reject(error: Error): void };
   readonly #settleFailed: (error: Error) => void;
   #idle: (() => void) | undefined;
+  /** Of a drive that hung: groups that it has not answered yet, and whether it did well then. */
+  #lateCount = 0;
+  readonly #late = Promise.withResolvers<Error | undefined>();
   /** Ends the watch. */
   readonly #over = new AbortController();
 
@@ -113,13 +122,20 @@ class GroupingQueue implements CommitQueue {
     this.#settleReady = ready;
     worker.on('message', (reply: CommitterReply) => this.#onReply(reply));
     worker.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
-    worker.on('exit', () => this.#fail(new Error('the committer thread has ended')));
-    if (options.hangs !== undefined) void this.#watch(options.hangs);
+    worker.on('exit', () => {
+      const error = new Error('the committer thread has ended');
+      this.#fail(error);
+      this.#late.resolve(error);
+    });
+    if (options.hangs !== undefined) void this.#watch(options.hangs, options.isStalled);
   }
 
-  async #watch(hangs: HangWatch): Promise<void> {
-    const hang = await watchForHang(hangs, { underWay: () => this.#groups[0], signal: this.#over.signal });
-    if (hang !== undefined) this.#fail(hang);
+  async #watch(hangs: HangWatch, isStalled = () => false): Promise<void> {
+    const { signal } = this.#over;
+    const hang = await watchForHang(hangs, { underWay: () => this.#groups[0], isHeldUp: isStalled, signal });
+    if (hang === undefined) return;
+    this.#lateCount = this.#groups.length;
+    this.#fail(hang);
   }
 
   async commit(rows: readonly KvPut[], options: KvCommitOptions = {}): Promise<void> {
@@ -148,7 +164,7 @@ class GroupingQueue implements CommitQueue {
     });
   }
 
-  async stop(): Promise<void> {
+  async stop(): Promise<Error | undefined> {
     this.#isStopping = true;
     if (this.#failure === undefined && (this.#waiting.length > 0 || this.#groups.length > 0))
       await new Promise<void>((resolve) => {
@@ -158,7 +174,16 @@ class GroupingQueue implements CommitQueue {
     this.#over.abort();
     clearTimeout(this.#patience);
     this.#worker.removeAllListeners('exit');
+    // First: from a thread that is ended no answer comes any more.
+    const late = this.#failure instanceof DriveHangs ? await this.#late.promise : undefined;
     await this.#worker.terminate();
+    return late;
+  }
+
+  /** Nobody waits for it any more. */
+  #onLateReply(error: Error | undefined): void {
+    this.#lateCount--;
+    if (error !== undefined || this.#lateCount === 0) this.#late.resolve(error);
   }
 
   /** At the end of this turn of the event loop: commits of all requests that it serves share the group. */
@@ -216,12 +241,11 @@ class GroupingQueue implements CommitQueue {
   }
 
   #onReply(reply: CommitterReply): void {
-    // A drive may answer after all: nobody waits any more.
-    if (this.#failure !== undefined) return;
-    if (reply.kind === 'ready') this.#settleReady.resolve();
-    else if (reply.kind === 'failed')
-      this.#fail(reply.isCorruption ? new Corruption(reply.message) : new Error(reply.message));
-    else {
+    const error = reply.kind === 'failed' ? errorOf(reply) : undefined;
+    if (this.#failure !== undefined) this.#onLateReply(error);
+    else if (error !== undefined) this.#fail(error);
+    else if (reply.kind === 'ready') this.#settleReady.resolve();
+    else if (reply.kind !== 'failed') {
       if (reply.kind === 'written') this.#takeBack(reply.frame);
       const { commits, sizeBytes, postedAtMs } = must(this.#groups.shift(), 'a group in flight');
       for (const commit of commits) commit.resolve();
@@ -253,4 +277,8 @@ class GroupingQueue implements CommitQueue {
     this.#settleFailed(error);
     this.#idle?.();
   }
+}
+
+function errorOf({ message, isCorruption }: CommitterReply & { kind: 'failed' }): Error {
+  return isCorruption ? new Corruption(message) : new Error(message);
 }

@@ -11,20 +11,28 @@ const SLICES = 20;
 function watched() {
   const clock = createManualClock(0);
   const over = new AbortController();
-  const work: { of: object | undefined } = { of: undefined };
+  const work: { of: object | undefined; isHeldUp: boolean } = { of: undefined, isHeldUp: false };
+  const turns: { next?: Promise<void> } = {};
   const seen: { outcome?: DriveHangs | undefined } = {};
-  void watchForHang({ clock, afterMs: AFTER_MS }, { underWay: () => work.of, signal: over.signal }).then(
-    (outcome) => {
-      seen.outcome = outcome;
+  const watch = watchForHang(
+    { clock, afterMs: AFTER_MS },
+    {
+      underWay: () => work.of,
+      isHeldUp: () => work.isHeldUp,
+      turn: async () => turns.next,
+      signal: over.signal,
     },
   );
+  void watch.then((outcome) => {
+    seen.outcome = outcome;
+  });
   const passSlices = async (count: number) => {
     for (let at = 0; at < count; at++) {
       clock.advance(AFTER_MS / SLICES);
       await setImmediate();
     }
   };
-  return { clock, over, work, seen, passSlices };
+  return { clock, over, work, turns, seen, passSlices };
 }
 
 test('what is under way for so long hangs, and not before', async () => {
@@ -64,6 +72,26 @@ test('a process that stood still does not blame its drive', async () => {
   clock.advance(10 * AFTER_MS);
   await setImmediate();
   await passSlices(1);
+  expect(seen).toEqual({});
+});
+
+test('what waits for other work of the drive is waited for ten times as long, and no longer', async () => {
+  const { work, seen, passSlices } = watched();
+  Object.assign(work, { of: {}, isHeldUp: true });
+  await passSlices(10 * SLICES);
+  expect(seen).toEqual({});
+  await passSlices(3);
+  expect(seen.outcome).toBeInstanceOf(DriveHangs);
+});
+
+test('nothing is counted while it could not have been begun', async () => {
+  const { work, turns, seen, passSlices } = watched();
+  const turn = Promise.withResolvers<void>();
+  Object.assign(turns, { next: turn.promise });
+  work.of = {};
+  await passSlices(10 * SLICES);
+  turn.resolve();
+  await passSlices(SLICES - 1);
   expect(seen).toEqual({});
 });
 

@@ -24,6 +24,8 @@ export interface RocksdbKvOptions {
   onGroup?: (group: CommitGroup) => void;
   /** When a write that is not answered has failed. Without it one is waited for as long as it takes. */
   hangs?: HangWatch;
+  /** How many such databases this process has, each on a drive of its own; default 1. */
+  databaseCount?: number;
 }
 
 /** Why a folder could not be opened. `LOCKED`: another process, or another part of this one, has it open. */
@@ -38,6 +40,11 @@ export class KvOpenError extends Error {
 }
 
 const BACKGROUND_THREADS = 2;
+/**
+ * Background threads are the process's, a quarter of them for flushes: with so many for each drive, one that hangs leaves
+ * threads to the others. Without a thread to flush it a database takes no more writes.
+ */
+const THREADS_PER_DRIVE = 4;
 /** Above it a read of a `sync` column leaves the calling thread. */
 const SYNC_KEYS_MAX = 256;
 
@@ -54,16 +61,17 @@ interface OpenColumn {
 
 /** Opens or creates the folder. Throws {@link KvOpenError}. */
 export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> {
-  const { folder, onReleased, onGroup, hangs } = options;
+  const { folder, onReleased, onGroup, hangs, databaseCount = 1 } = options;
   const columns = planColumns(options.columns);
-  const db = await openDatabase(folder, columns);
+  const threads = databaseCount > 1 ? THREADS_PER_DRIVE * databaseCount : BACKGROUND_THREADS;
+  const db = await openDatabase(folder, columns, threads);
   openDatabases.add(db);
   const starting = startCommitQueue({
     handle: db.handle,
     columns,
     ...(onReleased === undefined ? {} : { onReleased }),
     ...(onGroup === undefined ? {} : { onGroup }),
-    ...(hangs === undefined ? {} : { hangs }),
+    ...(hangs === undefined ? {} : { hangs, isStalled: () => areWritesStalled(db) }),
   });
   const queue = await starting.catch(async (error) => {
     openDatabases.delete(db);
@@ -77,19 +85,29 @@ export async function openRocksdbKv(options: RocksdbKvOptions): Promise<KvPort> 
   return new RocksdbKv({ db, queue, space, columns: new Map(open) });
 }
 
-async function openDatabase(folder: string, columns: readonly ColumnPlan[]): Promise<RocksLevel> {
+async function openDatabase(
+  folder: string,
+  columns: readonly ColumnPlan[],
+  parallelism: number,
+): Promise<RocksLevel> {
   const db = new RocksLevel(folder);
   try {
     await db.open({
       createIfMissing: true,
       walCompression: false,
-      parallelism: BACKGROUND_THREADS,
+      parallelism,
       columns: Object.fromEntries(columns.map(({ nativeName, native }) => [nativeName, native])),
     });
   } catch (error) {
     throw toOpenError(folder, error);
   }
   return db;
+}
+
+/** Stopped, or slowed down, until tables have been merged. */
+function areWritesStalled(db: RocksLevel): boolean {
+  const read = (property: string) => Number(db.getProperty(`rocksdb.${property}`));
+  return read('is-write-stopped') > 0 || read('actual-delayed-write-rate') > 0;
 }
 
 function toOpenError(folder: string, error: unknown): KvOpenError {
@@ -184,7 +202,7 @@ class RocksdbKv implements KvPort {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#space.stop();
-    await this.#queue.stop();
+    const lateFailure = await this.#queue.stop();
     await Promise.allSettled(this.#asyncReads);
     await Promise.all([...this.#cursors].map((cursor) => cursor.closed()));
     try {
@@ -195,6 +213,7 @@ class RocksdbKv implements KvPort {
     } finally {
       openDatabases.delete(this.#db);
     }
+    if (lateFailure !== undefined) throw lateFailure;
   }
 
   #column(name: string): OpenColumn {

@@ -1,9 +1,11 @@
 // The witness (protocol 1.2, R17) in a file beside the database: two pages of fixed records, one record for a shard in
 // each. A write goes to one page until that is synced, and then to the other: what a loss of power tears is never the
 // only copy. Written by the calling thread into the page cache, which outlives the process; synced once a second.
+import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { assert } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -78,6 +80,8 @@ class WitnessFile implements WitnessPort {
   #isDirty = false;
   #lastSync: Promise<void> = Promise.resolve();
   #underWay: { reject(error: Error): void } | undefined;
+  /** With what a sync ended that had hung. */
+  #lateFailure: Error | undefined;
   #failure: Error | undefined;
 
   constructor(file: FileHandle, options: { bytes: Buffer; clock: ClockPort; hangs?: HangWatch }) {
@@ -95,7 +99,7 @@ class WitnessFile implements WitnessPort {
 
   async #watch(hangs: HangWatch): Promise<void> {
     const { signal } = this.#over;
-    const hang = await watchForHang(hangs, { underWay: () => this.#underWay, signal });
+    const hang = await watchForHang(hangs, { underWay: () => this.#underWay, turn: poolTurn, signal });
     if (hang !== undefined) this.#underWay?.reject(hang);
   }
 
@@ -133,6 +137,7 @@ class WitnessFile implements WitnessPort {
       // It waits for a sync that hangs.
       await this.#file.close();
     }
+    if (this.#lateFailure !== undefined) throw this.#lateFailure;
   }
 
   #put(shard: number, position: WitnessedPosition | undefined): void {
@@ -163,8 +168,12 @@ class WitnessFile implements WitnessPort {
       this.#page = 1 - this.#page;
       const hanging = Promise.withResolvers<never>();
       this.#underWay = hanging;
+      const synced = this.#file.datasync();
+      synced.catch((error: Error) => {
+        if (this.#failure !== undefined) this.#lateFailure = error;
+      });
       try {
-        await Promise.race([this.#file.datasync(), hanging.promise]);
+        await Promise.race([synced, hanging.promise]);
       } catch (error) {
         throw this.#fail(error);
       } finally {
@@ -227,6 +236,11 @@ function readRecord(bytes: Buffer, page: number, shard: number): WitnessRecord |
   if (kind === KIND.none) return { generation, position: undefined };
   const position = { epoch: record.readUIntBE(10, 6), seq: record.readUIntBE(16, 6) };
   return { generation, position: kind === KIND.emptied ? { ...position, isEmptied: true } : position };
+}
+
+/** Of the threads that sync files, which all drives share: one that hangs may have taken them all. */
+async function poolTurn(): Promise<void> {
+  await promisify(randomBytes)(1);
 }
 
 type Found = WitnessRecord | 'damaged' | undefined;

@@ -141,6 +141,8 @@ export const LIMITS = {
   kvKeyBytesMax: 4096,
   requestIdKeptMs: 15 * MINUTE,
   witnessSyncMs: 1 * SECOND,
+  /** A store of a process that ends is left as it is when it takes longer: what was answered is synced. */
+  storeCloseMaxMs: 15 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
   /** How long a call may wait in a metadata node before it is evaluated. */
   metadataBudgetMs: 10 * SECOND,

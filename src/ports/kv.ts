@@ -88,6 +88,6 @@ export interface KvPort {
    * seconds. May write some 100 MiB to do so, a little at a time. False when nothing was deleted since the last time.
    */
   turnOver(signal: AbortSignal): Promise<boolean>;
-  /** Of one whose drive hangs it resolves when the drive answers. */
+  /** Of one whose drive hangs it resolves when the drive answers, or rejects with the error by which it does. */
   close(): Promise<void>;
 }

@@ -27,6 +27,6 @@ export interface WitnessPort {
   lower(shard: number, position: WitnessedPosition | undefined): Promise<void>;
   /** Resolves with the error when it has failed for good; never rejects. */
   readonly failed: Promise<Error>;
-  /** Syncs what is written. Of one whose drive hangs it resolves when the drive answers. */
+  /** Syncs what is written. Of one whose drive hangs it resolves when the drive answers, or rejects with its error. */
   close(): Promise<void>;
 }

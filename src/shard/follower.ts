@@ -169,10 +169,9 @@ export class Follower {
     const writing = entries.length === 0 ? log.synced() : log.append(after, entries);
     const generation = this.#generation;
     // Not awaited: the next append is written while this one is being synced.
-    writing.then(
-      () => generation === this.#generation && this.#acknowledge(from, message, matchSeq),
-      (error: unknown) => this.#failed(error),
-    );
+    writing
+      .then(() => generation === this.#generation && this.#acknowledge(from, message, matchSeq))
+      .catch((error: unknown) => this.#failed(error));
   }
 
   async #beforeCut(after: LogPosition): Promise<void> {

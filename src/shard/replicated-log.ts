@@ -132,12 +132,19 @@ export class ReplicatedLog implements EntryLog {
     });
   }
 
-  #flush(): void {
-    const { witness, term } = this.#parts;
-    if (this.#syncedSeq > this.#ownSeq) {
-      witness(this.#syncedSeq);
-      this.#ownSeq = this.#syncedSeq;
+  /** False: the witness has failed for good. Whoever holds the node is told by its `failed`; here nothing counts any more. */
+  #isWitnessed(seq: number): boolean {
+    try {
+      this.#parts.witness(seq);
+      return true;
+    } catch {
+      return false;
     }
+  }
+
+  #flush(): void {
+    const { term } = this.#parts;
+    if (this.#syncedSeq > this.#ownSeq && this.#isWitnessed(this.#syncedSeq)) this.#ownSeq = this.#syncedSeq;
     term.flush();
   }
 }

@@ -3,6 +3,7 @@
 import { closeUnlessItHangs, DriveHangs } from '../lib/drive-hangs.ts';
 import { Refusal } from '../lib/refusal.ts';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { FetchChunk, KnownOwners } from '../ports/disk-orders.ts';
@@ -291,7 +292,10 @@ export class NodeDisks implements ServedDisks {
   async #openAgain(disk: OpenDisk): Promise<void> {
     const { log } = this.#deps;
     try {
-      await disk.kv.close();
+      await disk.kv.close().catch((error: unknown) => {
+        // It has hung once more, and is closed now.
+        if (!(error instanceof DriveHangs)) throw error;
+      });
       this.#opened.delete(disk);
       if (await this.open(disk.origin)) log.info({ disk: disk.name }, 'disk-answers-again');
     } catch (error) {
@@ -303,7 +307,8 @@ export class NodeDisks implements ServedDisks {
   async close(): Promise<void> {
     this.#isClosing = true;
     await this.#adopting;
-    const settled = await Promise.allSettled([...this.#opened].map(({ kv }) => closeUnlessItHangs(kv)));
+    const how = { clock: this.#deps.clock, maxMs: LIMITS.storeCloseMaxMs };
+    const settled = await Promise.allSettled([...this.#opened].map(({ kv }) => closeUnlessItHangs(kv, how)));
     for (const one of settled) {
       if (one.status === 'rejected') this.#deps.log.error({ err: one.reason as unknown }, 'disk-not-closed');
     }

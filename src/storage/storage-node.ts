@@ -2,6 +2,7 @@
 // of the cluster. It keeps what it is given and gives what it is asked for; what lives, and what goes, is the metadata's
 // to say (R38).
 import { must } from '../lib/assert.ts';
+import { within } from '../lib/within.ts';
 import type { ChunkServerPort, RunningChunkServer } from '../ports/chunk-server.ts';
 import type { StorageMembersPort } from '../ports/storage-members.ts';
 import type { Worker } from '../ports/worker.ts';
@@ -153,7 +154,7 @@ class DisksOfNode implements StorageNode {
     const { clock } = this.#deps;
     this.#stopping.abort();
     // First of all nobody should be sent here any more; but a list that is away keeps no node from its end.
-    if (this.#server !== undefined) await Promise.race([this.#leave(), clock.sleep(LEAVE_MAX_MS)]);
+    if (this.#server !== undefined) await within(this.#leave(), LEAVE_MAX_MS, clock);
     await this.#server?.stop();
     await this.#disks?.close();
   }

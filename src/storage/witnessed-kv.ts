@@ -44,8 +44,11 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
       turnOver: (signal) => kv.turnOver(signal),
       failed: Promise.race([kv.failed, witness.failed]),
       async close() {
-        await kv.close();
-        await witness.close();
+        try {
+          await kv.close();
+        } finally {
+          await witness.close();
+        }
       },
     },
   };

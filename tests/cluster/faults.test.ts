@@ -12,7 +12,7 @@ import { parseSetting } from '../../src/config/values.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ClusterLoad } from '../support/cluster-load.ts';
 import { busiestNode, type Endurance, eventCount, openEndurance, type Watch } from '../support/endure.ts';
-import { mountHangingDrive } from '../support/hanging-drive.ts';
+import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { ETCD, type TestCluster } from '../support/start-cluster.ts';
 import { seededNumbers } from '../support/tree.ts';
@@ -108,7 +108,7 @@ describe.skipIf(drives.size < 2)('drives that hang (skipped where nobody may mou
   test.each([...drives])('under %s: the node ends, and others serve', { timeout: 180_000 }, (name, drive) =>
     endure(`the drive of ${name} leaves writes unanswered`, async ({ back, note }) => {
       const failures = await eventCount(cluster, name, 'store-failed');
-      drive.hang();
+      await hangBeneath(must(cluster.processId(name), 'it runs'), drive);
       const sinceMs = performance.now();
       try {
         await back('hangs');

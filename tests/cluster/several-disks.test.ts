@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
-import { mountHangingDrive } from '../support/hanging-drive.ts';
+import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
 import { type RawRequest, send } from '../support/raw-s3.ts';
 import { openRoleProcesses, type RoleProcesses } from '../support/role-processes.ts';
 import { seededBytes } from '../support/tree.ts';
@@ -62,6 +62,7 @@ test.skipIf(drives.length < 2)(
     startStorage(disks, '--storage-hang-after', '2s');
     await cluster.startAll();
     const both = await served(2);
+    const processId = must(cluster.processId('storage-1'), 'it runs');
     await cluster.until('both own chunks', async () => {
       const { disks } = await cluster.status();
       return disks.filter(({ ownedCount }) => ownedCount > 0).length === 2 ? true : undefined;
@@ -78,7 +79,7 @@ test.skipIf(drives.length < 2)(
     expect((await ask({ method: 'PUT', path: '/hangs' })).status).toBe(200);
     expect(await putAll(0)).toEqual(all(0));
 
-    drive.hang();
+    await hangBeneath(processId, drive);
     try {
       // What the one that hangs was to have the other takes for it.
       expect(await putAll(OBJECTS)).toEqual(all(OBJECTS));
@@ -92,11 +93,24 @@ test.skipIf(drives.length < 2)(
       drive.goOn();
     }
     expect(await served(2)).toEqual(both);
-    expect(cluster.exitCode('storage-1')).toBeUndefined();
+    expect(cluster.processId('storage-1')).toBe(processId);
     for (let index = 0; index < 2 * OBJECTS; index++) {
       const { body } = await ask({ method: 'GET', path: `/hangs/${index}` });
       expect(body.equals(bytesOf(index)), `object ${index}`).toBe(true);
     }
     expect(await putAll(2 * OBJECTS)).toEqual(all(2 * OBJECTS));
+
+    await hangBeneath(processId, drive);
+    let ending: Promise<void>;
+    try {
+      expect(await putAll(3 * OBJECTS)).toEqual(all(3 * OBJECTS));
+      ending = cluster.end('storage-1');
+      // It has left, though it cannot be gone yet.
+      await served(0);
+      expect(cluster.processId('storage-1')).toBe(processId);
+    } finally {
+      drive.goOn();
+    }
+    await ending;
   },
 );

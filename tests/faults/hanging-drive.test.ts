@@ -1,7 +1,7 @@
 // A drive that leaves writes unanswered, beneath the real stores: they say so, and are as they were once it answers.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -15,6 +15,7 @@ import { mountHangingDrive } from '../support/hanging-drive.ts';
 const MiB = 1024 * 1024;
 const AFTER_MS = 500;
 const SYNC_HANGS_S = 3;
+const PATIENT = { clock: systemClock, maxMs: 60_000 };
 
 const drive = mountHangingDrive(256 * MiB);
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-hangs-'));
@@ -43,7 +44,7 @@ test.skipIf(drive === undefined)(
       expect(await kv.failed).toBeInstanceOf(DriveHangs);
       expect(await kv.getMany('rows', [row(1).key])).toEqual([Buffer.of(1)]);
       closing = kv.close();
-      await closeUnlessItHangs({ failed: kv.failed, close: () => closing });
+      await closeUnlessItHangs({ failed: kv.failed, close: () => closing }, PATIENT);
     } finally {
       drive.goOn();
     }
@@ -57,6 +58,23 @@ test.skipIf(drive === undefined)(
   },
 );
 
+test('each of several drives has a thread to flush with, so that one that hangs leaves the others theirs', async () => {
+  const databases = await Promise.all(
+    ['a', 'b', 'c'].map((name) =>
+      openRocksdbKv({
+        folder: join(folder, name),
+        columns: { rows: { reads: 'sync', content: 'rows' } },
+        databaseCount: 3,
+      }),
+    ),
+  );
+  const names = readdirSync('/proc/self/task').map((task) =>
+    readFileSync(`/proc/self/task/${task}/comm`, 'utf8').trim(),
+  );
+  for (const kv of databases) await kv.close();
+  expect(names.filter((name) => name === 'rocksdb:high').length).toBeGreaterThanOrEqual(3);
+});
+
 /** Opens a witness whose syncs take longer than it waits for them; says what became of what was asked of it. */
 const WITNESS_PROGRAM = `
   import { systemClock } from '${ROOT}/src/adapters/system-clock.ts';
@@ -67,7 +85,7 @@ const WITNESS_PROGRAM = `
   const beganMs = performance.now();
   const lowered = await witness.lower(1, { epoch: 1, seq: 1 }).catch((error) => error.name);
   const { name } = await witness.failed;
-  await closeUnlessItHangs(witness);
+  await closeUnlessItHangs(witness, { clock: systemClock, maxMs: 60_000 });
   console.log(JSON.stringify({ lowered, name, isSoon: performance.now() - beganMs < ${SYNC_HANGS_S * 1000} }));`;
 
 test('a witness: what waits for its sync is rejected, and so is its end not kept', async () => {

@@ -1,9 +1,12 @@
 // A file system of its own that can be made to leave writes unanswered, as a drive that is dying does: ext4 in a file,
 // frozen. Only root may mount and freeze; where that is not allowed either, such tests are skipped, and say so.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const SEEN_AFTER_MS = 200;
 
 export interface HangingDrive {
   readonly folder: string;
@@ -51,4 +54,18 @@ export function mountHangingDrive(sizeBytes: number): HangingDrive | undefined {
       run('fsfreeze', '--freeze', folder);
     },
   };
+}
+
+/**
+ * A witness is written by the calling thread, and a frozen file system keeps that thread as it does every writer: the process
+ * stands still then, which is another fault. Tried until it does not.
+ */
+export async function hangBeneath(processId: number, drive: HangingDrive): Promise<void> {
+  for (;;) {
+    drive.hang();
+    await sleep(SEEN_AFTER_MS);
+    if (!/\) D /.test(readFileSync(`/proc/${processId}/stat`, 'latin1'))) return;
+    drive.goOn();
+    await sleep(SEEN_AFTER_MS);
+  }
 }

@@ -32,7 +32,9 @@ export interface RoleProcesses {
   start(name: string, ...args: string[]): void;
   /** Everything, and waits until the gateway takes requests. */
   startAll(): Promise<void>;
-  /** Of a process that was started, if it has ended. */
+  /** Of one that was started and has not ended. */
+  processId(name: string): number | undefined;
+  /** Of a process that was started, if it has ended by itself. */
   exitCode(name: string): number | undefined;
   /** Gracefully. */
   end(...names: string[]): Promise<void>;
@@ -90,16 +92,19 @@ export async function openRoleProcesses(
         if (!children.has(name)) cluster.start(name);
       await cluster.untilReady();
     },
+    processId: (name) => (cluster.exitCode(name) === undefined ? children.get(name)?.pid : undefined),
     exitCode: (name) => children.get(name)?.exitCode ?? undefined,
     async end(...names) {
       await Promise.all(
         names.map(async (name) => {
           const child = children.get(name);
+          if (child === undefined) return;
+          if (child.exitCode === null && child.signalCode === null) {
+            const gone = once(child, 'exit');
+            child.kill('SIGTERM');
+            await gone;
+          }
           children.delete(name);
-          if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-          const gone = once(child, 'exit');
-          child.kill('SIGTERM');
-          await gone;
         }),
       );
     },

@@ -14,6 +14,7 @@ import type { AddressInfo } from 'node:net';
 import { createByteGate } from '../../lib/byte-gate.ts';
 import { hostPortText } from '../../lib/host-port.ts';
 import { Refusal } from '../../lib/refusal.ts';
+import { within } from '../../lib/within.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../ports/chunk-server.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -84,7 +85,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
       await closed;
       hasEnded.abort();
       // The connection is gone, but a disk may still be at work for it.
-      await Promise.allSettled(exchanges);
+      await within(Promise.allSettled(exchanges), LIMITS.storeCloseMaxMs, clock);
     },
   };
 }

@@ -7,6 +7,7 @@ import { must } from '../../lib/assert.ts';
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { hostPortText } from '../../lib/host-port.ts';
 import { Refusal } from '../../lib/refusal.ts';
+import { within } from '../../lib/within.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort, RandomPort } from '../../ports/clock.ts';
 import type { NodeId } from '../../ports/replication.ts';
@@ -62,9 +63,7 @@ export async function startRpcServer(deps: RpcServerDeps): Promise<RpcServer> {
   return {
     port,
     async close() {
-      const over = new AbortController();
-      await Promise.race([calls.drain(), clock.sleep(LIMITS.rpcDrainMaxMs, over.signal)]);
-      over.abort();
+      await within(calls.drain(), LIMITS.rpcDrainMaxMs, clock);
       calls.close();
       peers.close();
       // `forceShutdown` alone leaves connections open; those without a stream end at once, the others are cut.
