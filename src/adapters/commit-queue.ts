@@ -173,17 +173,18 @@ class GroupingQueue implements CommitQueue {
       });
     this.#over.abort();
     clearTimeout(this.#patience);
-    this.#worker.removeAllListeners('exit');
     // First: from a thread that is ended no answer comes any more.
     const late = this.#failure instanceof DriveHangs ? await this.#late.promise : undefined;
+    this.#worker.removeAllListeners('exit');
     await this.#worker.terminate();
     return late;
   }
 
-  /** Nobody waits for it any more. */
-  #onLateReply(error: Error | undefined): void {
+  /** Nobody waits for it any more but the end. */
+  #onLateReply(reply: CommitterReply): void {
     this.#lateCount--;
-    if (error !== undefined || this.#lateCount === 0) this.#late.resolve(error);
+    if (reply.kind === 'failed') this.#late.resolve(errorOf(reply));
+    else if (this.#lateCount === 0) this.#late.resolve(undefined);
   }
 
   /** At the end of this turn of the event loop: commits of all requests that it serves share the group. */
@@ -241,11 +242,10 @@ class GroupingQueue implements CommitQueue {
   }
 
   #onReply(reply: CommitterReply): void {
-    const error = reply.kind === 'failed' ? errorOf(reply) : undefined;
-    if (this.#failure !== undefined) this.#onLateReply(error);
-    else if (error !== undefined) this.#fail(error);
+    if (this.#failure !== undefined) this.#onLateReply(reply);
     else if (reply.kind === 'ready') this.#settleReady.resolve();
-    else if (reply.kind !== 'failed') {
+    else if (reply.kind === 'failed') this.#fail(errorOf(reply));
+    else {
       if (reply.kind === 'written') this.#takeBack(reply.frame);
       const { commits, sizeBytes, postedAtMs } = must(this.#groups.shift(), 'a group in flight');
       for (const commit of commits) commit.resolve();
