@@ -78,10 +78,9 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
   return [
     ...few,
     ...disks.flatMap((disk) => {
-      const { state, leave, ownedCount, pendingCount, reason } = disk;
+      const { state, leave, reason } = disk;
       const name = nameOf(disk);
-      // Drained or given up, and nothing is missed any more: it may come back, or be removed.
-      if (leave !== undefined && ownedCount + pendingCount === 0) return [];
+      if (!isMissed(disk)) return [];
       if (state === 'silent') return [`${name} does not answer`];
       if (state !== 'away') return [];
       const why = reason === undefined ? '' : ` (${reason})`;
@@ -90,14 +89,21 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
   ];
 }
 
-/** Disks that their nodes are to serve and do not, unless it is said of them by name. */
+/** False: drained or given up, and nothing of it is needed any more. It may come back, or be removed. */
+function isMissed({ leave, ownedCount, pendingCount }: DiskStatus): boolean {
+  return leave === undefined || ownedCount + pendingCount > 0;
+}
+
+/** Disks that their nodes are to serve and do not, unless that is said already. */
 function alarmsOfUnserved(
   unserved: ReturnType<typeof unservedDisks>,
   disks: readonly DiskStatus[],
 ): string[] {
-  const known = new Set(disks.map(({ diskId }) => diskId));
+  const told = new Set(
+    disks.filter((disk) => disk.state === 'away' && isMissed(disk)).map(({ diskId }) => diskId),
+  );
   return unserved
-    .filter(({ diskId }) => diskId === undefined || !known.has(diskId))
+    .filter(({ diskId }) => diskId === undefined || !told.has(diskId))
     .map(({ nodeId, name, reason }) => `storage node ${short(nodeId)} does not serve ${name}: ${reason}`);
 }
 

@@ -95,16 +95,23 @@ test.each<[string, Partial<DiskStatus>, RegExp | undefined]>([
   expect(found).toEqual(expected === undefined ? [] : [expect.stringMatching(expected)]);
 });
 
-test('a disk that its node does not serve: told by its name, where it stands in no line of its own', () => {
-  const reason = 'no such device';
+test.each<[string, Partial<DiskStatus>, string[]]>([
+  ['away', { state: 'away', reason: 'no answer' }, []],
+  ['given up, and missed no more', { state: 'away', leave: 'absent', ownedCount: 0 }, ['/srv/one']],
+  ['served by another node', {}, ['/srv/one']],
+  ['no more in any map', { diskId: 'another' }, ['/srv/one']],
+])('a disk that its node does not serve, %s: is told once', (_, change, folders) => {
+  const reason = 'no answer';
   const unserved = [
     { name: '/srv/one', diskId: DISK.diskId, reason },
     { name: '/srv/two', reason },
   ];
   const member = { nodeId: 'n'.repeat(32), address: '', zone: '', version: '', disks: [], unserved };
-  expect(alarmsOf({}, {}, [{ ...member, role: 'storage' }])).toEqual([
-    'storage node nnnnnnnn does not serve /srv/two: no such device',
-  ]);
+  const alarms = alarmsOf({ disks: [{ ...DISK, ...change }] }, {}, [{ ...member, role: 'storage' }]);
+  expect(alarms.filter((alarm) => alarm.includes('does not serve'))).toEqual(
+    [...folders, '/srv/two'].map((name) => `storage node nnnnnnnn does not serve ${name}: no answer`),
+  );
+  expect(alarms.filter((alarm) => alarm.includes('(no answer)'))).toHaveLength(1 - folders.length);
 });
 
 test.each<[number, number | undefined, RegExp]>([

@@ -41,10 +41,10 @@ export class KvOpenError extends Error {
 
 const BACKGROUND_THREADS = 2;
 /**
- * Background threads are the process's, a quarter of them for flushes: with so many for each drive, one that hangs leaves
- * threads to the others. Without a thread to flush it a database takes no more writes.
+ * Background threads are the process's, a quarter of them for flushes, without which a database takes no more writes. A drive
+ * that hangs holds one for each flush of its columns, three at most: with so many for each drive the others have some left.
  */
-const THREADS_PER_DRIVE = 4;
+const THREADS_PER_DRIVE = 8;
 /** Above it a read of a `sync` column leaves the calling thread. */
 const SYNC_KEYS_MAX = 256;
 

@@ -129,15 +129,13 @@ class WitnessFile implements WitnessPort {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     await this.#syncing;
-    try {
-      if (this.#failure === undefined) await this.#sync();
-    } finally {
-      this.#over.abort();
-      this.#failure ??= new Error('the witness is closed');
-      // It waits for a sync that hangs.
-      await this.#file.close();
-    }
+    const [last] = await Promise.allSettled(this.#failure === undefined ? [this.#sync()] : []);
+    this.#over.abort();
+    this.#failure ??= new Error('the witness is closed');
+    // It waits for a sync that hangs.
+    await this.#file.close();
     if (this.#lateFailure !== undefined) throw this.#lateFailure;
+    if (last?.status === 'rejected') throw last.reason;
   }
 
   #put(shard: number, position: WitnessedPosition | undefined): void {

@@ -191,7 +191,7 @@ export const SETTINGS = [
     default: '60s',
     min: SECOND,
     max: DAY,
-    help: 'In a cluster: how long a drive may leave a write unanswered before its node goes on, or ends, without it.',
+    help: 'In a cluster: how long a drive may leave a write unanswered before its node goes on, or ends, without it. Ten times as long while it merges tables.',
   },
   {
     key: 'storage.reclaimDelay',

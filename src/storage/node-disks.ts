@@ -2,6 +2,7 @@
 // that the node has heard of is kept on all of them.
 import { closeUnlessItHangs, DriveHangs } from '../lib/drive-hangs.ts';
 import { Refusal } from '../lib/refusal.ts';
+import { within } from '../lib/within.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ServedDisk, ServedDisks } from '../ports/chunk-server.ts';
@@ -306,8 +307,9 @@ export class NodeDisks implements ServedDisks {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await this.#adopting;
-    const how = { clock: this.#deps.clock, maxMs: LIMITS.storeCloseMaxMs };
+    const { clock } = this.#deps;
+    const how = { clock, maxMs: LIMITS.storeCloseMaxMs };
+    await within(this.#adopting, how.maxMs, clock);
     const settled = await Promise.allSettled([...this.#opened].map(({ kv }) => closeUnlessItHangs(kv, how)));
     for (const one of settled) {
       if (one.status === 'rejected') this.#deps.log.error({ err: one.reason as unknown }, 'disk-not-closed');

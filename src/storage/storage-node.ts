@@ -30,7 +30,7 @@ export interface StorageNode {
   stop(): Promise<void>;
   /** `host:port` where chunks are served, once it has started. */
   readonly address: string;
-  /** Background work of its disks, once it has started; run by the caller, and ended before `stop`. */
+  /** Background work of its disks, once it has started; run by the caller, and ended before `stop` or beside it. */
   readonly workers: readonly Worker[];
   /** Resolves with the error when its last disk has failed. */
   readonly failed: Promise<Error>;

@@ -8,6 +8,7 @@ import { openMemoryWitness, WitnessMedium } from '../adapters/memory-witness.ts'
 import { openRocksdbKv } from '../adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../adapters/witness-file.ts';
 import { must } from '../lib/assert.ts';
+import { DriveHangs } from '../lib/drive-hangs.ts';
 import { CHUNK_COLUMNS, COMMITS_KEY, encodeCommits } from './keyspace.ts';
 import { openWitnessedKv } from './witnessed-kv.ts';
 
@@ -83,4 +84,53 @@ test('a witness that fails ends the store', async () => {
   const error = new Error('no disk');
   witness.fail(error);
   expect(await kv.failed).toBe(error);
+});
+
+const HANG = new DriveHangs('no answer');
+const LOST = new Error('bad sector');
+type End = { failure?: Error; close?: Error };
+
+test.each<[string, { kv: End; witness: End }, Error | undefined]>([
+  ['that answered well', { kv: { failure: HANG }, witness: {} }, undefined],
+  ['that answered with an error', { kv: { failure: HANG, close: LOST }, witness: {} }, LOST],
+  [
+    'that hung once more behind its error',
+    { kv: { failure: HANG, close: LOST }, witness: { close: HANG } },
+    LOST,
+  ],
+  ['that hung once more', { kv: { failure: HANG }, witness: { close: HANG } }, HANG],
+  ['whose witness answered with an error', { kv: { failure: HANG }, witness: { failure: LOST } }, LOST],
+  ['whose database answered with an error', { kv: { failure: LOST }, witness: { failure: HANG } }, LOST],
+])('the end of a store with a drive %s', async (_, { kv, witness }, expected) => {
+  const medium = openMemoryWitness(new WitnessMedium(), clock);
+  const failures = { kv: Promise.withResolvers<Error>(), witness: Promise.withResolvers<Error>() };
+  const closing = ({ close }: End) => (close === undefined ? Promise.resolve() : Promise.reject(close));
+  const { kv: store } = await openWitnessedKv(
+    { ...createMemoryKv(CHUNK_COLUMNS), failed: failures.kv.promise, close: () => closing(kv) },
+    {
+      read: (shard) => medium.read(shard),
+      write: (shard, position) => medium.write(shard, position),
+      lower: (shard, position) => medium.lower(shard, position),
+      failed: failures.witness.promise,
+      close: () => closing(witness),
+    },
+  );
+  // What hung comes first; an error is its late answer.
+  const order = witness.failure === HANG ? (['witness', 'kv'] as const) : (['kv', 'witness'] as const);
+  for (const name of order) {
+    const { failure } = { kv, witness }[name];
+    if (failure !== undefined) failures[name].resolve(failure);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const [outcome] = await Promise.allSettled([store.close()]);
+  expect(outcome?.status === 'rejected' ? outcome.reason : undefined).toBe(expected);
+});
+
+test('an end without anything wrong is one, though the store has failed', async () => {
+  const { kv } = await openWitnessedKv(
+    { ...createMemoryKv(CHUNK_COLUMNS), failed: Promise.resolve(LOST) },
+    openMemoryWitness(new WitnessMedium(), clock),
+  );
+  expect(await kv.failed).toBe(LOST);
+  await kv.close();
 });

@@ -1,6 +1,7 @@
 // A disk's store that notices when its end was cut off (R40, L4): each synced commit carries a number, and the last one that
 // was answered stands in a witness beside the store, as for replicas (R17). A store that comes back with a lower one has
 // lost what was acknowledged.
+import { DriveHangs } from '../lib/drive-hangs.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { WitnessPort } from '../ports/witness.ts';
 import { COMMITS_KEY, decodeCommits, encodeCommits } from './keyspace.ts';
@@ -23,6 +24,19 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
   let begun = Math.max(stored, answered);
   let told = begun;
 
+  const failed = Promise.race([kv.failed, witness.failed]);
+  let hasHung = false;
+  failed.then((error) => {
+    hasHung = error instanceof DriveHangs;
+  });
+  /** Of either, and final: a drive that has hung may answer, and then with this. */
+  let failure: Error | undefined;
+  for (const store of [kv, witness]) {
+    store.failed.then((error) => {
+      if (!(error instanceof DriveHangs)) failure ??= error;
+    });
+  }
+
   async function commit(rows: readonly KvPut[], options: Parameters<KvPort['commit']>[1]): Promise<void> {
     if (options?.sync === false) return kv.commit(rows, options);
     const seq = ++begun;
@@ -42,14 +56,18 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
       clear: (range) => kv.clear(range),
       usage: () => kv.usage(),
       turnOver: (signal) => kv.turnOver(signal),
-      failed: Promise.race([kv.failed, witness.failed]),
+      failed,
       async close() {
-        try {
-          await kv.close();
-        } finally {
-          await witness.close();
-        }
+        const errors = [...(await errorOf(kv.close())), ...(await errorOf(witness.close()))];
+        const decisive = errors.find((error) => !(error instanceof DriveHangs));
+        const error = decisive ?? (hasHung ? failure : undefined) ?? errors[0];
+        if (error !== undefined) throw error;
       },
     },
   };
+}
+
+async function errorOf(ending: Promise<void>): Promise<unknown[]> {
+  const [outcome] = await Promise.allSettled([ending]);
+  return outcome?.status === 'rejected' ? [outcome.reason] : [];
 }

@@ -58,13 +58,13 @@ test.skipIf(drive === undefined)(
   },
 );
 
-test('each of several drives has a thread to flush with, so that one that hangs leaves the others theirs', async () => {
+test('there are more threads to flush with than one of several drives that hangs can hold', async () => {
   const databases = await Promise.all(
-    ['a', 'b', 'c'].map((name) =>
+    ['a', 'b'].map((name) =>
       openRocksdbKv({
         folder: join(folder, name),
         columns: { rows: { reads: 'sync', content: 'rows' } },
-        databaseCount: 3,
+        databaseCount: 2,
       }),
     ),
   );
@@ -72,7 +72,7 @@ test('each of several drives has a thread to flush with, so that one that hangs 
     readFileSync(`/proc/self/task/${task}/comm`, 'utf8').trim(),
   );
   for (const kv of databases) await kv.close();
-  expect(names.filter((name) => name === 'rocksdb:high').length).toBeGreaterThanOrEqual(3);
+  expect(names.filter((name) => name === 'rocksdb:high').length).toBeGreaterThanOrEqual(4);
 });
 
 /** Opens a witness whose syncs take longer than it waits for them; says what became of what was asked of it. */
