@@ -66,7 +66,7 @@ import { getHistory, listClaims } from './queries/get-history.ts';
 import { getKeptOutcome } from './queries/get-kept-outcome.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
 import { getVersion } from './queries/get-version.ts';
-import { countDebts, getAudit, listBlobs, listDebts } from './queries/list-debts.ts';
+import { countDebts, getAudit, getDebts, listBlobs, listDebts } from './queries/list-debts.ts';
 import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
@@ -173,6 +173,7 @@ const queries: Queries = {
   'list-ended-uploads': listEndedUploads,
   'list-condemned': listCondemned,
   'list-debts': listDebts,
+  'get-debts': getDebts,
   'count-debts': countDebts,
   'get-audit': getAudit,
   'list-blobs': listBlobs,

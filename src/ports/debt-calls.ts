@@ -46,6 +46,8 @@ export interface DebtQueries {
       next?: DebtPlace;
     };
   };
+  /** null: that blob owes nothing. */
+  'get-debts': { query: { blobIds: BlobId[] }; result: { debts: (DebtRecord | null)[] } };
   /** By the fewest copies that are known of one of their chunks; those of condemned blobs too. */
   'count-debts': {
     query: Record<never, never>;

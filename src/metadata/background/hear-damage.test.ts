@@ -82,6 +82,25 @@ test('what is noted is not noted again while it may be under repair, and then it
   expect(await mark()).not.toBe(first);
 });
 
+test('a copy that is damaged again once it was replaced is owed again at once', async () => {
+  const data = await home.newBlob('k', 'abc');
+  damage('b', data);
+  await home.run('damage', 'repair');
+  expect([await home.debts(), asideOf('b')]).toEqual([[], []]);
+  damage('b', data);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
+});
+
+test('an owner that finds its own copy damaged when it is to prove it is owed one at once', async () => {
+  const data = await home.newBlob('k', 'abc');
+  const name = nameOf(chunkIds(data)[0] as never);
+  home.disk('b').aside.add(name);
+  home.disk('c').rotten.add(name);
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
+});
+
 test('what could not be noted is asked about again', async () => {
   const data = await home.newBlob('k', 'abc');
   damage('b', data);

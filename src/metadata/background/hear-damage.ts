@@ -8,12 +8,13 @@ import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { findBlobs, type HomeWorkDeps, noteOwed, owedOf } from './home-work.ts';
+import { doneValue } from './shard-worker.ts';
 
 const ASK_EVERY_MS = 10_000;
 const PAGE_CHUNKS = 500;
 /** Of one disk in one round: a disk with more than that is dying, and the next round goes on there. */
 const PAGES_MAX = 10;
-/** A repair may take that long: noted again meanwhile, it would have to begin anew. */
+/** A repair may take that long: noted again while its blob owes something, it would have to begin anew. */
 const NOTED_KEPT_MS = 10 * 60_000;
 const NOTED_MAX = 20_000;
 
@@ -30,9 +31,8 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
       const aside = await deps.disks.listAside(disk, query);
       if (aside === undefined || aside.length === 0) return;
-      const news = aside.filter((id) => isNews(disk, id));
-      for (const [shard, ids] of Map.groupBy(news, ({ blobId }) => homeShardOf(blobId)))
-        for (const id of await noteDamage(deps, { disk, shard, ids, signal }))
+      for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId)))
+        for (const id of await noteDamage(deps, { disk, shard, ids: await newsOf(disk, shard, ids), signal }))
           noted.set(nameOf(disk, id), deps.clock.monotonicMs());
       after = aside.at(-1);
       if (aside.length < PAGE_CHUNKS) return;
@@ -40,9 +40,19 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
     if (after !== undefined) reached.set(disk, after);
   }
 
-  function isNews(disk: DiskId, id: ChunkId): boolean {
+  /** But for what is noted, and owed still: once the debt is settled, what is aside was damaged again, or left behind. */
+  async function newsOf(disk: DiskId, shard: number, ids: readonly ChunkId[]): Promise<ChunkId[]> {
+    const known = new Set(ids.filter((id) => isNoted(disk, id)));
+    if (known.size === 0) return [...ids];
+    const blobIds = [...new Set([...known].map(({ blobId }) => blobId))];
+    const { debts } = doneValue(await deps.metadata.query({ shard }, 'get-debts', { blobIds }));
+    const owing = new Set(blobIds.filter((_blobId, at) => debts[at] !== null));
+    return ids.filter((id) => !known.has(id) || !owing.has(id.blobId));
+  }
+
+  function isNoted(disk: DiskId, id: ChunkId): boolean {
     const notedAtMs = noted.get(nameOf(disk, id));
-    return notedAtMs === undefined || deps.clock.monotonicMs() - notedAtMs >= NOTED_KEPT_MS;
+    return notedAtMs !== undefined && deps.clock.monotonicMs() - notedAtMs < NOTED_KEPT_MS;
   }
 
   return {
@@ -68,6 +78,7 @@ async function noteDamage(
 ): Promise<ChunkId[]> {
   const { metadata, disks, telemetry, log } = deps;
   const { disk, shard, ids, signal } = damage;
+  if (ids.length === 0) return [];
   const fence = deps.fenceOf(shard);
   const tick = await metadata.execute({ shard }, 'tick', {});
   if (tick.kind !== 'done') return [];
@@ -85,7 +96,10 @@ async function noteDamage(
   // Of these there are copies enough: only what is aside is left to go, now or when it is heard of again.
   const replaced = live.filter((_id, at) => seen.states[at]?.kind !== 'owed');
   const chunks = replaced.map((id) => ({ id, holders: [], asideAt: [disk] }));
-  if (chunks.length > 0) await disks.mend(chunks, { fence, signal });
+  const mended = chunks.length > 0 ? await disks.mend(chunks, { fence, signal }) : undefined;
+  // An owner may have found its copy damaged just now, when it was to prove it.
+  if (mended !== undefined)
+    await noteOwed(deps, { shard, owed: owedOf(replaced, mended.states), mapVersion: mended.mapVersion });
   telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
   log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
   return live;

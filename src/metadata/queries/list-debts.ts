@@ -42,6 +42,13 @@ function placeOf(key: Uint8Array) {
   return { copies, notedAtMs: readU48(key, 1), blobId: toHex(key.subarray(BLOB_AT)) as BlobId };
 }
 
+export const getDebts: QuerySpec<QueryOf<'get-debts'>, ResultOf<'get-debts'>> = {
+  async run({ blobIds }, state) {
+    const rows = await state.rows(blobIds.map(debtRow));
+    return { debts: rows.map((row) => (row === undefined ? null : debtCodec.decode(row))) };
+  },
+};
+
 export const countDebts: QuerySpec<QueryOf<'count-debts'>, ResultOf<'count-debts'>> = {
   async run(_query, state) {
     const all = Array.from({ length: COPIES_UNKNOWN + 1 }, (_, copies) => copies);
