@@ -197,7 +197,7 @@ export const LIMITS = {
   /** Chunks that a repair has in hand at once. */
   mendChunksMax: 512,
   /** Copies that one metadata node has on their way at once: what clients notice of a repair. */
-  repairPullsMax: 6,
+  repairPullsMax: 2,
   /** A disk that does not answer an order, or takes no copy, rests: doubled from the first to the second; a full one to the third. */
   diskRestMinMs: 1 * SECOND,
   diskRestMaxMs: 60 * SECOND,
