@@ -1,43 +1,25 @@
 // Faults of real processes under a continuous checked load: nothing acknowledged is lost, nothing is answered wrongly,
-// and writes are back soon; each fault prints how soon. For how long chance goes on choosing faults can be set (the test
-// that does it has three minutes otherwise); `long` is an hour with more load, and etcd away for ten minutes:
-//   HOLDFAST_TEST_CLUSTER_FAULTS=60min npm test -- tests/cluster/faults.test.ts
+// and writes are back soon; each fault prints how soon. Faults by chance are in random-faults.test.ts. With more load, and
+// etcd away for ten minutes:
 //   HOLDFAST_TEST_CLUSTER_FAULTS=long npm test -- tests/cluster/faults.test.ts
-// The seed on the first line repeats the requests and the faults, not the moments of the kernel and the disk.
 import { cp, readdir, rename, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseSetting } from '../../src/config/values.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { ClusterLoad } from '../support/cluster-load.ts';
-import { busiestNode, type Endurance, eventCount, openEndurance, type Watch } from '../support/endure.ts';
+import { busiestNode, type Endurance, eventCount, type Watch } from '../support/endure.ts';
+import { COMPARE_MS, isLong, openFaults } from '../support/fault-drills.ts';
 import { hangBeneath, mountHangingDrive } from '../support/hanging-drive.ts';
 import type { Access } from '../support/raw-s3.ts';
 import { ETCD, type TestCluster } from '../support/start-cluster.ts';
-import { seededNumbers } from '../support/tree.ts';
 
-const ASKED = process.env.HOLDFAST_TEST_CLUSTER_FAULTS;
-const FORM = ASKED ?? '3min';
-const isLong = FORM === 'long';
-const RANDOM_MS = durationMs(isLong ? '60min' : FORM);
-const SEED = process.env.HOLDFAST_TEST_SEED ?? String(Date.now());
 const ETCD_AWAY_MS = isLong ? 600_000 : 5000;
 const CUT_MS = isLong ? 30_000 : 4000;
 /** As long as a promise of silence and more: others have taken over. */
 const STOPPED_MS = 8000;
-/** In the long forms there are tens of thousands of objects to compare. */
-const COMPARE_MS = 180_000 + RANDOM_MS / 2;
-const SHARDS = 4;
-const RANDOM_HARM_MS_MAX = 6000;
 const HANG_AFTER_MS = 5000;
 const DRIVE_BYTES = 4 * 1024 ** 3;
-
-function durationMs(text: string): number {
-  const parsed = parseSetting({ key: 'HOLDFAST_TEST_CLUSTER_FAULTS', kind: 'duration', help: '' }, text);
-  if ('problem' in parsed) throw new Error(`HOLDFAST_TEST_CLUSTER_FAULTS: ${parsed.problem}`);
-  return Number(parsed.value);
-}
 
 /** By name of the node whose data is on it. */
 const drives = new Map(
@@ -52,13 +34,8 @@ let cluster: TestCluster;
 let load: ClusterLoad;
 
 beforeAll(async () => {
-  endurance = await openEndurance({
-    ...{ seed: SEED, workersPerShard: isLong ? 4 : 2, betweenMs: isLong ? 5000 : 500 },
-    // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
-    ...(ASKED === undefined && { restMs: 20 }),
-    compare: isLong ? 'all' : 'touched',
+  endurance = await openFaults({
     cluster: {
-      shards: SHARDS,
       settings: { 'storage.hangAfter': `${HANG_AFTER_MS}ms` },
       folders: Object.fromEntries([...drives].map(([name, { folder }]) => [name, folder])),
     },
@@ -268,49 +245,6 @@ test(
       await back('right one back');
       await cluster.run(name);
     }),
-);
-
-/** Each does harm to a process, and gives what takes it back. */
-const HARMS: Readonly<Record<string, (name: string) => Promise<() => Promise<void>>>> = {
-  async kill(name) {
-    await cluster.kill(name);
-    return () => cluster.run(name);
-  },
-  async stop(name) {
-    cluster.pause(name);
-    return async () => cluster.resume(name);
-  },
-  async restart(name) {
-    await cluster.end(name);
-    return () => cluster.run(name);
-  },
-  async cut(name) {
-    cluster.network.cut([name], others(name));
-    return async () => cluster.network.heal();
-  },
-};
-
-test(`any process at random, for ${RANDOM_MS / 1000} s`, { timeout: COMPARE_MS + 2 * RANDOM_MS }, () =>
-  endure(`faults at random for ${RANDOM_MS / 1000} s`, async ({ back, note }) => {
-    const random = seededNumbers(`faults:${SEED}`);
-    const one = <T>(of: readonly T[]): T => must(of[Math.floor(random() * of.length)], 'one of them');
-    const endMs = performance.now() + RANDOM_MS;
-    const counts = new Map<string, number>();
-    const backs: { ms: number; what: string }[] = [];
-    while (performance.now() < endMs) {
-      const [kind, name] = [one(Object.keys(HARMS)), one(cluster.names)];
-      const undo = await must(HARMS[kind], 'a harm')(name);
-      await sleep(random() * RANDOM_HARM_MS_MAX);
-      await undo();
-      const what = `${kind} ${name.replace(/-\d+$/, '')}`;
-      counts.set(what, (counts.get(what) ?? 0) + 1);
-      backs.push({ ms: await back(''), what: `${kind} ${name}` });
-    }
-    backs.sort((a, b) => a.ms - b.ms);
-    const [middle, worst] = [backs[Math.floor(backs.length / 2)], backs.at(-1)];
-    note(`${backs.length} faults (${[...counts].map(([what, count]) => `${count} ${what}`).join(', ')})`);
-    note(`writes back after ${middle?.ms} ms in the middle, ${worst?.ms} ms after ${worst?.what}`);
-  }),
 );
 
 test('all that is left is sound, and nobody was told of an error of ours', { timeout: COMPARE_MS }, () =>

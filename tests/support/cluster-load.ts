@@ -2,7 +2,7 @@
 // (cluster-worker.ts) put small and chunked objects, overwrite, copy, delete, list and read back, and have several
 // requests race for one key, of which one alone may win. Beside them each gateway is asked for counters that the workers
 // raise: it must never answer with less than was acknowledged before it was asked.
-// Not here: the faults (tests/cluster/faults.test.ts).
+// Not here: the faults (tests/cluster: faults, random-faults).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { must } from '../../src/lib/assert.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
