@@ -7,6 +7,8 @@ import type { Logger } from '../ports/telemetry.ts';
 /** Newcomers join together: when for so long no other has come, or after the longer time. */
 const JOIN_SETTLE_MS = 5000;
 const JOIN_WAIT_MAX_MS = 60_000;
+/** The first map waits no longer for those that have not said yet whether they can be reached. */
+const FIRST_ANSWERS_MAX_MS = 5000;
 
 export interface NewcomersDeps {
   clock: ClockPort;
@@ -22,6 +24,7 @@ export class Newcomers {
   /** Told of once, not at each look. */
   readonly #unreached = new Set<DiskId>();
   #latest = { ids: '', sinceMs: 0, firstAtMs: 0 };
+  #awaitedSinceMs: number | undefined;
 
   constructor(deps: NewcomersDeps) {
     this.#deps = deps;
@@ -35,6 +38,20 @@ export class Newcomers {
     const unreached = newcomers.filter(({ id }) => !this.#reached.has(id));
     for (const disk of unreached) if (!this.#asked.has(disk.id)) void this.#ask(disk);
     return unreached;
+  }
+
+  /**
+   * Whether one of `unreached` may answer its first call any moment: a map without it would be changed at once. Not for
+   * long, whoever comes meanwhile, and not for one that has failed, which is asked again at each look.
+   */
+  areAwaited(unreached: readonly PlacedDisk[]): boolean {
+    if (unreached.every(({ id }) => this.#unreached.has(id))) {
+      this.#awaitedSinceMs = undefined;
+      return false;
+    }
+    const nowMs = this.#deps.clock.monotonicMs();
+    this.#awaitedSinceMs ??= nowMs;
+    return nowMs - this.#awaitedSinceMs < FIRST_ANSWERS_MAX_MS;
   }
 
   /** Has no deadline of its own: each call to a disk has one. */

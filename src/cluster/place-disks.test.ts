@@ -67,6 +67,35 @@ test('disks that do not answer get no share before they do, and are told of once
   expect(ownedBy(all, last)).toBeGreaterThan(2000);
 });
 
+describe('the first map, while disks are just being asked', () => {
+  const disks = placedDisks({ zones: 5 });
+  const ids = disks.map(({ id }) => id);
+
+  test('waits for their answers, and has them all', async () => {
+    const placer = startPlacer();
+    for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3500);
+    expect(await placer.after(disks)).toMatchObject({ version: 1, disks });
+  });
+
+  test('waits for no other answer of one that has failed', async () => {
+    const placer = startPlacer();
+    placer.unreached.add(must(ids[4], 'a disk'));
+    placer.answersAfterMs.set(must(ids[4], 'a disk'), 1500);
+    const first = await placer.after(disks, 5000);
+    expect(first).toMatchObject({ version: 1, disks: disks.slice(0, 4) });
+  });
+
+  test('does not wait for ever, though ever more come that do not answer', async () => {
+    const placer = startPlacer();
+    for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3_600_000);
+    placer.serve(disks.slice(0, 4));
+    await placer.pass(4000);
+    expect(await placer.read()).toBeUndefined();
+    const first = await placer.after(disks, 5000);
+    expect(first).toMatchObject({ version: 1, disks: disks.slice(0, 3) });
+  });
+});
+
 test('one that never answers lets others that come later join together', async () => {
   const disks = placedDisks({ zones: 7 });
   const placer = startPlacer();

@@ -1,6 +1,7 @@
 // The one in the cluster who makes and changes the placement map (R34, R39, R44): the first one as soon as there are disks
-// for all copies, on as many nodes, and not before; then disks join, are given up, return. What it decides by is in
-// judge-disks.ts, who owns what then in placement.ts. Nothing rests on there being one: the map changes by compare-and-swap.
+// for all copies, on as many nodes, and not before, nor before those just being asked have had time to answer; then disks
+// join, are given up, return. What it decides by is in judge-disks.ts, who owns what then in placement.ts. Nothing rests on
+// there being one: the map changes by compare-and-swap.
 
 import { finishInTurns } from '../lib/steps.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -169,10 +170,10 @@ class DiskPlacer {
   async #placeFirst(): Promise<boolean> {
     const { chunkCopies: copies, log, pause } = this.#deps;
     const served = [...this.#served().values()];
-    const unreached = new Set(this.#newcomers.unreachedOf(served));
-    const disks = served.filter((disk) => !unreached.has(disk));
+    const unreached = this.#newcomers.unreachedOf(served);
+    const disks = served.filter((disk) => !unreached.includes(disk));
     const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
-    if (nodeCount < copies) return false;
+    if (nodeCount < copies || this.#newcomers.areAwaited(unreached)) return false;
     const map = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
     if (await this.#swap(map, 0))
       log.info({ version: map.version, diskCount: disks.length, copies }, 'placement-made');

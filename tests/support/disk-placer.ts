@@ -29,6 +29,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   let heard = 0;
   let isSilent = false;
   const unreached = new Set<DiskId>();
+  const answersAfterMs = new Map<DiskId, number>();
   let holding = new AbortController();
   const run = (holder: string, newestKnown = () => newest) => {
     const { placementMap, jobLocks } = connect(holder);
@@ -40,6 +41,8 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
       learn: (map: PlacementMap) => void learnt.add(map.version),
       auditedAt: () => (isSilent ? new Promise<undefined>(() => {}) : Promise.resolve(audited)),
       async reach({ id }: PlacedDisk) {
+        const ms = answersAfterMs.get(id);
+        if (ms !== undefined) await clock.sleep(ms);
         if (unreached.has(id)) throw new Error('of another authority');
       },
       pause: async () => {},
@@ -56,7 +59,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   const placer = {
     stop: () => holding.abort(),
     events: (name: string) => events.filter(([, event]) => event === name).length,
-    ...{ read, learnt, unreached },
+    ...{ read, learnt, unreached, answersAfterMs },
     serve(disks: readonly PlacedDisk[]) {
       members = disks.map(memberOf);
     },
