@@ -11,11 +11,11 @@ import {
   withLeave,
 } from '../../src/cluster/placement-changes.ts';
 import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
+import { servedDisks } from '../../src/cluster/served-disks.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
-import { servedDisks } from './disks.ts';
 import { answer } from './join.ts';
 import { short } from './operator-tools.ts';
 

@@ -4,13 +4,14 @@ import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { holdings } from '../../src/cluster/placement-changes.ts';
+import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
 import type { AuditRecord } from '../../src/model/records/rows.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { Member, UnservedDisk } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
-import type { DiskId, DiskLeave, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
+import type { DiskId, DiskLeave, PlacementMap } from '../../src/ports/placement.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { AskPrimary } from './ask-primary.ts';
 import { securityOf } from './join.ts';
@@ -238,13 +239,4 @@ async function readDisks(parts: {
 
 export function unservedDisks(members: readonly Member[]): (UnservedDisk & { nodeId: NodeId })[] {
   return members.flatMap(({ nodeId, unserved = [] }) => unserved.map((disk) => ({ ...disk, nodeId })));
-}
-
-function servedDisks(members: readonly Member[]): Map<DiskId, PlacedDisk> {
-  const disks = members.flatMap(({ role, nodeId, zone, address, disks: own }) =>
-    role === 'storage'
-      ? own.map(({ diskId: id, capacityBytes }) => ({ id, nodeId, zone, address, capacityBytes }))
-      : [],
-  );
-  return new Map(disks.map((disk) => [disk.id, disk]));
 }

@@ -2,6 +2,7 @@
 import { formatBytes, formatCount, formatTable } from '../../src/cli/format.ts';
 import { holdings, newDisks } from '../../src/cluster/placement-changes.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
+import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
@@ -89,18 +90,6 @@ function unplaced(map: PlacementMap, members: readonly Member[]): DiskStatus[] {
 
 function described({ id, nodeId, zone, address, capacityBytes }: PlacedDisk) {
   return { diskId: id, nodeId, zone, address, capacityBytes };
-}
-
-/** Where they are now. */
-export function servedDisks(members: readonly Member[]): Map<string, PlacedDisk> {
-  const storage = members.filter(({ role }) => role === 'storage');
-  return new Map(
-    storage.flatMap(({ nodeId, zone, address, disks }) =>
-      disks.map(
-        ({ diskId: id, capacityBytes }) => [id, { id, nodeId, zone, address, capacityBytes }] as const,
-      ),
-    ),
-  );
 }
 
 export function printDisks(found: DisksStatus, print: (line: string) => void): void {

@@ -16,6 +16,7 @@ import { Newcomers } from './newcomers.ts';
 import { changePlacementInSteps, makePlacementInSteps } from './placement.ts';
 import { clearPrevious, isPending, movedCount, newDisks } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
+import { servedDisks } from './served-disks.ts';
 
 const LOOK_EVERY_MS = 1000;
 const WRITTEN_LOOK_MS = 5000;
@@ -253,17 +254,9 @@ class DiskPlacer {
     else this.#deps.log.info(fields, 'disks-away-no-more');
   }
 
-  /** By nodes that are there now. */
+  /** By nodes that are there now. Of one that tells of no room there is no saying what its share is. */
   #served(): Map<DiskId, PlacedDisk> {
-    const placed = this.#deps
-      .members()
-      .flatMap(({ role, nodeId, zone, address, disks }) =>
-        role === 'storage'
-          ? disks
-              .filter(({ capacityBytes }) => capacityBytes > 0)
-              .map(({ diskId: id, ...disk }): PlacedDisk => ({ id, nodeId, zone, address, ...disk }))
-          : [],
-      );
-    return new Map(placed.map((disk) => [disk.id, disk]));
+    const served = [...servedDisks(this.#deps.members())];
+    return new Map(served.filter(([, { capacityBytes }]) => capacityBytes > 0));
   }
 }
