@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { changePlacement, makePlacement } from '../../src/cluster/placement.ts';
 import { clearPrevious, withLeave } from '../../src/cluster/placement-changes.ts';
 import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
@@ -131,6 +131,48 @@ test('no fewer disks than copies are left', async () => {
       [],
     ),
   ).rejects.toThrow('3 disks would be left, and there are to be 4 copies');
+});
+
+describe('a disk that is served and in no map yet', () => {
+  const fresh = { ...third, id: 'e'.repeat(32), nodeId: 'node-9-0', capacityBytes: 1 };
+  const served = [...disks, fresh];
+  const freshIn = async () => (await present()).disks.find(({ id }) => id === fresh.id);
+
+  test('is known by its id, and drained before it joins, so that it gets nothing', async () => {
+    const { owners } = await present();
+    await run('drain', ['eeeeee'], served);
+    expect(printed).toEqual([
+      'Disk eeeeeeee drains: it is new, holds nothing, and gets nothing.',
+      'Placement 2: 0 copies of partitions are to be made.',
+    ]);
+    expect(await freshIn()).toEqual({ ...fresh, leave: 'draining' });
+    expect((await present()).owners).toEqual(owners);
+    await run('drain', [fresh.nodeId], served);
+    expect(printed.slice(2)).toEqual([
+      'Nothing to do: it is so already.',
+      'Disk eeeeeeee owns nothing any more.',
+    ]);
+    await run('remove', [fresh.id], disks);
+    expect(await present()).toMatchObject({ retired: [fresh.id], owners });
+  });
+
+  test('is drained with the others of its node: nothing of theirs goes to it', async () => {
+    const beside = { ...fresh, nodeId: first.nodeId, zone: first.zone };
+    await run('drain', [first.nodeId], [...disks, beside]);
+    const { disks: placed, owners } = await present();
+    const draining = placed.filter(({ leave }) => leave === 'draining').map(({ id }) => id);
+    expect(draining.sort()).toEqual([first.id, second.id, beside.id].sort());
+    expect(owners.flat()).not.toContain(beside.id);
+  });
+
+  test('has nothing to be removed: it is said how it gets nothing', async () => {
+    await expect(run('remove', [fresh.id], served)).rejects.toThrow(
+      /^disk eeeeeeee of node node-9-0 at .* is new and holds nothing: stop it, or `holdfast cluster drain` it/,
+    );
+    await run('undrain', [fresh.id], served);
+    expect(printed).toEqual(['Nothing to do: it is so already.']);
+    expect((await present()).version).toBe(1);
+  });
 });
 
 test('names of nothing, and of more than one, are refused with what may be meant', async () => {

@@ -1,12 +1,13 @@
 // holdfast cluster drain, undrain, remove, of disks: what the operator wants of them, written into the placement map as
 // whoever places disks writes it (src/cluster/place-disks.ts), by compare-and-swap.
-import { disksNamed } from '../../src/cluster/name-disks.ts';
-import { changePlacement } from '../../src/cluster/placement.ts';
+import { disksNamed, knownDisks } from '../../src/cluster/name-disks.ts';
+import { changePlacement, disksById } from '../../src/cluster/placement.ts';
 import {
   holdings,
   isPending,
   leastSpread,
   movedCount,
+  newDisks,
   retireDisks,
   withLeave,
 } from '../../src/cluster/placement-changes.ts';
@@ -15,7 +16,7 @@ import { servedDisks } from '../../src/cluster/served-disks.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { Member } from '../../src/ports/members.ts';
-import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import { answer } from './join.ts';
 import { short } from './operator-tools.ts';
 
@@ -44,12 +45,13 @@ export async function writeDiskChange(
   { change, names, acceptLoss = false }: DiskWish,
 ): Promise<void> {
   const { placementMap } = parts.coordination;
+  const served = servedDisks(parts.members);
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const stored = await answer(placementMap.read());
     if (stored === undefined) throw new Refusal('no disk is placed yet');
     const map = placementOf(stored.document);
-    const ids = disksNamed(map, names);
-    const next = CHANGES[change](map, ids, parts.members);
+    const ids = disksNamed(knownDisks(map, served), names);
+    const next = CHANGES[change](map, ids, served);
     if (next === undefined) {
       parts.print('Nothing to do: it is so already.');
       if (change === 'drain') tellHowFar(map, ids, parts.print);
@@ -66,14 +68,18 @@ export async function writeDiskChange(
   throw new Refusal('the placement map changes all the time: somebody else writes to etcd; run this again');
 }
 
+type ServedDisks = ReadonlyMap<DiskId, PlacedDisk>;
+
 /** undefined: the map says so already. */
 const CHANGES: Record<
   DiskChange,
-  (map: PlacementMap, ids: ReadonlySet<DiskId>, members: readonly Member[]) => PlacementMap | undefined
+  (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) => PlacementMap | undefined
 > = {
-  drain(map, ids) {
-    if (map.disks.every(({ id, leave }) => !ids.has(id) || leave === 'draining')) return undefined;
-    return changePlacement(map, { disks: withLeave(map.disks, ids, 'draining') });
+  drain(map, ids, served) {
+    // A new one comes into the map as one that drains: left out it would join, and get its share.
+    const disks = [...map.disks, ...newAmong(map, ids, served)];
+    if (disks.every(({ id, leave }) => !ids.has(id) || leave === 'draining')) return undefined;
+    return changePlacement(map, { disks: withLeave(disks, ids, 'draining') });
   },
   undrain(map, ids) {
     const drained = map.disks.filter(({ id, leave }) => ids.has(id) && leave === 'draining');
@@ -81,15 +87,22 @@ const CHANGES: Record<
     const drainedIds = new Set(drained.map(({ id }) => id));
     return changePlacement(map, { disks: withLeave(map.disks, drainedIds, undefined) });
   },
-  remove(map, ids, members) {
-    refuseNeeded(map, ids, members);
+  remove(map, ids, served) {
+    refuseNeeded(map, ids, served);
     return retireDisks(map, ids);
   },
 };
 
-function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, members: readonly Member[]): void {
+/** Those that are in no map yet: they hold nothing. */
+const newAmong = (map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks) =>
+  newDisks(map, [...served.values()]).filter(({ id }) => ids.has(id));
+
+function refuseNeeded(map: PlacementMap, ids: ReadonlySet<DiskId>, served: ServedDisks): void {
+  for (const { id, nodeId, address } of newAmong(map, ids, served))
+    throw new Refusal(
+      `disk ${short(id)} of node ${short(nodeId)} at ${address} is new and holds nothing: stop it, or \`holdfast cluster drain\` it, and it gets nothing`,
+    );
   const held = holdings(map);
-  const served = servedDisks(members);
   for (const id of ids) {
     const { ownedCount = 0, pendingCount = 0 } = held.get(id) ?? {};
     const disk = `disk ${short(id)}`;
@@ -129,10 +142,12 @@ function tell(done: {
 }): void {
   const { map, next, ids, change, print } = done;
   const held = holdings(next);
+  const before = disksById(map);
   for (const id of ids) {
     const owned = held.get(id)?.ownedCount ?? 0;
     if (change === 'remove') print(`Disk ${short(id)} is removed, and is not taken in again.`);
     else if (change === 'undrain') print(`Disk ${short(id)} stays: it owns ${owned} partitions.`);
+    else if (!before.has(id)) print(`Disk ${short(id)} drains: it is new, holds nothing, and gets nothing.`);
     else if (owned === 0) print(`Disk ${short(id)} drains: others own its partitions.`);
     else print(stillOwns(next, id, owned));
   }

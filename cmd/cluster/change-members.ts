@@ -1,6 +1,9 @@
 // holdfast cluster drain, undrain, remove: of disks and storage nodes, or of metadata nodes.
+import { knownDisks } from '../../src/cluster/name-disks.ts';
 import { nodesNamed } from '../../src/cluster/name-nodes.ts';
+import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
+import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
@@ -21,9 +24,10 @@ export function changeMembers(config: Config, wish: DiskWish, print: (line: stri
     const records = await readRecords(tools, shardCount);
     const { nodes: leaving } = await answer(leavingNodes.read());
     const stored = await answer(placementMap.read());
+    const map = stored === undefined ? NO_PLACEMENT : placementOf(stored.document);
     const nodeIds = nodesNamed(
       metadataNodeIds({ members, records, leaving }),
-      stored && placementOf(stored.document),
+      knownDisks(map, servedDisks(members)),
       wish.names,
     );
     if (nodeIds !== undefined) {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { nodesNamed } from '../../src/cluster/name-nodes.ts';
-import { makePlacement } from '../../src/cluster/placement.ts';
+import { makePlacement, NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
@@ -127,7 +127,7 @@ describe('names', () => {
   test('by its id or how that begins; of disks nothing is said here', () => {
     expect(named(A.slice(0, 8), C)).toEqual(new Set([A, C]));
     expect(named('node-0-0')).toBeUndefined();
-    expect(nodesNamed(known, undefined, [A])).toEqual(new Set([A]));
+    expect(nodesNamed(known, NO_PLACEMENT, [A])).toEqual(new Set([A]));
     const retired = { ...map, retired: ['1234'.repeat(8)] };
     expect(nodesNamed(known, retired, ['12341234'])).toBeUndefined();
   });

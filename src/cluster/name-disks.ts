@@ -1,14 +1,25 @@
 // Disks as an operator names them: by the id of a disk, or of a node for all of its disks, or by how one of these begins.
 import { Refusal } from '../lib/refusal.ts';
-import type { DiskId, PlacementMap } from '../ports/placement.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { idsFitting, meantId } from './name-ids.ts';
+import { newDisks } from './placement-changes.ts';
 
-/** Throws {@link Refusal} for a name of nothing in the map, or of more than one node or disk. */
-export function disksNamed(map: PlacementMap, names: readonly string[]): Set<DiskId> {
-  return new Set(names.flatMap((name) => disksOf(map, name)));
+export interface KnownDisks {
+  disks: readonly PlacedDisk[];
+  retired: readonly DiskId[];
 }
 
-function disksOf({ disks, retired }: PlacementMap, name: string): DiskId[] {
+/** Those of the map, and those that are served and in none yet: the status shows them too. */
+export function knownDisks(map: PlacementMap, served: ReadonlyMap<DiskId, PlacedDisk>): KnownDisks {
+  return { disks: [...map.disks, ...newDisks(map, [...served.values()])], retired: map.retired };
+}
+
+/** Throws {@link Refusal} for a name of nothing that is known, or of more than one node or disk. */
+export function disksNamed(known: KnownDisks, names: readonly string[]): Set<DiskId> {
+  return new Set(names.flatMap((name) => disksOf(known, name)));
+}
+
+function disksOf({ disks, retired }: KnownDisks, name: string): DiskId[] {
   const ids = new Set(disks.flatMap(({ id, nodeId }) => [id, nodeId]));
   const fitting = idsFitting(ids, name);
   const [only] = fitting;

@@ -1,8 +1,8 @@
 // Metadata nodes as an operator names them, by commands that take names of disks and of storage nodes as well
 // (name-disks.ts).
 import { Refusal } from '../lib/refusal.ts';
-import type { PlacementMap } from '../ports/placement.ts';
 import type { NodeId } from '../ports/replication.ts';
+import type { KnownDisks } from './name-disks.ts';
 import { idsFitting, meantId } from './name-ids.ts';
 
 /**
@@ -11,11 +11,11 @@ import { idsFitting, meantId } from './name-ids.ts';
  */
 export function nodesNamed(
   metadataNodes: ReadonlySet<NodeId>,
-  map: PlacementMap | undefined,
+  known: KnownDisks,
   names: readonly string[],
 ): Set<NodeId> | undefined {
-  const disks = new Set(map?.disks.flatMap(({ id, nodeId }) => [id, nodeId]));
-  const retired = new Set(map?.retired);
+  const disks = new Set(known.disks.flatMap(({ id, nodeId }) => [id, nodeId]));
+  const retired = new Set(known.retired);
   const all = new Set([...metadataNodes, ...disks]);
   const nodes = new Set<NodeId>();
   let isOfDisks = false;

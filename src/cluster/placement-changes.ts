@@ -89,5 +89,7 @@ export function leastSpread(map: PlacementMap): { zones: number; nodes: number }
 /** Those that the map could take in: it has neither them, nor forgotten them on purpose. */
 export function newDisks(map: PlacementMap, disks: readonly PlacedDisk[]): PlacedDisk[] {
   const known = disksById(map);
-  return disks.filter(({ id }) => !known.has(id) && !map.retired.includes(id));
+  return disks.filter(
+    ({ id, capacityBytes }) => capacityBytes > 0 && !known.has(id) && !map.retired.includes(id),
+  );
 }
