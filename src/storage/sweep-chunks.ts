@@ -4,6 +4,7 @@
 
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../model/names.ts';
+import { isOfSweepAge, mayBeOrphan } from '../model/sweep-age.ts';
 import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
@@ -39,12 +40,8 @@ export function createChunkSweep(deps: SweepDeps): Worker {
     name: 'sweep-chunks',
     async work(signal) {
       const page = await chunks.list({ limit: PAGE_CHUNKS, ...(after && { after }) });
-      const olderThanMs = clock.wallMs() - LIMITS.sweepAfterMs;
-      // Ids are in time order: from the first young one on there is nothing to ask about yet.
-      const end = page.findIndex(({ id }) => idTimeMs(id.blobId) > olderThanMs);
-      const old = (end === -1 ? page : page.slice(0, end)).filter(
-        (chunk) => chunk.receivedAtMs < olderThanMs,
-      );
+      const nowMs = clock.wallMs();
+      const old = page.filter((chunk) => mayBeOrphan(chunk, nowMs));
       for (const [shard, ids] of byHomeShard(old.map(({ id }) => id))) {
         if (signal.aborted) return { state: 'busy' };
         const orphans = await findOrphans(deps, shard, ids);
@@ -53,7 +50,9 @@ export function createChunkSweep(deps: SweepDeps): Worker {
         droppedCount += orphans.length;
       }
       after = page.at(-1)?.id;
-      return end !== -1 || page.length < PAGE_CHUNKS ? endPass() : { state: 'busy' };
+      // Ids are in time order: behind a young one there is nothing to ask about yet.
+      const hasMore = page.length === PAGE_CHUNKS && after !== undefined && isOfSweepAge(after, nowMs);
+      return hasMore ? { state: 'busy' } : endPass();
     },
   };
 }

@@ -5,6 +5,7 @@ import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
 import { isLiveBlob } from '../../model/records/rows.ts';
+import { mayBeOrphan } from '../../model/sweep-age.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Worker } from '../../ports/worker.ts';
@@ -127,8 +128,4 @@ async function sweep(
   if (!(await disks.drop(disk, ids, deps.fenceOf(shard)))) return 0;
   telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
   return ids.length;
-}
-
-function mayBeOrphan({ id, receivedAtMs }: ListedChunk, nowMs: number): boolean {
-  return nowMs - receivedAtMs > LIMITS.sweepAfterMs && nowMs - idTimeMs(id.blobId) > LIMITS.sweepAfterMs;
 }
