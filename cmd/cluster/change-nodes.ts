@@ -1,6 +1,6 @@
 // holdfast cluster drain, undrain, remove, of metadata nodes: what the operator wants of them, written into etcd by
 // compare-and-swap. Who places shards goes by it (src/cluster/place-shards.ts).
-import { votingNodes } from '../../src/cluster/place-shards.ts';
+import { voterCounts } from '../../src/cluster/place-shards.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { LeavingNodesPort, NodeLeave } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
@@ -38,15 +38,15 @@ export interface NodeChangeParts {
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
 export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange): Promise<void> {
   const leave = LEAVES[wish.change];
+  const needing = voterCounts(parts.records);
+  const sentence = (nodeId: NodeId) => sentenceOf(wish.change, nodeId, needing.get(nodeId) ?? 0);
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const { nodes, revision } = await answer(parts.leavingNodes.read());
     const leaves = new Map(nodes.map(({ nodeId, leave: said }) => [nodeId, said]));
     const changed = [...wish.nodeIds].filter((nodeId) => leaves.get(nodeId) !== leave);
     if (changed.length === 0) {
       parts.print('Nothing to do: it is so already.');
-      if (leave !== undefined)
-        for (const nodeId of wish.nodeIds)
-          parts.print(sentenceOf(wish.change, nodeId, voterCountOf(parts.records, nodeId)));
+      if (leave !== undefined) for (const nodeId of wish.nodeIds) parts.print(sentence(nodeId));
       return;
     }
     refuse(parts, { ...wish, leaves });
@@ -56,8 +56,7 @@ export async function writeNodeChange(parts: NodeChangeParts, wish: NodeChange):
     const next = [...leaves].sort().map(([nodeId, said]) => ({ nodeId, leave: said }));
     const swapped = await answer(parts.leavingNodes.swap({ expected: revision, nodes: next }));
     if (swapped.kind === 'lost') continue;
-    for (const nodeId of changed)
-      parts.print(sentenceOf(wish.change, nodeId, voterCountOf(parts.records, nodeId)));
+    for (const nodeId of changed) parts.print(sentence(nodeId));
     return;
   }
   throw new Refusal('what is said of metadata nodes changes all the time; run this again');
@@ -78,7 +77,8 @@ function refuse(
       throw new Refusal(`${node} still runs at ${address}: \`holdfast cluster drain\` it first, and stop it`);
   }
   // One that no shard needs may be forgotten, whoever else is there.
-  if (change === 'remove' && ![...nodeIds].some((nodeId) => voterCountOf(records, nodeId) > 0)) return;
+  const needing = voterCounts(records);
+  if (change === 'remove' && ![...nodeIds].some((nodeId) => needing.has(nodeId))) return;
   const others = running.filter(({ nodeId }) => !nodeIds.has(nodeId) && !leaves.has(nodeId));
   if (others.length >= replicaCount) return;
   const few = `${others.length} other metadata nodes are there to hold shards, and each shard is to have ${replicaCount} voters`;
@@ -92,11 +92,6 @@ function sentenceOf(change: DiskChange, nodeId: NodeId, voterCount: number): str
   const what = change === 'drain' ? 'drains' : 'is removed';
   if (voterCount === 0) return `${node} ${what}: no shard has a voter there.`;
   return `${node} ${what}: ${voterCount} shards get another voter in its place. \`holdfast cluster status\` shows when it is done.`;
-}
-
-/** Shards that need it. */
-function voterCountOf(records: readonly (ShardRecord | undefined)[], nodeId: NodeId): number {
-  return records.filter((record) => record !== undefined && votingNodes(record).has(nodeId)).length;
 }
 
 /** All that the cluster knows of, whether or not they are there. */

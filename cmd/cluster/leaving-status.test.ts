@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { NodeLeave } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
+import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import { alarmsOfLeaving, describeLeaving, leavingSentences } from './leaving-status.ts';
 import { alarmsOfShards } from './shard-alarms.ts';
 import type { ShardStatus } from './status.ts';
@@ -8,17 +9,24 @@ import type { ShardStatus } from './status.ts';
 const memberOf = (nodeId: string): Member => ({
   ...{ nodeId, role: 'metadata', address: 'x:1', zone: nodeId, version: '0', disks: [] },
 });
-const shardOf = (voters: string[], prevVoters: string[] = []): ShardStatus => ({
-  ...{ shard: 0, incarnation: 1, epoch: 1, primary: voters[0], isOpen: true, prevVoters, learners: [] },
+const shardOf = (voters: string[]): ShardStatus => ({
+  ...{ shard: 0, incarnation: 1, epoch: 1, primary: voters[0], isOpen: true, prevVoters: [], learners: [] },
   voters: voters.map((nodeId) => ({ nodeId, state: 'live' })),
 });
 
+const replicas = (nodeIds: string[]) => nodeIds.map((nodeId) => ({ nodeId, replicaId: `of-${nodeId}` }));
+const recordOf = (voters: string[], prevVoters?: string[]): ShardRecord => ({
+  ...{ incarnation: 1, epoch: 1, primary: null, learners: [], nonce: '' },
+  voters: replicas(voters),
+  prevVoters: prevVoters === undefined ? null : replicas(prevVoters),
+});
+
 /** Of `there` and of two shards with voters a, b, c, when this was said of `nodeId`. */
-function tell(nodeId: string, leave: NodeLeave, there: string[], shards?: ShardStatus[]) {
+function tell(nodeId: string, leave: NodeLeave, there: string[]) {
   const members = there.map(memberOf);
   const leaving = describeLeaving([{ nodeId, leave }], {
     members,
-    shards: shards ?? [shardOf(['a', 'b', 'c']), shardOf(['a', 'b', 'd'], ['a', 'b', 'c'])],
+    records: [recordOf(['a', 'b', 'c']), recordOf(['a', 'b', 'd'], ['a', 'b', 'c']), undefined],
   });
   return {
     leaving,

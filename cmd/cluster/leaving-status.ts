@@ -1,9 +1,10 @@
 // Metadata nodes that leave by the operator's word, as `holdfast cluster status` tells of them. Pure.
+import { voterCounts } from '../../src/cluster/place-shards.ts';
 import type { LeavingNode, NodeLeave } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
+import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import { short } from './operator-tools.ts';
-import type { ShardStatus } from './status.ts';
 
 export interface LeavingNodeStatus {
   nodeId: NodeId;
@@ -17,14 +18,12 @@ export interface LeavingNodeStatus {
 /** Without those that are removed and of which nothing is left: they are no part of the cluster any more. */
 export function describeLeaving(
   nodes: readonly LeavingNode[],
-  { members, shards }: { members: readonly Member[]; shards: readonly ShardStatus[] },
+  { members, records }: { members: readonly Member[]; records: readonly (ShardRecord | undefined)[] },
 ): LeavingNodeStatus[] {
+  const needing = voterCounts(records);
   return nodes.flatMap(({ nodeId, leave }) => {
     const isThere = members.some((member) => member.nodeId === nodeId);
-    const voterCount = shards.filter(
-      ({ voters, prevVoters }) =>
-        voters.some((voter) => voter.nodeId === nodeId) || prevVoters.includes(nodeId),
-    ).length;
+    const voterCount = needing.get(nodeId) ?? 0;
     if (leave === 'gone' && !isThere && voterCount === 0) return [];
     return [{ nodeId, leave, isThere, voterCount }];
   });

@@ -88,7 +88,7 @@ export async function readClusterStatus({
   const shards = present.flatMap((record, shard) =>
     record === undefined ? [] : [describe(shard, record, said)],
   );
-  const leavingNodes = describeLeaving(known.leavingNodes ?? [], { members, shards });
+  const leavingNodes = describeLeaving(known.leavingNodes ?? [], { members, records: present });
   const gone = new Set(leavingNodes.flatMap(({ nodeId, leave }) => (leave === 'gone' ? [nodeId] : [])));
   const away =
     whyAway === undefined

@@ -78,21 +78,21 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   for (const [shard, wanted] of wishes.entries()) await wish(deps, shard, registered[shard], wanted);
 }
 
-/** Nodes that a shard needs: those of before, too, while voters are being changed (R14). */
-export function votingNodes({ voters, prevVoters }: ShardRecord): ReadonlySet<NodeId> {
-  return new Set([...voters, ...(prevVoters ?? [])].map(({ nodeId }) => nodeId));
+/** Shards that need a node: those of before, too, while voters are being changed (R14). Nodes that none needs are not there. */
+export function voterCounts(records: readonly (ShardRecord | undefined)[]): Map<NodeId, number> {
+  const counts = new Map<NodeId, number>();
+  for (const record of records) {
+    const voters = [...(record?.voters ?? []), ...(record?.prevVoters ?? [])];
+    for (const nodeId of new Set(voters.map(({ nodeId }) => nodeId)))
+      counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
+  }
+  return counts;
 }
 
 function countLeaving(nodes: readonly LeavingNode[], registered: readonly (RegisteredShard | undefined)[]) {
   const counts = { ...NONE_LEAVING };
-  const leaves = new Map(nodes.map(({ nodeId, leave }) => [nodeId, leave]));
-  for (const found of registered) {
-    if (found === undefined) continue;
-    for (const nodeId of votingNodes(found.record)) {
-      const leave = leaves.get(nodeId);
-      if (leave !== undefined) counts[leave]++;
-    }
-  }
+  const needing = voterCounts(registered.map((found) => found?.record));
+  for (const { nodeId, leave } of nodes) counts[leave] += needing.get(nodeId) ?? 0;
   return counts;
 }
 
