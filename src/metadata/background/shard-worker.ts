@@ -17,26 +17,16 @@ export function createShardWorker(options: {
   return {
     name,
     async work(signal) {
-      let hasMore = false;
-      const failures: unknown[] = [];
-      for (const shard of shards()) {
-        if (signal.aborted) break;
-        try {
-          if (await unit(shard, signal)) hasMore = true;
-        } catch (error) {
-          // The others have work, too: one shard that cannot go on must not leave theirs undone for ever.
-          failures.push(error);
-        }
-      }
-      if (failures.length > 0) throw failures[0];
+      const hasMore = await forEachJob(shards(), signal, (shard) => unit(shard, signal));
       return hasMore ? { state: 'busy' } : { state: 'idle', idleMs };
     },
   };
 }
 
 /**
- * Advances each job of a shard; `advance` tells whether it has more to do now. One that fails keeps none behind it from
- * its turn: its error is thrown when all have had theirs. True: one at least has more.
+ * Advances each of `jobs`, which may be whole shards; `advance` tells whether it has more to do now. One that fails keeps
+ * none behind it from its turn, which would leave their work undone for ever: its error is thrown when all have had theirs.
+ * True: one at least has more.
  */
 export async function forEachJob<Job>(
   jobs: readonly Job[],
