@@ -10,8 +10,9 @@ import type { TelemetryPort } from '../src/ports/telemetry.ts';
 
 const MiB = 1024 * 1024;
 
-const METADATA_FOLDER = 'metadata';
-const CHUNKS_FOLDER = 'chunks';
+/** Names of the databases, in the folder of a single node and in those of the roles. */
+export const METADATA_FOLDER = 'metadata';
+export const CHUNKS_FOLDER = 'chunks';
 
 // `usage` tells of the first column, so the one that holds the bytes is first (rocksdb-kv.ts). Together the memtables of
 // a server that writes bodies of one kind take some 160 MiB: two of 64 MiB for these, and the rows'.

@@ -11,8 +11,8 @@ import type { ClockPort, RandomPort } from '../../src/ports/clock.ts';
 import type { KvPort, KvPut } from '../../src/ports/kv.ts';
 import { firstVoterRows, readSingleVoterShard } from '../../src/shard/single-voter-rows.ts';
 import { keepDiskIdentity, readDiskIdentity } from '../../src/storage/disk-identity.ts';
-import { CHUNK_COLUMNS, METADATA_COLUMNS } from '../open-databases.ts';
-import { CHUNKS, findDatabase, METADATA } from './grow-folder.ts';
+import { CHUNK_COLUMNS, CHUNKS_FOLDER, METADATA_COLUMNS, METADATA_FOLDER } from '../open-databases.ts';
+import { findDatabase } from './grow-folder.ts';
 import type { GrowPlan } from './grow-plan.ts';
 import { openMetadataDatabase } from './metadata-folder.ts';
 import { databaseIdRow, readDatabaseId } from './node-folder.ts';
@@ -34,14 +34,14 @@ export async function takeStock(
 ): Promise<{ shards: GrowPlan['shards']; capacityBytes: number }> {
   await refuseOtherFileSystems(folder);
   await using closing = new AsyncDisposableStack();
-  const chunkKv = await openDatabase(folder, CHUNKS, (path) =>
+  const chunkKv = await openDatabase(folder, CHUNKS_FOLDER, (path) =>
     openRocksdbKv({ folder: path, columns: CHUNK_COLUMNS }),
   );
   closing.defer(() => chunkKv.close());
   const identity = await readDiskIdentity(chunkKv);
   if (identity !== undefined)
     throw new Refusal(`the chunks in ${folder} are a disk of cluster ${identity.clusterId} already`);
-  const kv = await openDatabase(folder, METADATA, (path) =>
+  const kv = await openDatabase(folder, METADATA_FOLDER, (path) =>
     openRocksdbKv({ folder: path, columns: METADATA_COLUMNS }),
   );
   closing.defer(() => kv.close());
@@ -67,7 +67,7 @@ export async function takeStock(
 /** What is mounted or linked there cannot be renamed, which would be found out too late. */
 async function refuseOtherFileSystems(folder: string): Promise<void> {
   const { dev } = await stat(folder);
-  for (const name of [METADATA, CHUNKS]) {
+  for (const name of [METADATA_FOLDER, CHUNKS_FOLDER]) {
     const path = join(folder, name);
     const found = await lstat(path).catch(() => undefined);
     if (found !== undefined && !(found.isDirectory() && found.dev === dev))
@@ -90,10 +90,10 @@ function refuseTimeJump(
 /** Durable when it resolves; done before: nothing is changed. */
 export async function adoptDatabases(folder: string, plan: GrowPlan): Promise<void> {
   await using closing = new AsyncDisposableStack();
-  const kv = await openDatabase(folder, METADATA, openMetadataDatabase);
+  const kv = await openDatabase(folder, METADATA_FOLDER, openMetadataDatabase);
   closing.defer(() => kv.close());
   await adoptMetadata(kv, plan);
-  const chunkKv = await openDatabase(folder, CHUNKS, (path) =>
+  const chunkKv = await openDatabase(folder, CHUNKS_FOLDER, (path) =>
     openRocksdbKv({ folder: path, columns: CHUNK_COLUMNS }),
   );
   closing.defer(() => chunkKv.close());
@@ -122,7 +122,7 @@ async function adoptMetadata(kv: KvPort, { identity, voter, shards }: GrowPlan):
 
 async function openDatabase(
   folder: string,
-  name: typeof METADATA | typeof CHUNKS,
+  name: typeof METADATA_FOLDER | typeof CHUNKS_FOLDER,
   open: (path: string) => Promise<KvPort>,
 ): Promise<KvPort> {
   const path = await findDatabase(folder, name);

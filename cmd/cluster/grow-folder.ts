@@ -5,13 +5,10 @@ import { dirname, join } from 'node:path';
 import { writeFormatFile } from '../../src/adapters/data-dir-lock.ts';
 import { syncFolder } from '../../src/adapters/durable-file.ts';
 import { MASTER_KEYS_FILE } from '../../src/adapters/file-keyring.ts';
+import { CHUNKS_FOLDER, METADATA_FOLDER } from '../open-databases.ts';
 import { CREDENTIALS_FILE } from '../root-credentials.ts';
 import type { GrowPlan } from './grow-plan.ts';
 import { NODE_FILE, writeNodeFile } from './node-folder.ts';
-
-/** In the folder of a single node, and in those of the roles. */
-export const METADATA = 'metadata';
-export const CHUNKS = 'chunks';
 
 /** Where the folders of the roles are put together, for one of them has the name of a database that is still there. */
 const ASIDE = 'growing';
@@ -33,9 +30,9 @@ export function roleFolders(folder: string): RoleFolders {
 /** Where a database of the single node is: where it was, or where the steps have brought it. */
 export async function findDatabase(
   folder: string,
-  name: typeof METADATA | typeof CHUNKS,
+  name: typeof METADATA_FOLDER | typeof CHUNKS_FOLDER,
 ): Promise<string | undefined> {
-  const role = name === METADATA ? 'metadata' : 'storage';
+  const role = name === METADATA_FOLDER ? 'metadata' : 'storage';
   for (const path of [join(folder, name), join(folder, ASIDE, role, name), join(folder, role, name)])
     if (await isThere(join(path, 'CURRENT'))) return path;
   return undefined;
@@ -52,11 +49,11 @@ export async function moveToRoles(
   // One that has its place has all that is in it.
   if (!(await isThere(join(metadata, NODE_FILE)))) {
     await makeRole(aside, { role: 'metadata', nodeId: plan.voter.nodeId, plan });
-    await gather(folder, [METADATA], { to: join(aside, 'metadata'), onStep });
+    await gather(folder, [METADATA_FOLDER], { to: join(aside, 'metadata'), onStep });
   }
   if (!(await isThere(storage))) {
     await makeRole(aside, { role: 'storage', nodeId: plan.disk.nodeId, plan });
-    await gather(folder, [CHUNKS], { to: join(aside, 'storage'), onStep });
+    await gather(folder, [CHUNKS_FOLDER], { to: join(aside, 'storage'), onStep });
   }
   if (!(await isThere(gateway))) await gather(folder, TLS_FILES, { to: join(aside, 'gateway'), onStep });
   if (!(await isThere(keys)))

@@ -19,7 +19,7 @@ import type { Logger } from '../../src/ports/telemetry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
 import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
-import { METADATA_COLUMNS } from '../open-databases.ts';
+import { METADATA_COLUMNS, METADATA_FOLDER } from '../open-databases.ts';
 import { databaseId, readDatabaseId, readNodeFile } from './node-folder.ts';
 import { isMarkedUnreadable, markUnreadable, putAside } from './put-database-aside.ts';
 
@@ -28,7 +28,6 @@ const COLUMNS = {
   [LOG_COLUMN]: { reads: 'sync', content: 'ciphertext', cacheBytes: 0, isPrefixFree: true },
 } as const;
 
-const DATABASE = 'metadata';
 /** The last placement map that the node has heard of: etcd may lose it (R23). */
 const PLACEMENT_FILE = 'placement.json';
 
@@ -38,7 +37,7 @@ export function openMetadataKv(
   folder: string,
   options: DatabaseWatch = {},
 ): ReturnType<typeof openRocksdbKv> {
-  return openMetadataDatabase(join(folder, DATABASE), options);
+  return openMetadataDatabase(join(folder, METADATA_FOLDER), options);
 }
 
 /** `path`: of the database itself. */
@@ -70,8 +69,8 @@ export async function openOwnDatabase(
     if (!(opened instanceof Error)) return opened;
     await markUnreadable(folder, opened);
   }
-  log.error({ folder, databases: [DATABASE, WITNESS] }, 'database-put-aside');
-  await putAside(folder, [DATABASE, WITNESS]);
+  log.error({ folder, databases: [METADATA_FOLDER, WITNESS] }, 'database-put-aside');
+  await putAside(folder, [METADATA_FOLDER, WITNESS]);
   const kv = await openMetadataKv(folder, options);
   return { kv, replicaId: await databaseId(kv, random) };
 }
@@ -150,7 +149,7 @@ export async function readFolderRecords(path: string): Promise<NodeRecords> {
   await using closing = new AsyncDisposableStack();
   const dataDir = await openDataDir({ path, shards: cluster.shardCount });
   closing.defer(() => dataDir.close());
-  await access(join(dataDir.path, DATABASE)).catch(() => {
+  await access(join(dataDir.path, METADATA_FOLDER)).catch(() => {
     throw new Refusal(`${path} has no database`);
   });
   const kv = await openMetadataKv(dataDir.path);

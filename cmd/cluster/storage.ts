@@ -16,7 +16,7 @@ import { LIMITS } from '../../src/model/limits.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
-import { CHUNK_COLUMNS } from '../open-databases.ts';
+import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, joinCluster } from './join.ts';
@@ -101,7 +101,7 @@ function refuseTwice(disks: readonly string[]): void {
 async function openDisk({ config, clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
   const hangs = { clock, afterMs: config.storage.hangAfterMs };
   const kv = await openRocksdbKv({
-    folder: join(folder, 'chunks'),
+    folder: join(folder, CHUNKS_FOLDER),
     columns: CHUNK_COLUMNS,
     databaseCount: Math.max(1, config.storage.disks.length),
     hangs,
