@@ -73,3 +73,15 @@ export function parseCredential(
   }
   return { accessKey, scope: { date, region, service, text: `${date}/${region}/${service}/${TERMINAL}` } };
 }
+
+/** A credential is of one day, that of the request. */
+export function requireScopeDate(
+  { date }: CredentialScope,
+  timestamp: string,
+  refuse: (problem: string) => AppError,
+): void {
+  if (timestamp.startsWith(date)) return;
+  throw refuse(
+    `Invalid credential date "${date}". This date is not the same as X-Amz-Date: "${timestamp.slice(0, 8)}".`,
+  );
+}

@@ -1,7 +1,7 @@
 // SigV4 in the Authorization header: reading what it claims, with AWS's refusals. Checking it is verify-sigv4.ts.
 import { AppError } from '../../../model/errors.ts';
 import { invalidArgument } from '../arguments.ts';
-import { parseCredential, parseSignedHeaders, type SigV4Claim } from './signature-claim.ts';
+import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Claim } from './signature-claim.ts';
 import { requireRequestTime } from './signing-dates.ts';
 
 const ALGORITHM = 'AWS4-HMAC-SHA256';
@@ -26,11 +26,7 @@ export function readHeaderClaim(headers: Readonly<Record<string, string>>, servi
   }
   const { accessKey, scope } = parseCredential(credential, service, malformed);
   const time = requireRequestTime(headers);
-  if (!time.timestamp.startsWith(scope.date)) {
-    throw malformed(
-      `Invalid credential date "${scope.date}". This date is not the same as X-Amz-Date: "${time.timestamp.slice(0, 8)}".`,
-    );
-  }
+  requireScopeDate(scope, time.timestamp, malformed);
   return {
     version: 'SigV4',
     authType: 'AuthHeader',

@@ -2,7 +2,7 @@
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { QueryParameters } from '../operation.ts';
-import { parseCredential, parseSignedHeaders, type SigV4Claim } from './signature-claim.ts';
+import { parseCredential, parseSignedHeaders, requireScopeDate, type SigV4Claim } from './signature-claim.ts';
 import { parseTimestamp } from './signing-dates.ts';
 
 const REQUIRED = [
@@ -37,11 +37,7 @@ export function readQueryClaim(query: QueryParameters, service: string): SigV4Cl
   if (timeMs === undefined) {
     throw refuse(`X-Amz-Date must be in the ISO8601 Long Format "yyyyMMdd'T'HHmmss'Z'".`);
   }
-  if (!timestamp.startsWith(scope.date)) {
-    throw refuse(
-      `Invalid credential date "${scope.date}". This date is not the same as X-Amz-Date: "${timestamp.slice(0, 8)}".`,
-    );
-  }
+  requireScopeDate(scope, timestamp, refuse);
   return {
     version: 'SigV4',
     authType: 'QueryString',
