@@ -2,9 +2,10 @@
 import type { Member, MembersPort } from '../../ports/members.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
-import { memberRecord, UnreadableRecord } from './records.ts';
+import { memberRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
 import type { Surroundings } from './surroundings.ts';
+import { tellReadable } from './tell-readable.ts';
 
 export function createMembers(surroundings: Surroundings): MembersPort {
   const { store, clock, log, memberLeaseMs } = surroundings;
@@ -12,14 +13,7 @@ export function createMembers(surroundings: Surroundings): MembersPort {
 
   function membersOf(rows: Iterable<StoredKey>): Member[] {
     const members: Member[] = [];
-    for (const { key, value } of rows) {
-      try {
-        members.push(memberRecord.decode(key, value));
-      } catch (error) {
-        if (!(error instanceof UnreadableRecord)) throw error;
-        log.error({ err: error }, 'coordinator-record-unreadable');
-      }
-    }
+    for (const { key, value } of rows) tellReadable(log, () => members.push(memberRecord.decode(key, value)));
     return members.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
   }
 

@@ -3,9 +3,10 @@ import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { PlacementMapPort, StoredPlacement } from '../../ports/placement-map.ts';
 import { followKeys } from './follow-keys.ts';
-import { placementRecord, UnreadableRecord } from './records.ts';
+import { placementRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
 import type { Surroundings } from './surroundings.ts';
+import { tellReadable } from './tell-readable.ts';
 
 export function createPlacementMap({ store, clock, log, prefix }: Surroundings): PlacementMapPort {
   const key = `${prefix}placement`;
@@ -31,13 +32,7 @@ export function createPlacementMap({ store, clock, log, prefix }: Surroundings):
     },
     watch(onChange, signal) {
       const tell = (row: StoredKey | undefined) => {
-        if (row?.key !== key) return;
-        try {
-          onChange(stored(row));
-        } catch (error) {
-          if (!(error instanceof UnreadableRecord)) throw error;
-          log.error({ err: error }, 'coordinator-record-unreadable');
-        }
+        if (row?.key === key) tellReadable(log, () => onChange(stored(row)));
       };
       void followKeys({
         store,

@@ -5,6 +5,7 @@ import { followKeys } from './follow-keys.ts';
 import { shardRecord, UnreadableRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
 import type { Surroundings } from './surroundings.ts';
+import { tellReadable } from './tell-readable.ts';
 
 const SHARD_NUMBER = /^(?:0|[1-9]\d*)$/;
 
@@ -30,14 +31,10 @@ export function createShardRegistry(surroundings: Surroundings): ShardRegistryPo
     watch(onChange, signal) {
       const tell = (row: StoredKey, revision: number) => {
         const shard = row.key.slice(prefix.length);
-        try {
+        tellReadable(log, () => {
           if (!SHARD_NUMBER.test(shard)) throw new UnreadableRecord(`${row.key}: no shard`);
           onChange(Number(shard), registered(row, revision));
-        } catch (error) {
-          // One that was written by hand and wrong must not hide the others; who reads it is refused.
-          if (!(error instanceof UnreadableRecord)) throw error;
-          log.error({ err: error }, 'coordinator-record-unreadable');
-        }
+        });
       };
       void followKeys({
         store,
