@@ -11,6 +11,7 @@ import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import type { PlacementMapPort } from '../ports/placement-map.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { DiskPresence } from './disk-presence.ts';
+import { type HeldJob, holdJob } from './hold-job.ts';
 import { type Judgement, judgeDisks } from './judge-disks.ts';
 import { Newcomers } from './newcomers.ts';
 import { changePlacementInSteps, makePlacementInSteps } from './placement.ts';
@@ -66,29 +67,17 @@ async function restoreForgotten(deps: DiskPlacerDeps, signal: AbortSignal): Prom
   }
 }
 
-async function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
-  const { clock, jobLocks, log } = deps;
-  while (!signal.aborted) {
-    try {
-      const lock = await jobLocks.acquire('place-disks', signal);
-      const either = AbortSignal.any([signal, lock.lost]);
+function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
+  const job: HeldJob = {
+    ...{ name: 'place-disks', failedEvent: 'disks-not-placed', retryMs: LOOK_EVERY_MS },
+    begin() {
       // Who has the job anew has not watched anybody yet.
       const placer = new DiskPlacer(deps);
-      while (!either.aborted) {
-        const isWritten = await placer.look().catch((error: unknown) => {
-          log.warn({ err: error }, 'disks-not-placed');
-          return false;
-        });
-        await clock.sleep(
-          isWritten ? Math.min(WRITTEN_LOOK_MS, deps.awayAfterMs / 10) : LOOK_EVERY_MS,
-          either,
-        );
-      }
-      await lock.release();
-    } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'disks-not-placed');
-    }
-  }
+      return async () =>
+        (await placer.look()) ? Math.min(WRITTEN_LOOK_MS, deps.awayAfterMs / 10) : LOOK_EVERY_MS;
+    },
+  };
+  return holdJob(deps, job, signal);
 }
 
 type ReadMap =

@@ -14,6 +14,7 @@ import type {
   WantedShard,
 } from '../ports/shard-registry.ts';
 import type { Logger } from '../ports/telemetry.ts';
+import { type HeldJob, holdJob } from './hold-job.ts';
 import { type PlannedNode, planShards } from './plan-shards.ts';
 
 const LOOK_EVERY_MS = 2000;
@@ -39,27 +40,15 @@ export interface ShardPlacer {
 }
 
 export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
-  const { clock, jobLocks, log } = deps;
-  return {
-    async run(signal) {
-      while (!signal.aborted) {
-        deps.onLeaving?.(NONE_LEAVING);
-        try {
-          const lock = await jobLocks.acquire('place-shards', signal);
-          const either = AbortSignal.any([signal, lock.lost]);
-          while (!either.aborted) {
-            await place(deps).catch((error: unknown) => {
-              log.warn({ err: error }, 'shards-not-placed');
-            });
-            await clock.sleep(LOOK_EVERY_MS, either);
-          }
-          await lock.release();
-        } catch (error) {
-          if (!signal.aborted) log.warn({ err: error }, 'shards-not-placed');
-        }
-      }
+  const job: HeldJob = {
+    ...{ name: 'place-shards', failedEvent: 'shards-not-placed', retryMs: LOOK_EVERY_MS },
+    onWaiting: () => deps.onLeaving?.(NONE_LEAVING),
+    begin: () => async () => {
+      await place(deps);
+      return LOOK_EVERY_MS;
     },
   };
+  return { run: (signal) => holdJob(deps, job, signal) };
 }
 
 async function place(deps: ShardPlacerDeps): Promise<void> {
