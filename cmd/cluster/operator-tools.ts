@@ -71,7 +71,7 @@ export async function openCalls(
         if (event === 'rpc-down' && 'reason' in fields) onDown(String(fields.reason));
       },
     },
-    telemetry: { count() {}, observe() {}, gauge() {} },
+    telemetry: { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
     addressOf: (node) => members.find(({ nodeId }) => nodeId === node)?.address,
   });
   closing.defer(() => calls.close());

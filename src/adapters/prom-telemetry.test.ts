@@ -31,6 +31,31 @@ test('counts, observes and gauges, and brings gauges up to date before a scrape'
   expect(lines).toEqual([]);
 });
 
+test('a gauge that nobody has told is absent; what a family is told anew has no more than that', async () => {
+  const { telemetry, lines } = telemetryWithLog();
+  const linesOf = async (name: string) => {
+    const { text } = await telemetry.scrape();
+    return text.split('\n').filter((line) => line.startsWith(name));
+  };
+  const free = 'holdfast_disk_free_bytes';
+  expect(await linesOf('holdfast_objects')).toEqual([]);
+  telemetry.gauge('holdfast_objects', 0);
+  expect(await linesOf('holdfast_objects')).toEqual(['holdfast_objects 0']);
+  telemetry.gaugeAll('holdfast_objects', []);
+  expect(await linesOf('holdfast_objects')).toEqual([]);
+  telemetry.gaugeAll('holdfast_objects', [{ value: 4 }]);
+  expect(await linesOf('holdfast_objects')).toEqual(['holdfast_objects 4']);
+  telemetry.gauge(free, 1, { disk: 'a' });
+  telemetry.gaugeAll(free, [
+    { value: 2, labels: { disk: 'b' } },
+    { value: 3, labels: { disk: 'c' } },
+  ]);
+  expect(await linesOf(free)).toEqual([`${free}{disk="b"} 2`, `${free}{disk="c"} 3`]);
+  telemetry.gaugeAll(free, []);
+  expect(await linesOf(free)).toEqual([]);
+  expect(lines).toEqual([]);
+});
+
 test('what is not in the table is reported once and does no harm', () => {
   const { telemetry, lines } = telemetryWithLog();
   for (let round = 0; round < 2; round++) {

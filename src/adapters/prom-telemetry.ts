@@ -262,6 +262,13 @@ interface Count {
   pending: number;
 }
 
+/** What nobody has told is absent: the library would show a gauge that has no labels as 0. */
+function untold(gauge: Gauge): Gauge {
+  gauge.reset();
+  gauge.remove({});
+  return gauge;
+}
+
 export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'holdfast_' });
@@ -271,7 +278,7 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
   for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
     const options = { name, help: row.help, labelNames: [...(row.labels ?? [])], registers: [registry] };
     if (row.kind === 'counter') counters.set(name, new Counter(options));
-    else if (row.kind === 'gauge') gauges.set(name, new Gauge(options));
+    else if (row.kind === 'gauge') gauges.set(name, untold(new Gauge(options)));
     else histograms.set(name, new Histogram({ ...options, buckets: [...(row.buckets ?? SECONDS)] }));
   }
   const counts = new Map<string, Count>();
@@ -312,6 +319,11 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     observe: (name, value, labels: Labels = {}) =>
       record(histograms, name, (metric) => metric.observe(labels, value)),
     gauge: (name, value, labels: Labels = {}) => record(gauges, name, (metric) => metric.set(labels, value)),
+    gaugeAll: (name, figures) =>
+      record(gauges, name, (metric) => {
+        untold(metric);
+        for (const { value, labels = {} } of figures) metric.set(labels, value);
+      }),
     onScrape(collect) {
       collectors.push(collect);
     },

@@ -36,7 +36,7 @@ function quiet() {
       warn: nothing,
       error: (fields: object) => void errors.push(fields),
     },
-    telemetry: { count: nothing, observe: nothing, gauge: nothing },
+    telemetry: { count: nothing, observe: nothing, gauge: nothing, gaugeAll: nothing },
   };
 }
 

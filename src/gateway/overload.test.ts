@@ -20,6 +20,7 @@ async function open(settings: Partial<GatewaySettings>, deps: Partial<GatewayDep
     },
     observe() {},
     gauge() {},
+    gaugeAll() {},
   };
   world = await openGatewayWorld({ settings, deps: { telemetry, ...deps } });
   const clock = deps.clock;

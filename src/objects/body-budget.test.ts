@@ -30,7 +30,7 @@ function manualClock() {
 
 function setUp() {
   const { clock, pass } = manualClock();
-  const telemetry = { count() {}, observe() {}, gauge() {} };
+  const telemetry = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
   const budget = createBodyBudget({ limitBytes: LIMIT, clock, telemetry });
   const evicted: string[] = [];
   const open = (name: string) =>

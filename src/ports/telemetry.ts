@@ -13,4 +13,11 @@ export interface TelemetryPort {
   count(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
   observe(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
   gauge(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+  /** All figures of one gauge: what it had besides vanishes. None: nobody knows it here any more. */
+  gaugeAll(name: string, figures: readonly Figure[]): void;
+}
+
+export interface Figure {
+  readonly value: number;
+  readonly labels?: Readonly<Record<string, string>>;
 }

@@ -38,7 +38,12 @@ export const CHUNK_BYTES = 96;
 /** A body that is folded is as long as its pieces. */
 const INLINE_CHUNKS = 16;
 
-const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
+const SILENT = {
+  count: () => undefined,
+  observe: () => undefined,
+  gauge: () => undefined,
+  gaugeAll: () => undefined,
+};
 
 export interface ProductGateway {
   readonly process: SimulatedProcess;

@@ -47,7 +47,12 @@ const NO_TIME_JUMPS = { mayRemoveByAge: () => true };
 
 export const CLOSING_DRIVEN_ON = 'names: forced deletion driven on by its shard';
 
-const SILENT = { count: () => undefined, observe: () => undefined, gauge: () => undefined };
+const SILENT = {
+  count: () => undefined,
+  observe: () => undefined,
+  gauge: () => undefined,
+  gaugeAll: () => undefined,
+};
 
 export interface ShardWorkOptions {
   ground: Ground;

@@ -176,7 +176,7 @@ export class MetadataSite extends Site implements NodeSite {
       peers: network.peer(this.name, process),
       registry: registry.port(process),
       logger: loggerOf(process, scheduler),
-      telemetry: { count: silent, observe: silent, gauge: silent },
+      telemetry: { count: silent, observe: silent, gauge: silent, gaugeAll: silent },
       count: (branch) => counts.add(branch),
       onFatal,
       putStoreAside: () => {

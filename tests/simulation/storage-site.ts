@@ -23,7 +23,7 @@ const REPLACED_MIN_MS = 1000;
 const REPLACED_MAX_MS = 6000;
 /** So fast that damage is found in a seed. */
 const SCRUB = { bytesPerSecond: 1e6, periodMs: 12_000 };
-const SILENT = { count() {}, observe() {}, gauge() {} };
+const SILENT = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
 
 /** There is always room. */
 const RESERVE: DiskReservePort = {

@@ -75,7 +75,7 @@ export async function openGatewayWorld(
     clock: systemClock,
     random: systemRandom,
     log,
-    telemetry: { count() {}, observe() {}, gauge() {} },
+    telemetry: { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
     isReady: () => true,
     readMetrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
     answerOperator: async ({ method, url, account }) => ({

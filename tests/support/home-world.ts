@@ -89,6 +89,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     count: (name: string, _labels?: object, by = 1) => void counts.set(name, (counts.get(name) ?? 0) + by),
     gauge: (name: string, value: number, labels: object = {}) =>
       void gauges.set([name, ...Object.values(labels)].join(' '), value),
+    gaugeAll: nothing,
     observe: nothing,
   };
   const directory = createOrderDisks(() => placement.current());

@@ -60,6 +60,7 @@ export function nodeOver(
     announce?: StorageMembersPort['announce'];
     server?: ChunkServerPort;
     gauge?: TelemetryPort['gauge'];
+    gaugeAll?: TelemetryPort['gaugeAll'];
   } = {},
 ): World {
   const { clusterId = TEST_CLUSTER } = options;
@@ -83,7 +84,12 @@ export function nodeOver(
     scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
     owners: { version: () => 0, owns: () => false, hear() {} },
     fetch: async () => ({ kind: 'missing' }),
-    telemetry: { count() {}, observe() {}, gauge: options.gauge ?? (() => {}) },
+    telemetry: {
+      count() {},
+      observe() {},
+      gauge: options.gauge ?? (() => {}),
+      gaugeAll: options.gaugeAll ?? (() => {}),
+    },
   });
   closers.push(() => node.stop());
   return { node, events, members, clock };

@@ -158,6 +158,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
   const telemetry = {
     count() {},
     observe() {},
+    gaugeAll() {},
     gauge(name: string, value: number) {
       if (name !== 'holdfast_body_buffer_bytes') return;
       heldBytes = value;

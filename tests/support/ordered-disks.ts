@@ -83,7 +83,7 @@ export class OrderedDisks {
     const disks = await openNodeDisks({
       ...{ clusterId: TEST_CLUSTER, clock: systemClock, random: createSeededRandom(seed), owners, fetch },
       log: { debug: note, info: note, warn: note, error: note },
-      telemetry: { observe() {}, gauge() {}, count: () => void damagedCount++ },
+      telemetry: { observe() {}, gauge() {}, gaugeAll() {}, count: () => void damagedCount++ },
       onChange() {},
       onFailed() {},
       disks: [

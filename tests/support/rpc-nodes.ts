@@ -36,6 +36,7 @@ export function createCounts() {
     count,
     observe: () => undefined,
     gauge: () => undefined,
+    gaugeAll: () => undefined,
     of: (key: string) => counts.get(key) ?? 0,
   };
 }

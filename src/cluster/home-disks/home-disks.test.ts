@@ -51,7 +51,7 @@ beforeEach(async () => {
   reached = await servedDirectory(nodes);
   const owners = map.owners.map(() => NAMES.slice(0, 3));
   placement.learn({ ...map, version: 2, auditFrom: 2, disks: reached.disks, owners });
-  const telemetry = { count() {}, observe() {}, gauge() {} };
+  const telemetry = { count() {}, observe() {}, gauge() {}, gaugeAll() {} };
   disks = createHomeDisks({
     ...{ placement, directory: reached.directory, clock: systemClock, log: QUIET, telemetry },
     repairBytesPerSecond: 0,
