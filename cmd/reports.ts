@@ -27,8 +27,9 @@ export function createReports(
     const [usage, jobs, stored, pendingBytes] = await Promise.all([
       countUsage(metadata),
       countJobs(metadata),
-      chunks.usage(),
-      pendingReclaimBytes(),
+      // With no disk that answers they are not known; all else is, and is needed then.
+      chunks.usage().catch(() => undefined),
+      pendingReclaimBytes().catch(() => undefined),
     ]);
     telemetry.gauge('holdfast_objects', usage.objectCount);
     telemetry.gauge('holdfast_object_bytes', usage.objectBytes);
@@ -38,11 +39,13 @@ export function createReports(
         telemetry.gauge('holdfast_jobs', jobs.get(`${kind} ${state}`) ?? 0, { kind, state });
       }
     }
-    telemetry.gauge('holdfast_chunks', stored.chunkCount);
-    telemetry.gauge('holdfast_chunk_bytes', stored.liveBytes);
-    telemetry.gauge('holdfast_pending_reclaim_bytes', pendingBytes);
-    telemetry.gauge('holdfast_disk_free_bytes', stored.diskFreeBytes);
-    telemetry.gauge('holdfast_disk_bytes', stored.diskTotalBytes);
+    const tell = (name: string, value: number | undefined) =>
+      telemetry.gaugeAll(name, value === undefined ? [] : [{ value }]);
+    tell('holdfast_chunks', stored?.chunkCount);
+    tell('holdfast_chunk_bytes', stored?.liveBytes);
+    tell('holdfast_pending_reclaim_bytes', pendingBytes);
+    tell('holdfast_disk_free_bytes', stored?.diskFreeBytes);
+    tell('holdfast_disk_bytes', stored?.diskTotalBytes);
   });
 
   return {
