@@ -2,7 +2,7 @@
 import { formatBytes, formatCount } from '../../src/cli/format.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
-import { reserveOf } from '../../src/storage/disk-reserve.ts';
+import { roomLimitsOf } from '../../src/storage/disk-reserve.ts';
 import {
   type ChunkStatus,
   type DiskStatus,
@@ -14,8 +14,6 @@ import { short } from './operator-tools.ts';
 
 /** A change of owners that takes longer does not go on, or its disks are too slow. */
 const PENDING_LONG_MS = 6 * 3600 * 1000;
-/** Reserves that are left when a word is said of it. */
-const RESERVES_LEFT = 2;
 
 /** `members`: who is there, as etcd says just now; undefined: it does not. */
 export function alarmsOfChunks(
@@ -112,11 +110,11 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   if (usage === undefined) return [];
   const alarms: string[] = [];
   const { diskFreeBytes, diskTotalBytes, asideCount = 0 } = usage;
-  const reserveBytes = reserveOf({ totalBytes: diskTotalBytes });
-  if (diskFreeBytes < reserveBytes)
+  const { fullBelowBytes, scarceBelowBytes } = roomLimitsOf({ totalBytes: diskTotalBytes });
+  if (diskFreeBytes < fullBelowBytes)
     alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
-  else if (diskFreeBytes < RESERVES_LEFT * reserveBytes)
-    alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - reserveBytes)} are left`);
+  else if (diskFreeBytes < scarceBelowBytes)
+    alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - fullBelowBytes)} are left`);
   if (asideCount > 0) alarms.push(`${nameOf(disk)} has ${formatCount(asideCount)} damaged copies set aside`);
   return alarms;
 }

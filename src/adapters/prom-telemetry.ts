@@ -4,6 +4,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { must } from '../lib/assert.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
+import { CLUSTER_METRICS } from './cluster-metrics.ts';
 
 interface MetricRow {
   readonly kind: 'counter' | 'gauge' | 'histogram';
@@ -245,6 +246,7 @@ export const METRICS = {
     help: 'When the last pass of the scrub of a disk ended, in seconds since 1970.',
     labels: ['disk'],
   },
+  ...CLUSTER_METRICS,
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
 export interface PromTelemetry extends TelemetryPort {

@@ -255,6 +255,8 @@ export const LIMITS = {
   diskReserveBytesMax: 8 * GiB,
   /** Of small file systems, which the least reserve would fill. */
   diskReserveShareMax: 1 / 3,
+  /** With less than so many reserves left an operator is told. */
+  diskReservesTold: 2,
 
   // Between processes.
   /** Of one call, reply or replica message: a whole entry fits in, with what goes around it. */

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { LIMITS } from '../model/limits.ts';
-import { createDiskReserve } from './disk-reserve.ts';
+import { createDiskReserve, roomLimitsOf } from './disk-reserve.ts';
 
 const GiB = 1024 ** 3;
 
@@ -60,4 +60,9 @@ test.each([
   const reserve = createDiskReserve({ readSpace, clock });
   expect(await reserve.hold(51)).toBeUndefined();
   expect(await reserve.hold(50)).toBeDefined();
+  // Operators are told of the same.
+  expect(roomLimitsOf({ totalBytes })).toEqual({
+    fullBelowBytes: reserveBytes,
+    scarceBelowBytes: 2 * reserveBytes,
+  });
 });

@@ -66,8 +66,19 @@ export function createDiskReserve(deps: {
   };
 }
 
+/** Where operators are told of a file system, in bytes that it has free. */
+export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): {
+  /** It takes nothing that grows. */
+  fullBelowBytes: number;
+  /** It will soon be full. */
+  scarceBelowBytes: number;
+} {
+  const fullBelowBytes = reserveOf(space);
+  return { fullBelowBytes, scarceBelowBytes: LIMITS.diskReservesTold * fullBelowBytes };
+}
+
 /** What is kept free of a file system, by default. */
-export function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
+function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;
   const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
   return Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
+import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import { chunksOf, closeNodes, folder, newId, started } from '../../tests/support/node-world.ts';
 import { settleAll } from '../../tests/support/replicated-world.ts';
-import { METRICS } from '../adapters/prom-telemetry.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
 import type { ChunkServerPort, ServedDisks } from '../ports/chunk-server.ts';
@@ -41,34 +41,33 @@ test('tells what its disks hold, and of a file system that has grown', async () 
     readSpace: async () => ({ freeBytes: 5e11, totalBytes }),
     clock: systemClock,
   });
-  const gauges = new Map<string, number>();
+  const { telemetry, refused } = countedTelemetry();
   const world = await started(
     [{ ...only, open: async () => ({ ...(await only.open()), reserve: growing }) }],
-    {
-      gauge: (name, value, labels) => gauges.set(`${name} ${labels?.disk?.length}`, value),
-    },
+    { telemetry },
   );
   await chunksOf(world).put(newId(), randomBytes(10));
   const report = world.node.workers.find(({ name }) => name === 'report-disks');
   await report?.work(new AbortController().signal);
-  expect(Object.fromEntries(gauges)).toEqual({
-    'holdfast_disk_chunks 32': 1,
-    'holdfast_disk_chunk_bytes 32': 10,
-    'holdfast_disk_pending_reclaim_bytes 32': expect.any(Number),
-    'holdfast_disk_free_bytes 32': 5e11,
-    'holdfast_disk_bytes 32': 1e12,
-    'holdfast_disk_aside_chunks 32': 0,
-    'holdfast_disk_scrub_progress_ratio 32': 0,
-    'holdfast_disk_scrub_found_chunks 32': 0,
+  const [member] = world.members;
+  const [disk] = member === undefined || member === 'left' ? [] : member.disks;
+  const { text } = await telemetry.scrape();
+  const ofDisk = [...text.matchAll(/^holdfast_disk_(\w+)\{disk="(\w+)"\} (\S+)$/gm)];
+  expect(new Set(ofDisk.map(([, , id]) => id))).toEqual(new Set([disk?.id]));
+  expect(Object.fromEntries(ofDisk.map(([, name, , value]) => [name, Number(value)]))).toEqual({
+    ...{ chunks: 1, chunk_bytes: 10, pending_reclaim_bytes: expect.any(Number) },
+    ...{ free_bytes: 5e11, bytes: 1e12, aside_chunks: 0 },
+    ...{ full_below_bytes: 8 * 1024 ** 3, scarce_below_bytes: 16 * 1024 ** 3 },
+    ...{ scrub_progress_ratio: 0, scrub_found_chunks: 0 },
   });
+  expect(text).toContain('holdfast_node_disks{state="serving"} 1\n');
   expect(world.members).toHaveLength(1);
   totalBytes = 2e12;
   await report?.work(new AbortController().signal);
   await report?.work(new AbortController().signal);
   await settleAll();
   expect(world.members.slice(1)).toMatchObject([{ disks: [{ capacityBytes: 2e12 }] }]);
-  // Every figure is in the table of metrics.
-  for (const name of gauges.keys()) expect(METRICS).toHaveProperty(name.replace(' 32', ''));
+  expect(refused).toEqual([]);
 });
 
 test('a placement version that was heard of holds after a restart (R34)', async () => {

@@ -108,8 +108,9 @@ class DisksOfNode implements StorageNode {
       });
     const report = createDiskReport({
       served: () => disks.served(),
+      unservedCount: () => disks.unserved().length,
       scrubOf: (disk) => scrubOf(disk).progress(),
-      telemetry,
+      ...{ telemetry, clock },
       onCapacity: () => this.#announce(),
     });
     return [...ofEach('reclaim-chunks', reclaimOf), ...ofEach('scrub-chunks', scrubOf), report];

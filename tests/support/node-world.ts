@@ -59,8 +59,7 @@ export function nodeOver(
     clusterId?: string;
     announce?: StorageMembersPort['announce'];
     server?: ChunkServerPort;
-    gauge?: TelemetryPort['gauge'];
-    gaugeAll?: TelemetryPort['gaugeAll'];
+    telemetry?: TelemetryPort;
   } = {},
 ): World {
   const { clusterId = TEST_CLUSTER } = options;
@@ -84,12 +83,7 @@ export function nodeOver(
     scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
     owners: { version: () => 0, owns: () => false, hear() {} },
     fetch: async () => ({ kind: 'missing' }),
-    telemetry: {
-      count() {},
-      observe() {},
-      gauge: options.gauge ?? (() => {}),
-      gaugeAll: options.gaugeAll ?? (() => {}),
-    },
+    telemetry: options.telemetry ?? { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
   });
   closers.push(() => node.stop());
   return { node, events, members, clock };
