@@ -1,5 +1,6 @@
 // What is wrong with chunks and disks, in sentences. Pure.
 import { formatBytes, formatCount } from '../../src/cli/format.ts';
+import { countOwnerNodes, isMissed } from '../../src/cluster/see-disks.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
 import { roomLimitsOf } from '../../src/storage/disk-reserve.ts';
@@ -66,11 +67,9 @@ function alarmsOfPlacement(
 
 /** Disks that chunks are placed on, and that nobody serves. */
 function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIdentity): string[] {
-  // One that is to leave keeps what no other can take.
-  const owning = disks.filter(({ ownedCount }) => ownedCount > 0);
-  const nodeCount = new Set(owning.map(({ nodeId }) => nodeId)).size;
+  const nodeCount = countOwnerNodes(disks);
   const few =
-    owning.length > 0 && nodeCount < chunkCopies
+    nodeCount > 0 && nodeCount < chunkCopies
       ? [`chunks lie on ${nodeCount} storage nodes, and not on ${chunkCopies}`]
       : [];
   return [
@@ -85,11 +84,6 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
       return [`${name} is away${why}${leave === 'absent' ? ': its data is being copied to others' : ''}`];
     }),
   ];
-}
-
-/** False: drained or given up, and nothing of it is needed any more. It may come back, or be removed. */
-function isMissed({ leave, ownedCount, pendingCount }: DiskStatus): boolean {
-  return leave === undefined || ownedCount + pendingCount > 0;
 }
 
 /** Disks that their nodes are to serve and do not, unless that is said already. */

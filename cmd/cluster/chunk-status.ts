@@ -3,8 +3,7 @@
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { openRpcCredentials } from '../../src/adapters/rpc/credentials.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
-import { holdings } from '../../src/cluster/placement-changes.ts';
-import { servedDisks } from '../../src/cluster/served-disks.ts';
+import { type SeenDisk, seeDisks } from '../../src/cluster/see-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
 import type { AuditRecord } from '../../src/model/records/rows.ts';
@@ -65,11 +64,8 @@ export interface DiskStatus {
   address: string;
   zone: string;
   capacityBytes: number;
-  /**
-   * `silent`: its node is there and does not answer for it. `away`: no node serves it. `new`: it is in no map yet; `removed`: in
-   * none any more.
-   */
-  state: 'serving' | 'silent' | 'away' | 'new' | 'removed';
+  /** `silent`: its node is there and does not answer for it. */
+  state: SeenDisk['state'] | 'silent';
   leave?: DiskLeave;
   /**
    * Partitions that it owns, and that it owned before a change that is not done: with none of both it may be
@@ -196,12 +192,7 @@ async function readDisks(parts: {
   answerMaxMs: number;
 }): Promise<DiskStatus[]> {
   const { config, clusterId, map, answerMaxMs } = parts;
-  const served = servedDisks(parts.members);
-  const held = map === undefined ? new Map() : holdings(map);
   const reasons = new Map(unservedDisks(parts.members).map(({ diskId, reason }) => [diskId, reason]));
-  const placed = new Map((map?.disks ?? []).map((disk) => [disk.id, disk]));
-  const retired = new Set(map?.retired);
-  const all = [...placed.values(), ...[...served.values()].filter(({ id }) => !placed.has(id))];
   await using closing = new AsyncDisposableStack();
   const credentials = await openRpcCredentials(securityOf(config), { clock: systemClock, log: SILENT });
   closing.defer(() => credentials.close());
@@ -212,25 +203,22 @@ async function readDisks(parts: {
   closing.defer(() => client.close());
   // Awaited here: the client ends with this function.
   return await Promise.all(
-    all.map(async (disk): Promise<DiskStatus> => {
-      const now = served.get(disk.id);
-      const { id: diskId, nodeId, address, zone, capacityBytes } = { ...disk, ...now };
-      const usage =
-        now === undefined
-          ? undefined
-          : await Promise.race([
-              client.chunksOf(now).usage(),
-              systemClock.sleep(answerMaxMs).then(() => undefined),
-            ]).catch(() => undefined);
-      const reason = now === undefined ? reasons.get(diskId) : undefined;
-      const unplaced = retired.has(diskId) ? 'removed' : 'new';
-      const state = now === undefined ? 'away' : usage === undefined ? 'silent' : 'serving';
+    seeDisks(map, parts.members).map(async ({ disk, state, ...held }): Promise<DiskStatus> => {
+      const { id: diskId, nodeId, address, zone, capacityBytes, leave } = disk;
+      const isAway = state === 'away';
+      const usage = isAway
+        ? undefined
+        : await Promise.race([
+            client.chunksOf(disk).usage(),
+            systemClock.sleep(answerMaxMs).then(() => undefined),
+          ]).catch(() => undefined);
+      const reason = isAway ? reasons.get(diskId) : undefined;
       return {
         ...{ diskId, nodeId, address, zone, capacityBytes },
-        state: state === 'serving' && !placed.has(diskId) ? unplaced : state,
+        state: isAway || usage !== undefined ? state : 'silent',
         ...(reason !== undefined && { reason }),
-        ...(disk.leave && { leave: disk.leave }),
-        ...{ ownedCount: 0, pendingCount: 0, ...held.get(diskId) },
+        ...(leave && { leave }),
+        ...held,
         ...(usage && { usage }),
       };
     }),

@@ -20,6 +20,7 @@ import { createShardPlacer } from '../../src/cluster/place-shards.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
 import { createRevocationWait } from '../../src/cluster/revocation-wait.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
+import { seeDisks } from '../../src/cluster/see-disks.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
 import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
@@ -33,7 +34,7 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { measureAudits, measurePlacement } from './chunk-metrics.ts';
+import { measureAudits, measureDisks, measurePlacement } from './chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
@@ -227,7 +228,7 @@ async function startWork(
 
 /** `auditedAt`: the least placement version at which all shards have finished an audit; undefined: not all have. */
 function startDiskPlacer(
-  { config, clock, log }: Surroundings,
+  { config, clock, log, telemetry }: Surroundings,
   parts: {
     joined: JoinedCluster;
     placement: KnownPlacement;
@@ -235,13 +236,14 @@ function startDiskPlacer(
 ): void {
   const { joined, placement, auditedAt, reach } = parts;
   const { placementMap, jobLocks } = joined.coordinator;
-  const deps = {
+  const deps: DiskPlacerDeps = {
     ...{ placementMap, jobLocks, clock, log, auditedAt, reach, pause: () => setImmediate() },
     chunkCopies: joined.identity.chunkCopies,
     awayAfterMs: config.storage.awayAfterMs,
     members: () => joined.members(),
     heardVersion: () => placement.heardVersion(),
     learn: (map: PlacementMap) => placement.learn(map),
+    onLook: (seen) => measureDisks(telemetry, seen && seeDisks(seen.map, seen.members)),
     newestKnown() {
       const map = placement.current();
       return map.version === 0 ? undefined : map;

@@ -23,8 +23,8 @@ export async function holdJob(
   { name, failedEvent, retryMs, onWaiting, begin }: HeldJob,
   signal: AbortSignal,
 ): Promise<void> {
+  onWaiting?.();
   while (!signal.aborted) {
-    onWaiting?.();
     try {
       const lock = await jobLocks.acquire(name, signal);
       const either = AbortSignal.any([signal, lock.lost]);
@@ -40,5 +40,6 @@ export async function holdJob(
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, failedEvent);
     }
+    onWaiting?.();
   }
 }

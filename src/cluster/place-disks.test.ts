@@ -108,6 +108,21 @@ test('one that never answers lets others that come later join together', async (
   expect(next).toMatchObject({ version: 2, disks: disks.slice(0, 6) });
 });
 
+test('who places disks says what it goes by, and says it no more when another one does', async () => {
+  const disks = placedDisks({ zones: 3 });
+  const placer = startPlacer();
+  expect(placer.seenBy('a')).toBeUndefined();
+  placer.serve(disks.slice(0, 2));
+  await placer.pass(LOOKED_MS);
+  expect(placer.seenBy('a')).toEqual({ map: undefined, members: disks.slice(0, 2).map(memberOf) });
+  const map = await placer.after(disks);
+  expect(placer.seenBy('a')).toEqual({ map, members: disks.map(memberOf) });
+  placer.takeOver();
+  await placer.pass(LOOKED_MS);
+  expect(placer.seenBy('a')).toBeUndefined();
+  expect(placer.seenBy('c')).toMatchObject({ map });
+});
+
 test('what etcd has is learnt, though a watch says nothing of it', async () => {
   const placer = startPlacer();
   await placer.after(placedDisks({ zones: 3 }));

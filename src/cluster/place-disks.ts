@@ -48,8 +48,16 @@ export interface DiskPlacerDeps {
   auditedAt(): Promise<number | undefined>;
   /** Resolves when the disk has answered; rejects with why it has not. */
   reach(disk: PlacedDisk): Promise<unknown>;
+  /** What is gone by, at each look; undefined: another one places disks now. */
+  onLook?(seen: PlacementSeen | undefined): void;
   /** Between two steps of a long computation: lets requests have their turn. */
   pause(): Promise<void>;
+}
+
+export interface PlacementSeen {
+  /** undefined: there is none yet. */
+  map: PlacementMap | undefined;
+  members: readonly Member[];
 }
 
 /** Until `signal` aborts. Never rejects. */
@@ -70,6 +78,7 @@ async function restoreForgotten(deps: DiskPlacerDeps, signal: AbortSignal): Prom
 function placeWhileHolding(deps: DiskPlacerDeps, signal: AbortSignal): Promise<void> {
   const job: HeldJob = {
     ...{ name: 'place-disks', failedEvent: 'disks-not-placed', retryMs: LOOK_EVERY_MS },
+    onWaiting: () => deps.onLook?.(undefined),
     begin() {
       // Who has the job anew has not watched anybody yet.
       const placer = new DiskPlacer(deps);
@@ -135,6 +144,8 @@ class DiskPlacer {
     const heard = this.#deps.heardVersion();
     const read = await readMap(this.#deps);
     if (read.kind === 'restored') return true;
+    const members = this.#deps.members();
+    this.#deps.onLook?.({ map: read.kind === 'there' ? read.map : undefined, members });
     if (read.kind === 'none') return this.#placeFirst();
     const { map, revision } = read;
     if (heard > map.version) await this.#outdo(heard, map, revision);

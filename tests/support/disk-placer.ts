@@ -1,6 +1,6 @@
 // Who places disks (src/cluster/place-disks.ts), alone with etcd: which disks are served, what is known and what other
 // processes do is said by the test.
-import { runDiskPlacer } from '../../src/cluster/place-disks.ts';
+import { type PlacementSeen, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { Member } from '../../src/ports/members.ts';
@@ -30,6 +30,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   let isSilent = false;
   const unreached = new Set<DiskId>();
   const answersAfterMs = new Map<DiskId, number>();
+  const seenBy = new Map<string, PlacementSeen | undefined>();
   let holding = new AbortController();
   const run = (holder: string, newestKnown = () => newest) => {
     const { placementMap, jobLocks } = connect(holder);
@@ -45,6 +46,7 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
         if (ms !== undefined) await clock.sleep(ms);
         if (unreached.has(id)) throw new Error('of another authority');
       },
+      onLook: (seen: PlacementSeen | undefined) => void seenBy.set(holder, seen),
       pause: async () => {},
     };
     holding = new AbortController();
@@ -60,6 +62,8 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
     stop: () => holding.abort(),
     events: (name: string) => events.filter(([, event]) => event === name).length,
     ...{ read, learnt, unreached, answersAfterMs },
+    /** What it says that it goes by; of `a` until another takes over. */
+    seenBy: (holder: string) => seenBy.get(holder),
     serve(disks: readonly PlacedDisk[]) {
       members = disks.map(memberOf);
     },
