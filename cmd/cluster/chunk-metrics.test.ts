@@ -4,7 +4,7 @@ import { seeDisks } from '../../src/cluster/see-disks.ts';
 import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import { memberOf } from '../../tests/support/disk-placer.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
-import { measureDisks } from './chunk-metrics.ts';
+import { measureAudits, measureDisks, measurePlacement, measureSilentDisks } from './chunk-metrics.ts';
 
 const disks = placedDisks({ zones: 3, capacityOf: (at) => 1000 + at });
 const map = makePlacement({ disks, copies: 3 });
@@ -36,4 +36,86 @@ test('disks as whoever places them sees them, and nothing of them elsewhere', as
     expect(await linesOf(`holdfast_${name}`)).toEqual([]);
   expect(await linesOf('holdfast_placement_owner_nodes')).toEqual([]);
   expect(refused).toEqual([]);
+});
+
+const audit = (mapVersion: number) => ({
+  audit: { mapVersion, beganAtMs: 1, isUnderWay: false, ended: { mapVersion, beganAtMs: 1, endedAtMs: 2 } },
+});
+const underWay = { audit: { ...audit(2).audit, mapVersion: 3, isUnderWay: true } };
+
+/** Shards led here, in order: what each answers; undefined: it does not say. */
+function leading(
+  answers: readonly ({ audit: object | null; history?: object | null } | undefined)[],
+  incarnation = 1,
+) {
+  const asked: string[] = [];
+  const query = (shard: number, name: string) => {
+    asked.push(name);
+    const answer = answers[shard];
+    return { kind: answer === undefined ? 'unknown' : 'done', value: answer };
+  };
+  const statuses = answers.map((_, shard) => ({ shard, role: 'primary', incarnation }));
+  const node = {
+    replica: (shard: number) => ({ query: async (_: object, name: string) => query(shard, name) }),
+    status: () => [...statuses, { shard: answers.length, role: 'follower', incarnation: 2 }],
+  };
+  return { node: node as unknown as Parameters<typeof measureAudits>[1]['node'], asked };
+}
+
+test('the placement map and audits', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  measurePlacement(telemetry, () => map);
+  const { node, asked } = leading([underWay, undefined]);
+  measureAudits(telemetry, { node, placement: () => ({ ...map, auditFrom: 3 }) });
+  expect(await linesOf('holdfast_audited_placement_version')).toEqual(['2']);
+  expect(await linesOf('holdfast_audits_under_way')).toEqual(['1']);
+  expect(await linesOf('holdfast_audits_awaited')).toEqual(['1']);
+  expect(await linesOf('holdfast_shards_unanswered')).toContain('{question="audit"} 1');
+  expect(await linesOf('holdfast_placement_version')).toEqual(['1']);
+  expect(await linesOf('holdfast_placement_copies')).toEqual(['3']);
+  expect(await linesOf('holdfast_placement_pending_partitions')).toEqual(['0']);
+  expect(await linesOf('holdfast_placement_disks')).toContain('{leave="staying"} 3');
+  // Nothing is to be confirmed of a first history.
+  expect(asked).not.toContain('get-history');
+  expect(refused).toEqual([]);
+});
+
+test('who leads no shard knows of no audit, and before the first map none is awaited', async () => {
+  const { telemetry, linesOf } = countedTelemetry();
+  let placement = { ...map, auditFrom: 3 };
+  const led: ({ audit: object | null } | undefined)[] = [];
+  measureAudits(telemetry, {
+    node: {
+      status: () => leading(led).node.status(),
+      replica: (shard) => leading(led).node.replica(shard),
+    },
+    placement: () => placement,
+  });
+  expect(await linesOf('holdfast_audited_placement_version')).toEqual([]);
+  expect(await linesOf('holdfast_audits_awaited')).toEqual(['0']);
+  led.push({ audit: null }, audit(3));
+  expect(await linesOf('holdfast_audited_placement_version')).toEqual(['0']);
+  expect(await linesOf('holdfast_audits_awaited')).toEqual(['1']);
+  placement = { ...map, version: 0 };
+  expect(await linesOf('holdfast_audits_awaited')).toEqual([]);
+});
+
+test('shards that were recovered, until it is confirmed', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  const histories = [{ assertedBy: [] }, { assertedBy: [], confirmedAtMs: 7 }, null];
+  const answers = histories.map((history) => ({ ...audit(1), history }));
+  const { node } = leading([...answers, undefined], 2);
+  measureAudits(telemetry, { node, placement: () => map });
+  expect(await linesOf('holdfast_shards_unconfirmed')).toEqual(['1']);
+  expect(await linesOf('holdfast_shards_unanswered')).toContain('{question="history"} 1');
+  expect(refused).toEqual([]);
+});
+
+test('disks that do not answer, as long as a node serves them', async () => {
+  const { telemetry, linesOf } = countedTelemetry();
+  measureSilentDisks(telemetry, {
+    silent: () => [one, two, 'of before'],
+    members: () => disks.slice(1).map(memberOf),
+  });
+  expect(await linesOf('holdfast_silent_disks')).toEqual(['1']);
 });

@@ -1,13 +1,27 @@
 // What a metadata node measures of where chunks lie: the placement map that it knows, and how far the shards that it leads
 // have looked at that. What they owe is src/metadata/background/watch-debts.ts.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import { countOwnerNodes, isMissed, type SeenDisk } from '../../src/cluster/see-disks.ts';
+import { countOwnerNodes, isMissed, type SeenDisk, servedDisks } from '../../src/cluster/see-disks.ts';
+import type { HistoryRecord } from '../../src/model/records/rows.ts';
+import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
-import type { PlacementMap } from '../../src/ports/placement.ts';
+import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Figure } from '../../src/ports/telemetry.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
+import { describeAudits } from './chunk-status.ts';
 
 const LEAVES = ['staying', 'draining', 'absent'] as const;
+
+/** Disks that a node serves, and that did not answer when repair, audits or the hearing of damage last asked them. */
+export function measureSilentDisks(
+  telemetry: PromTelemetry,
+  read: { silent(): readonly DiskId[]; members(): readonly Member[] },
+): void {
+  telemetry.onScrape(async () => {
+    const served = servedDisks(read.members());
+    telemetry.gauge('holdfast_silent_disks', read.silent().filter((disk) => served.has(disk)).length);
+  });
+}
 
 export function measurePlacement(telemetry: PromTelemetry, read: () => PlacementMap): void {
   telemetry.onScrape(async () => {
@@ -52,22 +66,45 @@ export function measureDisks(telemetry: PromTelemetry, seen: readonly SeenDisk[]
 
 type Node = Pick<MetadataNode, 'status' | 'replica'>;
 
-/** A shard that does not say just now is left out. */
-export function measureAudits(telemetry: PromTelemetry, node: Node): void {
+/** A shard that does not say just now is left out, and counted as that. */
+export function measureAudits(
+  telemetry: PromTelemetry,
+  { node, placement }: { node: Node; placement: () => PlacementMap },
+): void {
   telemetry.onScrape(async () => {
-    const led = node.status().flatMap(({ shard, role }) => (role === 'primary' ? [shard] : []));
-    const audits = await Promise.all(led.map((shard) => readAudit(node, shard)));
-    const known = audits.flatMap((answer) => (answer === undefined ? [] : [answer.audit]));
-    const versions = known.map((audit) => audit?.ended?.mapVersion ?? 0);
-    telemetry.gauge('holdfast_audited_placement_version', versions.length === 0 ? 0 : Math.min(...versions));
-    telemetry.gauge('holdfast_audits_under_way', known.filter((audit) => audit?.isUnderWay === true).length);
+    const led = node.status().filter(({ role }) => role === 'primary');
+    // Those of the first history have nothing to confirm (R23).
+    const doubtful = led.filter(({ incarnation }) => incarnation > 1);
+    const [audits, histories] = await Promise.all([
+      Promise.all(led.map(({ shard }) => ask(node, shard, 'get-audit'))),
+      Promise.all(doubtful.map(({ shard }) => ask(node, shard, 'get-history'))),
+    ]);
+    const known = audits.filter((answer) => answer !== undefined);
+    const { version, auditFrom } = placement();
+    const { leastVersion = 0, underWayCount, doneCount } = describeAudits(known, auditFrom);
+    const tell = (name: string, value: number, isKnown: boolean) =>
+      telemetry.gaugeAll(name, isKnown ? [{ value }] : []);
+    tell('holdfast_audited_placement_version', leastVersion, known.length > 0);
+    tell('holdfast_audits_under_way', underWayCount, true);
+    tell('holdfast_audits_awaited', known.length - doneCount, version > 0);
+    const isUnconfirmed = (history: HistoryRecord | null | undefined) =>
+      history !== undefined && history !== null && history.confirmedAtMs === undefined;
+    const unconfirmed = histories.filter((answer) => isUnconfirmed(answer?.history));
+    telemetry.gauge('holdfast_shards_unconfirmed', unconfirmed.length);
+    const silent = { audit: led.length - known.length, history: histories.filter((one) => !one).length };
+    for (const [question, count] of Object.entries(silent))
+      telemetry.gauge('holdfast_shards_unanswered', count, { question });
   });
 }
 
-async function readAudit(node: Node, shard: number): Promise<ResultOf<'get-audit'> | undefined> {
+async function ask<Name extends 'get-audit' | 'get-history'>(
+  node: Node,
+  shard: number,
+  name: Name,
+): Promise<ResultOf<Name> | undefined> {
   const reply = await node
     .replica(shard)
-    ?.query({ shard }, 'get-audit', {})
+    ?.query({ shard }, name, {})
     ?.catch(() => undefined);
-  return reply?.kind === 'done' ? (reply.value as ResultOf<'get-audit'>) : undefined;
+  return reply?.kind === 'done' ? (reply.value as ResultOf<Name>) : undefined;
 }

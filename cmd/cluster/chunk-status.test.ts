@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
-import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import { makePlacement } from '../../src/cluster/placement.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
 import type { Member } from '../../src/ports/members.ts';
 import { alarmsOfChunks } from './chunk-alarms.ts';
-import { measureAudits, measurePlacement } from './chunk-metrics.ts';
 import { type ChunkStatus, type DiskStatus, describeAudits, sumDebts, withRate } from './chunk-status.ts';
 import { printClusterStatus } from './print-status.ts';
 
@@ -174,33 +171,4 @@ test('is printed for people', () => {
     'Chunks that lack copies: 126 (1 with 1 copy, 120 with 2 copies, 5 to be looked at); 2 fewer each second, 1 min 3 s left.',
   ])
     expect(text).toContain(said);
-});
-
-test('the placement map and audits as metrics', async () => {
-  const refused: object[] = [];
-  const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => void refused.push(fields) };
-  const telemetry = createPromTelemetry({ log });
-  const disk = { nodeId: 'n', zone: 'z', capacityBytes: 1, address: 'a' };
-  const map = makePlacement({ disks: [{ ...disk, id: 'd' }], copies: 3 });
-  measurePlacement(telemetry, () => map);
-  const replica = (shard: number) =>
-    ({
-      query: async () =>
-        shard === 1 ? { kind: 'unknown' } : { kind: 'done', value: audit(3, 1, true), timeMs: 0 },
-    }) as never;
-  const statusOf = (shard: number, role: string) => ({ shard, role }) as never;
-  measureAudits(telemetry, {
-    replica,
-    status: () => [statusOf(0, 'primary'), statusOf(1, 'primary'), statusOf(2, 'follower')],
-  });
-  const { text } = await telemetry.scrape();
-  for (const line of [
-    'holdfast_audited_placement_version 2',
-    'holdfast_audits_under_way 1',
-    'holdfast_placement_version 1',
-    'holdfast_placement_pending_partitions 0',
-    'holdfast_placement_disks{leave="staying"} 1',
-  ])
-    expect(text).toContain(`${line}\n`);
-  expect(refused).toEqual([]);
 });

@@ -34,7 +34,7 @@ import type { PlacementDocument } from '../../src/ports/placement-map.ts';
 import { createMetadataNode, type MetadataNode } from '../../src/shard/metadata-node.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { measureAudits, measureDisks, measurePlacement } from './chunk-metrics.ts';
+import { measureAudits, measureDisks, measurePlacement, measureSilentDisks } from './chunk-metrics.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import {
   keepPlacement,
@@ -44,7 +44,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
-import { isMetadataReady, measureLeaving, measureReplicas } from './node-metrics.ts';
+import { isMetadataReady, measureReplicas, measureShards } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -69,7 +69,6 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
   measureReplicas(telemetry, () => metadataNode.status());
-  measureAudits(telemetry, metadataNode);
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
@@ -203,11 +202,14 @@ async function startWork(
   );
   const { chunks, placement, directory } = await openChunks(surroundings, joined);
   if (parts.kept !== undefined) placement.learn(placementOf(parts.kept));
-  measurePlacement(surroundings.telemetry, () => placement.current());
+  telemetry.gauge('holdfast_cluster_shards', shardCount);
+  measurePlacement(telemetry, () => placement.current());
+  measureAudits(telemetry, { node: metadataNode, placement: () => placement.current() });
   const disks = createHomeDisks({
     ...{ placement, directory, clock, log, telemetry },
     repairBytesPerSecond: surroundings.config.storage.repairRateBytes,
   });
+  measureSilentDisks(telemetry, { silent: () => disks.silent(), members: () => joined.members() });
   directory.onReturn((disk) => disks.returned(disk));
   startShardWork(surroundings, { metadata, chunks, disks, node: metadataNode });
   const placer = createShardPlacer({
@@ -217,7 +219,7 @@ async function startWork(
     leavingNodes: joined.coordinator.leavingNodes,
     jobLocks: joined.coordinator.jobLocks,
     members: () => joined.members(),
-    onLeaving: (voterCounts) => measureLeaving(telemetry, voterCounts),
+    onLook: (seen) => measureShards(telemetry, seen),
   });
   void placer.run(joined.stopping);
   startDiskPlacer(surroundings, {

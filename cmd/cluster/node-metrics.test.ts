@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
-import { isMetadataReady, measureLeaving, measureReplicas } from './node-metrics.ts';
+import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
+import { isMetadataReady, measureReplicas, measureShards } from './node-metrics.ts';
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
@@ -26,14 +26,8 @@ test('a metadata node is ready when all that it holds is led or followed', () =>
     expect(isMetadataReady([LIVE, { ...LIVE, state, role: 'candidate' }])).toBe(true);
 });
 
-function telemetryWithLog() {
-  const refused: object[] = [];
-  const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => void refused.push(fields) };
-  return { telemetry: createPromTelemetry({ log }), refused };
-}
-
 test('gauges of replicas', async () => {
-  const { telemetry, refused } = telemetryWithLog();
+  const { telemetry, refused } = countedTelemetry();
   const lags = [
     { replicaId: 'r2', lag: 4 },
     { replicaId: 'r3', lag: 1500 },
@@ -62,11 +56,41 @@ test('gauges of replicas', async () => {
   expect(refused).toEqual([]);
 });
 
-test('voters on nodes that leave', async () => {
-  const { telemetry, refused } = telemetryWithLog();
-  measureLeaving(telemetry, { draining: 3, gone: 0 });
-  const { text } = await telemetry.scrape();
-  expect(text).toContain('holdfast_leaving_voters{leave="draining"} 3\n');
-  expect(text).toContain('holdfast_leaving_voters{leave="gone"} 0\n');
+test('how far replicas have been compared, and that they differ', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  const led = (shard: number, endedAtMs: number | undefined, mismatchAtMs: number | null = null) => ({
+    ...{ ...LIVE, shard, role: 'primary' as const },
+    verification: {
+      lastPass: endedAtMs === undefined ? null : { endedAtMs, partialCount: 0 },
+      mismatchAtMs,
+    },
+  });
+  let statuses: ReplicaStatus[] = [led(0, 9000), led(1, 7000, 5), { ...led(2, 1), role: 'follower' }];
+  measureReplicas(telemetry, () => statuses);
+  expect(await linesOf('holdfast_shards_with_differing_replicas')).toEqual(['1']);
+  expect(await linesOf('holdfast_shards_compared_timestamp_seconds')).toEqual(['7']);
+  for (const unknown of [[led(0, 9000), led(1, undefined)], []]) {
+    statuses = unknown;
+    expect(await linesOf('holdfast_shards_compared_timestamp_seconds')).toEqual([]);
+  }
+  expect(await linesOf('holdfast_shards_with_differing_replicas')).toEqual(['0']);
+  expect(refused).toEqual([]);
+});
+
+test('what is found by who places shards, and nothing of it elsewhere', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  measureShards(telemetry, {
+    leavingVoters: { draining: 3, gone: 0 },
+    unsettled: { nodeless: 1, fewVoters: 2, changing: 0 },
+    lackingNodeCount: 1,
+  });
+  expect(await linesOf('holdfast_leaving_voters')).toEqual(['{leave="draining"} 3', '{leave="gone"} 0']);
+  expect(await linesOf('holdfast_unsettled_shards')).toEqual([
+    ...['{why="no-nodes"} 1', '{why="few-voters"} 2', '{why="changing"} 0'],
+  ]);
+  expect(await linesOf('holdfast_lacking_metadata_nodes')).toEqual(['1']);
+  measureShards(telemetry, undefined);
+  for (const name of ['leaving_voters', 'unsettled_shards', 'lacking_metadata_nodes'])
+    expect(await linesOf(`holdfast_${name}`)).toEqual([]);
   expect(refused).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // What a metadata node tells at its own address (health.listen): whether it is ready, and gauges.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import type { NodeLeave } from '../../src/ports/leaving-nodes.ts';
+import type { ShardsSeen } from '../../src/cluster/place-shards.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
 
 const ROLES: readonly ReplicaStatus['role'][] = ['primary', 'follower', 'candidate', 'opening'];
@@ -59,13 +59,39 @@ export function measureReplicas(telemetry: PromTelemetry, read: () => readonly R
       'holdfast_shards_with_doubted_clock',
       countOf(({ role, isTimeBelieved }) => role === 'primary' && !isTimeBelieved),
     );
+    measureComparisons(
+      telemetry,
+      statuses.filter(({ role }) => role === 'primary'),
+    );
   });
 }
 
-export function measureLeaving(
-  telemetry: PromTelemetry,
-  voterCounts: Readonly<Record<NodeLeave, number>>,
-): void {
-  for (const [leave, count] of Object.entries(voterCounts))
-    telemetry.gauge('holdfast_leaving_voters', count, { leave });
+/** Of shards that are led here (R22). */
+function measureComparisons(telemetry: PromTelemetry, led: readonly ReplicaStatus[]): void {
+  const differing = led.filter(({ verification }) => (verification?.mismatchAtMs ?? null) !== null);
+  telemetry.gauge('holdfast_shards_with_differing_replicas', differing.length);
+  const ends = led.map(({ verification }) => verification?.lastPass?.endedAtMs);
+  const isKnown = ends.length > 0 && !ends.includes(undefined);
+  const oldestMs = Math.min(...ends.map((endedAtMs = 0) => endedAtMs));
+  telemetry.gaugeAll(
+    'holdfast_shards_compared_timestamp_seconds',
+    isKnown ? [{ value: oldestMs / 1000 }] : [],
+  );
+}
+
+/** By who places shards; undefined: another one does. */
+export function measureShards(telemetry: PromTelemetry, seen: ShardsSeen | undefined): void {
+  const tell = (name: string, label: string, counts: Readonly<Record<string, number>> = {}) => {
+    const figures = Object.entries(counts).map(([key, value]) => ({ value, labels: { [label]: key } }));
+    telemetry.gaugeAll(name, figures);
+  };
+  tell('holdfast_leaving_voters', 'leave', seen?.leavingVoters);
+  const why = seen && {
+    'no-nodes': seen.unsettled.nodeless,
+    'few-voters': seen.unsettled.fewVoters,
+    changing: seen.unsettled.changing,
+  };
+  tell('holdfast_unsettled_shards', 'why', why);
+  const lacking = seen === undefined ? [] : [{ value: seen.lackingNodeCount }];
+  telemetry.gaugeAll('holdfast_lacking_metadata_nodes', lacking);
 }

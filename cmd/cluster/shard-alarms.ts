@@ -1,4 +1,5 @@
 // What is wrong with shards, in sentences: of the cluster as it runs, and after disasters (R23). Pure.
+import { countUnsettled } from '../../src/cluster/see-shards.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
@@ -32,12 +33,10 @@ export function alarmsOfShards(
   },
 ): string[] {
   const alarms: string[] = [];
-  const fewCount = shards.filter(({ voters }) => voters.length < replicaCount).length;
-  if (fewCount > 0) alarms.push(`${fewCount} shards have fewer than ${replicaCount} voters`);
-  if (shards.length < shardCount) alarms.push(`${shardCount - shards.length} shards have no nodes yet`);
-  const changing = shards.filter(({ prevVoters }) => prevVoters.length > 0);
-  if (changing.length > 0)
-    alarms.push(`${changing.length} shards change their voters: those of before are still needed`);
+  const { nodeless, fewVoters, changing } = countUnsettled(shards, { shardCount, replicaCount });
+  if (fewVoters > 0) alarms.push(`${fewVoters} shards have fewer than ${replicaCount} voters`);
+  if (nodeless > 0) alarms.push(`${nodeless} shards have no nodes yet`);
+  if (changing > 0) alarms.push(`${changing} shards change their voters: those of before are still needed`);
   const unheard = new Map<NodeId, number>();
   for (const { shard, isOpen, voters, verification } of shards) {
     if (!isOpen) alarms.push(`shard ${shard} is not open`);

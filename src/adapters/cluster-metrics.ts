@@ -41,4 +41,46 @@ export const CLUSTER_METRICS = {
     help: 'Disks that a storage node is to serve, by state: serving, silent (it does not say what it holds), unserved (it cannot be opened, or has failed).',
     labels: ['state'],
   },
+  holdfast_silent_disks: {
+    kind: 'gauge',
+    help: 'Disks that a node serves, and that did not answer this metadata node when its shards last asked them.',
+  },
+  holdfast_cluster_shards: {
+    kind: 'gauge',
+    help: 'Shards of the cluster; as many are open as holdfast_shards has with the role primary, on all metadata nodes together.',
+  },
+  holdfast_unsettled_shards: {
+    kind: 'gauge',
+    help: 'Shards that nobody holds yet (no-nodes), that have fewer voters than they should (few-voters), or whose voters are being changed (changing: those of before are still needed). Told by the node that places shards alone.',
+    labels: ['why'],
+  },
+  holdfast_lacking_metadata_nodes: {
+    kind: 'gauge',
+    help: 'Metadata nodes that would have to be added for each shard to have its voters: those that drain or are removed do not count. Told by the node that places shards alone.',
+  },
+  holdfast_shards_with_differing_replicas: {
+    kind: 'gauge',
+    help: 'Shards led here whose replicas were found to differ, and not to be the same again since.',
+  },
+  holdfast_shards_compared_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'When all replicas of the shards led here had last been compared, in seconds since 1970; absent before that.',
+  },
+  holdfast_shards_unconfirmed: {
+    kind: 'gauge',
+    help: 'Shards led here that were recovered and free nothing until the operator confirms it.',
+  },
+  holdfast_shards_unanswered: {
+    kind: 'gauge',
+    help: 'Shards led here that did not say how far they have audited (audit), of which history they are (history), or what they owe (debts), when last asked: they are missing in the figures of that.',
+    labels: ['question'],
+  },
+  holdfast_audits_awaited: {
+    kind: 'gauge',
+    help: 'Shards led here that have not looked yet at where their chunks lie since the last change of owners.',
+  },
+  holdfast_repair_chunks_per_second: {
+    kind: 'gauge',
+    help: 'How many fewer chunks wait for repair each second, of the shards that this node leads, over the last minutes.',
+  },
 } as const;

@@ -163,7 +163,7 @@ export const METRICS = {
   },
   holdfast_audited_placement_version: {
     kind: 'gauge',
-    help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet.',
+    help: 'The placement map by which all shards led here have looked at where their chunks lie; 0: some have not yet; absent: none is led here.',
   },
   holdfast_audits_under_way: { kind: 'gauge', help: 'Shards led here that look at where their chunks lie.' },
   holdfast_placement_version: { kind: 'gauge', help: 'The newest placement map that this node knows.' },
@@ -182,7 +182,7 @@ export const METRICS = {
   },
   holdfast_leaving_voters: {
     kind: 'gauge',
-    help: 'Voters of shards on metadata nodes that drain (draining) or are removed (gone), which wait for others in their place. Told by the node that places shards; 0 on all others.',
+    help: 'Voters of shards on metadata nodes that drain (draining) or are removed (gone), which wait for others in their place. Told by the node that places shards alone.',
     labels: ['leave'],
   },
   holdfast_replica_events_total: {

@@ -4,7 +4,7 @@ import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-wor
 import { eventLog } from '../../tests/support/coordinators.ts';
 import type { Coordination } from '../ports/coordination.ts';
 import type { NodeLeave } from '../ports/leaving-nodes.ts';
-import { createShardPlacer } from './place-shards.ts';
+import { createShardPlacer, type ShardsSeen } from './place-shards.ts';
 
 const LOOK_MS = 3000;
 const SHARDS = 4;
@@ -12,12 +12,16 @@ const SHARDS = 4;
 let world: ReturnType<typeof startCoordinatorWorld>;
 let coordination: Coordination;
 let there: string[] = [];
-let leavingVoters: Readonly<Record<NodeLeave, number>> | undefined;
+let seen: ShardsSeen | undefined;
+let leavingVoters: ShardsSeen['leavingVoters'] | undefined;
 
-beforeEach(async () => {
+beforeEach(() => start(['a', 'b', 'c']));
+afterEach(() => world.over.abort());
+
+async function start(nodes: string[]): Promise<void> {
   world = startCoordinatorWorld();
   coordination = world.connect('placer');
-  there = ['a', 'b', 'c'];
+  there = nodes;
   const placer = createShardPlacer({
     ...{ shardCount: SHARDS, replicaCount: 3, clock: world.clock, log: eventLog() },
     ...coordination,
@@ -26,14 +30,14 @@ beforeEach(async () => {
         ...{ nodeId, role: 'metadata', address: `${nodeId}:1`, zone: nodeId, version: '0' },
         disks: [{ diskId: `database of ${nodeId}`, capacityBytes: 0 }],
       })),
-    onLeaving: (counts) => {
-      leavingVoters = counts;
+    onLook(found) {
+      seen = found;
+      leavingVoters = found?.leavingVoters;
     },
   });
   void placer.run(world.over.signal);
   await pass(world.clock, LOOK_MS);
-});
-afterEach(() => world.over.abort());
+}
 
 async function say(...nodes: { nodeId: string; leave: NodeLeave }[]): Promise<void> {
   const { leavingNodes } = coordination;
@@ -103,4 +107,35 @@ test('voters on nodes that leave are counted, those of before, too', async () =>
   });
   await say({ nodeId: 'c', leave: 'gone' }, { nodeId: 'd', leave: 'draining' });
   expect(leavingVoters).toEqual({ draining: 1, gone: SHARDS });
+});
+
+test('shards that are not as they should be are counted, by who places them alone', async () => {
+  const settled = { nodeless: 0, fewVoters: 0, changing: 0 };
+  expect(seen).toMatchObject({ unsettled: settled, lackingNodeCount: 0 });
+  there = ['a', 'b'];
+  await pass(world.clock, LOOK_MS);
+  expect(seen).toMatchObject({ unsettled: settled, lackingNodeCount: 1 });
+  const { registry } = coordination;
+  const [first, second] = [await registry.read(0), await registry.read(1)];
+  if (first === undefined || second === undefined) throw new Error('there are shards');
+  const { voters } = first.record;
+  await registry.swap(0, {
+    expected: first.revision,
+    record: { ...first.record, voters: voters.slice(1), prevVoters: voters },
+  });
+  await registry.swap(1, { expected: second.revision, record: { ...second.record, prevVoters: voters } });
+  await pass(world.clock, LOOK_MS);
+  expect(seen).toMatchObject({ unsettled: { nodeless: 0, fewVoters: 1, changing: 2 } });
+  world.over.abort();
+  await pass(world.clock, LOOK_MS);
+  expect(seen).toBeUndefined();
+});
+
+test('before there are nodes for them, shards have none', async () => {
+  world.over.abort();
+  await start(['a']);
+  expect(seen).toMatchObject({
+    unsettled: { nodeless: SHARDS, fewVoters: 0, changing: 0 },
+    lackingNodeCount: 2,
+  });
 });

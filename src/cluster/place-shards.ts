@@ -16,6 +16,7 @@ import type {
 import type { Logger } from '../ports/telemetry.ts';
 import { type HeldJob, holdJob } from './hold-job.ts';
 import { type PlannedNode, planShards } from './plan-shards.ts';
+import { countUnsettled, type UnsettledShards } from './see-shards.ts';
 
 const LOOK_EVERY_MS = 2000;
 
@@ -28,8 +29,16 @@ export interface ShardPlacerDeps {
   clock: ClockPort;
   log: Logger;
   members(): readonly Member[];
-  /** Voters that are still on nodes that leave, each time that it has looked; none while another one does. */
-  onLeaving?(voterCounts: Readonly<Record<NodeLeave, number>>): void;
+  /** What was found, each time that it has looked; undefined: another one places shards now. */
+  onLook?(seen: ShardsSeen | undefined): void;
+}
+
+export interface ShardsSeen {
+  /** Voters that are still on nodes that leave. */
+  leavingVoters: Readonly<Record<NodeLeave, number>>;
+  unsettled: UnsettledShards;
+  /** So many metadata nodes fewer stay than each shard is to have voters. */
+  lackingNodeCount: number;
 }
 
 const NONE_LEAVING = { draining: 0, gone: 0 };
@@ -42,7 +51,7 @@ export interface ShardPlacer {
 export function createShardPlacer(deps: ShardPlacerDeps): ShardPlacer {
   const job: HeldJob = {
     ...{ name: 'place-shards', failedEvent: 'shards-not-placed', retryMs: LOOK_EVERY_MS },
-    onWaiting: () => deps.onLeaving?.(NONE_LEAVING),
+    onWaiting: () => deps.onLook?.(undefined),
     begin: () => async () => {
       await place(deps);
       return LOOK_EVERY_MS;
@@ -57,9 +66,14 @@ async function place(deps: ShardPlacerDeps): Promise<void> {
   const said = await deps.leavingNodes.read();
   const registered: (RegisteredShard | undefined)[] = [];
   for (let shard = 0; shard < shardCount; shard++) registered.push(await registry.read(shard));
-  deps.onLeaving?.(countLeaving(said.nodes, registered));
   const leaving = new Set(said.nodes.map(({ nodeId }) => nodeId));
   const staying = nodes.filter(({ ref }) => !leaving.has(ref.nodeId));
+  const records = registered.flatMap((found) => (found === undefined ? [] : [found.record]));
+  deps.onLook?.({
+    leavingVoters: countLeaving(said.nodes, records),
+    unsettled: countUnsettled(records, { shardCount, replicaCount }),
+    lackingNodeCount: Math.max(0, replicaCount - staying.length),
+  });
   // Never with fewer voters than the cluster was made for: what they acknowledge would be on too few disks.
   if (staying.length < replicaCount) return;
   const present = registered.map((found) => found && presentOf(found.record));
@@ -78,9 +92,9 @@ export function voterCounts(records: readonly (ShardRecord | undefined)[]): Map<
   return counts;
 }
 
-function countLeaving(nodes: readonly LeavingNode[], registered: readonly (RegisteredShard | undefined)[]) {
+function countLeaving(nodes: readonly LeavingNode[], records: readonly ShardRecord[]) {
   const counts = { ...NONE_LEAVING };
-  const needing = voterCounts(registered.map((found) => found?.record));
+  const needing = voterCounts(records);
   for (const { nodeId, leave } of nodes) counts[leave] += needing.get(nodeId) ?? 0;
   return counts;
 }

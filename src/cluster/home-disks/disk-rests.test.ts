@@ -28,6 +28,17 @@ test('one that does not answer rests for longer each time, up to a bound, until 
   expect(restOf(rests, 'ask')).toBe(LIMITS.diskRestMinMs);
 });
 
+test('one is silent from when it did not answer to when it does, whether it rests or not', () => {
+  const rests = createDiskRests(clock);
+  rests.wasFull('c');
+  rests.failed('d', 'ask');
+  restOf(rests, 'ask');
+  rests.returned('d');
+  expect(rests.silent()).toEqual(['d']);
+  rests.worked('d', 'ask');
+  expect(rests.silent()).toEqual([]);
+});
+
 test('one that takes no copy is asked for what it has; a full one is tried again sooner', () => {
   const rests = createDiskRests(clock);
   const pauses = Array.from({ length: 6 }, () => {

@@ -15,6 +15,8 @@ export interface DiskRests {
   worked(disk: DiskId, effort: DiskEffort): void;
   /** Its node has started, or is heard of again: it is tried at once. */
   returned(disk: DiskId): void;
+  /** Those that have not answered since they were last asked. */
+  silent(): DiskId[];
   /** How often it answered after it had not. */
   returnsOf(disk: DiskId): number;
 }
@@ -43,6 +45,7 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
       const now = { untilMs: clock.monotonicMs(), pauseMs: 0 };
       for (const each of [rests.ask, rests.take]) if (each.has(disk)) each.set(disk, now);
     },
+    silent: () => [...rests.ask.keys()],
     returnsOf: (disk) => returns.get(disk) ?? 0,
   };
 }

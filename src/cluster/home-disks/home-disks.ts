@@ -29,6 +29,8 @@ export interface HomeDisksDeps {
 export interface AskedDisks extends HomeDisks {
   /** To be told of each disk whose node is there again: what waits for it need not wait longer. */
   returned(disk: DiskId): void;
+  /** Disks that did not answer when they were last asked. */
+  silent(): DiskId[];
 }
 
 export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
@@ -76,6 +78,7 @@ export function createHomeDisks(deps: HomeDisksDeps): AskedDisks {
     disks: () => placement.current().disks.map(({ id }) => id),
     isOwner: (diskId, id) => ownersOf(placement.current(), id).includes(diskId),
     returned: (diskId) => rests.returned(diskId),
+    silent: () => rests.silent(),
     returnsOf: (diskId) => rests.returnsOf(diskId),
     listAside: (diskId, options) => atDisk(diskId, (orders) => orders.listAside(options)),
     listOf: (diskId, options) => atDisk(diskId, (orders) => orders.listOf(options)),

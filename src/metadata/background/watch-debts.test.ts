@@ -10,16 +10,20 @@ test('what is owed is shown by copies, with the time that it will take', async (
   expect([shown('holdfast_debts 1'), shown('holdfast_debt_chunks 1')]).toEqual([1, 5]);
   expect([shown('holdfast_debts 2'), shown('holdfast_debt_chunks 2')]).toEqual([1, 3]);
   expect(shown('holdfast_repair_left_seconds')).toBe(Number.POSITIVE_INFINITY);
+  // Of one look no pace is known.
+  expect(shown('holdfast_repair_chunks_per_second')).toBeUndefined();
   home.disk('c').mood = 'dead';
   await home.run('repair');
   home.world.clock.advance(10_000);
   await home.run('watch');
   expect(shown('holdfast_debts 1')).toBe(0);
+  expect(shown('holdfast_repair_chunks_per_second')).toBe(0);
   home.disk('c').mood = 'well';
   home.world.clock.advance(120_000);
   await home.run('repair');
   await home.run('watch');
   expect([shown('holdfast_debts 2'), shown('holdfast_repair_left_seconds')]).toEqual([0, 0]);
+  expect(shown('holdfast_repair_chunks_per_second')).toBeCloseTo(8 / 120, 3);
 });
 
 test('a shard that does not answer has not been repaired', async () => {
@@ -29,8 +33,10 @@ test('a shard that does not answer has not been repaired', async () => {
   home.world.clock.advance(10_000);
   const query = vi.spyOn(home.world.shards, 'query').mockResolvedValue({ kind: 'unavailable' } as never);
   await home.run('watch');
+  expect(home.gauges.get('holdfast_shards_unanswered debts')).toBe(1);
   query.mockRestore();
   home.world.clock.advance(10_000);
   await home.run('watch');
+  expect(home.gauges.get('holdfast_shards_unanswered debts')).toBe(0);
   expect(home.gauges.get('holdfast_repair_left_seconds')).toBe(Number.POSITIVE_INFINITY);
 });

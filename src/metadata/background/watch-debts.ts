@@ -19,16 +19,21 @@ export function createDebtWatch(deps: {
   let last: { byShard: Map<number, number>; atMs: number } | undefined;
   let chunksPerMs = 0;
 
-  /** By copies, and the chunks of each shard. Shards that do not answer are left out. */
+  /** By copies, and the chunks of each shard; those that do not answer are left out, and counted. */
   async function count(): Promise<{
     sums: { blobCount: number; chunkCount: number }[];
     byShard: Map<number, number>;
+    silentCount: number;
   }> {
     const sums = Array.from({ length: COPIES_UNKNOWN + 1 }, () => ({ blobCount: 0, chunkCount: 0 }));
     const byShard = new Map<number, number>();
+    let silentCount = 0;
     for (const shard of shards()) {
       const reply = await metadata.query({ shard }, 'count-debts', {});
-      if (reply.kind !== 'done') continue;
+      if (reply.kind !== 'done') {
+        silentCount++;
+        continue;
+      }
       byShard.set(shard, 0);
       for (const { copies, ...some } of reply.value.debts) {
         const sum = sums[copies];
@@ -38,7 +43,7 @@ export function createDebtWatch(deps: {
         byShard.set(shard, (byShard.get(shard) ?? 0) + some.chunkCount);
       }
     }
-    return { sums, byShard };
+    return { sums, byShard, silentCount };
   }
 
   /** A shard that is led elsewhere now, or does not answer, has not been repaired. */
@@ -51,7 +56,8 @@ export function createDebtWatch(deps: {
   return {
     name: 'watch-debts',
     async work() {
-      const { sums, byShard } = await count();
+      const { sums, byShard, silentCount } = await count();
+      telemetry.gauge('holdfast_shards_unanswered', silentCount, { question: 'debts' });
       for (const [copies, { blobCount, chunkCount }] of sums.entries()) {
         const labels = { copies: copies === COPIES_UNKNOWN ? 'unknown' : String(copies) };
         telemetry.gauge('holdfast_debts', blobCount, labels);
@@ -63,6 +69,7 @@ export function createDebtWatch(deps: {
         const pace = repairedSince(last.byShard, byShard) / (atMs - last.atMs);
         chunksPerMs = chunksPerMs === 0 ? pace : chunksPerMs + NEWEST_SHARE * (pace - chunksPerMs);
       }
+      if (last !== undefined) telemetry.gauge('holdfast_repair_chunks_per_second', chunksPerMs * 1000);
       last = { byShard, atMs };
       const leftMs =
         chunkCount === 0 ? 0 : chunksPerMs === 0 ? Number.POSITIVE_INFINITY : chunkCount / chunksPerMs;
