@@ -61,6 +61,9 @@ export async function joinCluster(
   closing.defer(() => credentials.close());
   const coordinator = connect(surroundings, `${self.role} ${self.nodeId}`);
   closing.defer(() => coordinator.close());
+  surroundings.telemetry.onScrape(async () =>
+    surroundings.telemetry.gauge('holdfast_etcd_silent_seconds', coordinator.silentMs() / 1000),
+  );
   const identity = await readIdentity(surroundings, coordinator, node?.cluster);
   if (node !== undefined) await keepCluster(node, identity);
   let members: readonly Member[] = [];

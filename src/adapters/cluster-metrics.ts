@@ -83,4 +83,8 @@ export const CLUSTER_METRICS = {
     kind: 'gauge',
     help: 'How many fewer chunks wait for repair each second, of the shards that this node leads, over the last minutes.',
   },
+  holdfast_etcd_silent_seconds: {
+    kind: 'gauge',
+    help: 'For how long etcd has not answered this process of a cluster, which asks it every few seconds.',
+  },
 } as const;
