@@ -74,11 +74,30 @@ test('docs/errors.md lists the errors as the catalogue has them', async () => {
 const METRICS_HEAD = `# Metrics
 
 \`GET /metrics\` in the text form of Prometheus: at the S3 address, and at that of \`health.listen\`, which metadata and
-storage nodes need for it ([configuration.md](configuration.md)). Each process tells of itself. Beside those below there are the usual ones of a Node process, with the
+storage nodes need for it ([configuration.md](configuration.md)). Each process tells of itself; a figure that it does not know
+is absent, and not 0. Beside those below there are the usual ones of a Node process, with the
 prefix \`holdfast_\` (processor time, memory, event-loop lag, garbage collection).
 
 | Name | Kind | Labels | Meaning |
 |---|---|---|---|
+`;
+
+const METRICS_TAIL = `
+## A cluster as a whole
+
+Scrape all of its processes as one job. [deploy/prometheus/alerts.yaml](../deploy/prometheus/alerts.yaml) has alerts for what
+\`holdfast cluster status\` raises alarms about; name it in \`rule_files\`. What the tables of [status.md](status.md) show is here:
+
+| Of \`cluster status\` | As |
+|---|---|
+| shards that are open | \`sum(holdfast_shards{role="primary"})\` of \`max(holdfast_cluster_shards)\` |
+| disks by state | \`count by (state, leave) (holdfast_disk_state)\` |
+| partitions that are left of drains | \`sum by (disk) (holdfast_disk_partitions) and on (disk) holdfast_disk_state{leave="draining"}\` |
+| room of all disks | \`sum(holdfast_disk_free_bytes{disk!=""})\`; gateways tell the sum without a disk |
+| chunks that lack copies | \`sum by (copies) (holdfast_debt_chunks)\` |
+| seconds of repair that are left | \`sum(holdfast_debt_chunks) / sum(holdfast_repair_chunks_per_second)\` |
+| shards that have audited the last change of owners | \`sum(holdfast_shards{role="primary"}) - sum(holdfast_audits_awaited)\` |
+| metadata nodes that leave | \`sum by (leave) (holdfast_leaving_voters)\` |
 `;
 
 test('docs/metrics.md lists what is measured', async () => {
@@ -86,7 +105,7 @@ test('docs/metrics.md lists what is measured', async () => {
     const labels = 'labels' in row ? row.labels.join(', ') : '';
     return `| ${code(name)} | ${row.kind} | ${labels} | ${row.help} |\n`;
   });
-  await expect(METRICS_HEAD + rows.join('')).toMatchFileSnapshot(page('metrics.md'));
+  await expect(METRICS_HEAD + rows.join('') + METRICS_TAIL).toMatchFileSnapshot(page('metrics.md'));
 });
 
 const S3_HEAD = `# S3 operations

@@ -14,7 +14,7 @@ import {
 import { short } from './operator-tools.ts';
 
 /** A change of owners that takes longer does not go on, or its disks are too slow. */
-const PENDING_LONG_MS = 6 * 3600 * 1000;
+export const PENDING_LONG_MS = 6 * 3600 * 1000;
 
 /** `members`: who is there, as etcd says just now; undefined: it does not. */
 export function alarmsOfChunks(

@@ -8,7 +8,7 @@ import { short } from './operator-tools.ts';
 import type { ShardStatus } from './status.ts';
 
 /** Entries behind that are worth a word. */
-const LAG_SHOWN_MIN = 1000;
+export const LAG_SHOWN_MIN = 1000;
 
 /** What each metadata node that answers says of its replicas. */
 export type Said = ReadonlyMap<NodeId, readonly ReplicaStatus[]>;
