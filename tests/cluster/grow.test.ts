@@ -120,8 +120,27 @@ test('what a single node held is there when it has grown, and nodes join one by 
   }
   await cluster.untilReady();
   expect((await fetch(`http://127.0.0.1:${health}/health/ready`)).status).toBe(200);
-  const metrics = await (await fetch(`http://127.0.0.1:${health}/metrics`)).text();
-  expect(metrics).toContain(`holdfast_shards{role="primary"} ${SHARDS}\n`);
+  const readMetrics = async () => (await fetch(`http://127.0.0.1:${health}/metrics`)).text();
+  expect(await readMetrics()).toContain(`holdfast_shards{role="primary"} ${SHARDS}\n`);
+  // Told when work and places have been looked at, all by the only metadata node.
+  await cluster.until('gauges of disks and repair', async () => {
+    const metrics = await readMetrics();
+    const isTold = (series: RegExp) => series.test(metrics);
+    const areTold = [
+      /^holdfast_disk_state\{disk="\w{32}",node="\w{32}",state="serving",leave="staying"\} 1$/m,
+      /^holdfast_disk_partitions\{disk="\w{32}",hold="owned"\} 4096$/m,
+      /^holdfast_disk_partitions\{disk="\w{32}",hold="pending"\} 0$/m,
+      /^holdfast_missed_disks 0$/m,
+      /^holdfast_debt_chunks\{copies="unknown"\} \d+$/m,
+      /^holdfast_repair_left_seconds \S+$/m,
+      new RegExp(`^holdfast_cluster_shards ${SHARDS}$`, 'm'),
+      /^holdfast_unsettled_shards\{why="few-voters"\} \d+$/m,
+      /^holdfast_lacking_metadata_nodes 2$/m,
+      /^holdfast_audits_awaited \d+$/m,
+      /^holdfast_etcd_silent_seconds \S+$/m,
+    ].every(isTold);
+    return areTold || undefined;
+  });
   await expectAll(written);
   await completeUpload(written);
   await put('new', LARGE);
