@@ -1,7 +1,8 @@
 // What a metadata node measures of where chunks lie: the placement map that it knows, and how far the shards that it leads
 // have looked at that. What they owe is src/metadata/background/watch-debts.ts.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
-import { countOwnerNodes, isMissed, type SeenDisk, servedDisks } from '../../src/cluster/see-disks.ts';
+import { countOwnerNodes, isMissed, type SeenDisk } from '../../src/cluster/see-disks.ts';
+import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
