@@ -47,6 +47,9 @@ const LAST = ['tests/last/**/*.test.ts'];
 // Files that share a server (tests/support/given-server.ts) count what is in it, and take turns.
 const maxWorkers = process.env.HOLDFAST_TEST_ENDPOINT === undefined ? 2 : 1;
 
+// Of tests that take no time to speak of: it is there for what hangs, not for machines that are slow or busy.
+const TIMEOUT_MS = 60_000;
+
 // Servers of tests leave there what their requests have shown (tests/support/operation-coverage.ts).
 const coverageFolder = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'));
 process.on('exit', () => rmSync(coverageFolder, { recursive: true, force: true }));
@@ -62,8 +65,8 @@ export default defineConfig({
           include: PARALLEL,
           env,
           maxWorkers,
-          testTimeout: 20_000,
-          hookTimeout: 30_000,
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
           sequence: { groupOrder: 0 },
         },
       },
@@ -100,8 +103,8 @@ export default defineConfig({
           // Every message to a shard is serialised, as between machines (tests/support/start-server.ts).
           env: { ...env, TEST_FORCE_LOOPBACK: 'true' },
           maxWorkers,
-          testTimeout: 20_000,
-          hookTimeout: 30_000,
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
           sequence: { groupOrder: 3 },
         },
       },

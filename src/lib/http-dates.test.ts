@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { cpuMs } from '../../tests/support/cpu-time.ts';
 import { expectLinear, nearly } from '../../tests/support/properties.ts';
 import { httpDate, isoSeconds, parseHttpDate } from './http-dates.ts';
 
@@ -80,9 +81,9 @@ test('any text is a date or none, in bounded time', () => {
       return timeMs === undefined || Number.isSafeInteger(timeMs);
     }),
   );
-  const startedMs = performance.now();
+  const startedMs = cpuMs();
   for (const unit of ['a', ' ', '1', '-', 'Sun, ']) parseHttpDate(`Sunday${unit.repeat(100_000)}`);
-  expect(performance.now() - startedMs).toBeLessThan(1000);
+  expect(cpuMs() - startedMs).toBeLessThan(1000);
 });
 
 test('every second is read in each of its forms', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMs } from '../../../tests/support/cpu-time.ts';
 import { anyText, byteText, expectLinear } from '../../../tests/support/properties.ts';
 import { AppError } from '../../model/errors.ts';
 import { parseQuery } from './query.ts';
@@ -115,9 +116,9 @@ test('any host is a label under a domain, or none, in bounded time', () => {
       if (label !== undefined) expect(host.toLowerCase().startsWith(`${label}.`)).toBe(true);
     }),
   );
-  const startedMs = performance.now();
+  const startedMs = cpuMs();
   bucketLabelOf(`${'.s3.test:'.repeat(20_000)}x`, ['s3.test']);
-  expect(performance.now() - startedMs).toBeLessThan(1000);
+  expect(cpuMs() - startedMs).toBeLessThan(1000);
 });
 
 test('names are checked: bucket rules, key length in bytes', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMs } from '../../../../tests/support/cpu-time.ts';
 import { signHeaders } from '../../../../tests/support/s3-client.ts';
 import {
   ACCOUNT,
@@ -317,7 +318,7 @@ describe('any request ends in an answer, never in a fault', () => {
       '+',
     ]) {
       const long = unit.repeat(Math.ceil(64_000 / unit.length));
-      const startedMs = performance.now();
+      const startedMs = cpuMs();
       for (const prefix of [
         '',
         'AWS ',
@@ -344,7 +345,7 @@ describe('any request ends in an answer, never in a fault', () => {
       }
       await outcome({ uri: `/?AWSAccessKeyId=a&Signature=b&Expires=${long}`, headers: [['host', HOST]] });
       await outcome({ uri: `/?${long}`, headers: [['host', HOST]] });
-      expect(performance.now() - startedMs, unit).toBeLessThan(2000);
+      expect(cpuMs() - startedMs, unit).toBeLessThan(2000);
     }
   });
 });
