@@ -16,6 +16,7 @@ interface Slice {
 
 interface Watched {
   isServed: boolean;
+  watchedForMs: number;
   silentForMs: number;
   /** For how long it has met what makes it away. */
   awayForMs: number;
@@ -49,6 +50,7 @@ export class DiskPresence {
         if (!disk.isServed) slice.comings++;
       }
       disk.isServed = served.has(id);
+      disk.watchedForMs += ms;
       disk.silentForMs = disk.isServed ? 0 : disk.silentForMs + ms;
       disk.awayForMs = this.#isGone(disk) ? disk.awayForMs + ms : 0;
       for (let at = 0; at < passed; at++) {
@@ -59,7 +61,8 @@ export class DiskPresence {
   }
 
   #isGone(disk: Watched): boolean {
-    if (this.#watchedMs < this.#awayAfterMs) return false;
+    // One that has just come has not been served for long, however well it does.
+    if (disk.watchedForMs < this.#awayAfterMs) return false;
     if (disk.silentForMs >= this.#awayAfterMs) return true;
     const { servedMs, comings } = sumOf(disk);
     return comings >= COMINGS && servedMs < SERVED_SHARE * this.#awayAfterMs;
@@ -84,7 +87,7 @@ export class DiskPresence {
 }
 
 const newcomer = (isServed: boolean): Watched => ({
-  ...{ isServed, silentForMs: 0, awayForMs: 0 },
+  ...{ isServed, watchedForMs: 0, silentForMs: 0, awayForMs: 0 },
   slices: Array.from({ length: SLICES }, () => ({ servedMs: 0, comings: 0 })),
 });
 

@@ -113,6 +113,19 @@ describe('disks that are away', () => {
     expect(leaveOf(await placer.after(others, 1000), node[0]?.id)).toBe('absent');
   });
 
+  test('one that has just joined is not, though it was started anew twice', async () => {
+    const placer = startPlacer();
+    await placer.after(others, 2 * AWAY_AFTER_MS);
+    expect((await placer.after(disks)).version).toBe(2);
+    // Less than a fifth of the time, served and gone by turns.
+    for (let turn = 0; turn < 2; turn++) {
+      await placer.after(others, 6000);
+      await placer.after(disks, 6000);
+    }
+    const map = await placer.after(disks, 2 * AWAY_AFTER_MS);
+    expect([map.version, leaveOf(map, node[0]?.id)]).toEqual([2, undefined]);
+  });
+
   test('one that misses a while now and then is not', async () => {
     const placer = startPlacer();
     await placer.after(disks);
