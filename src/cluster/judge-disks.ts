@@ -40,7 +40,7 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const mayJoin = seen.areNewcomersSettled && (!isPending(map) || lost.length > 0);
   const joined = mayJoin ? newcomers : [];
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
-  const moved = isPending(map) ? [] : map.disks.filter((disk) => isElsewhere(disk, served.get(disk.id)));
+  const moved = isPending(map) ? [] : map.disks.filter((disk) => isElsewhere(disk, served));
   const cut = map.disks.filter(({ id, cuts = 0 }) => (served.get(id)?.cuts ?? 0) > cuts);
   const leftCount = staying.length - lost.length + joined.length + returned.length;
   const alarm = lost.length === 0 ? undefined : alarmOf({ map, staying, served, leftCount });
@@ -57,7 +57,7 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   if (Object.values(told).every((some) => some.length === 0)) return found;
   const [areAbsent, haveReturned] = [new Set(told.absent), new Set(told.returned)];
   const disks = map.disks.map((disk): PlacedDisk => {
-    const { leave, ...rest } = { ...disk, ...served.get(disk.id) };
+    const { leave, ...rest } = { ...disk, ...served.get(disk.id), capacityBytes: capacityOf(disk, served) };
     if (areAbsent.has(disk.id)) return { ...rest, leave: 'absent' };
     return leave === undefined || haveReturned.has(disk.id) ? rest : { ...rest, leave };
   });
@@ -79,9 +79,13 @@ function alarmOf(parts: {
   return areMostSilent ? 'most-disks-silent' : undefined;
 }
 
-function isElsewhere(disk: PlacedDisk, served: PlacedDisk | undefined): boolean {
-  if (served === undefined) return false;
-  const { nodeId, zone, capacityBytes } = served;
-  const changed = Math.abs(capacityBytes - disk.capacityBytes) / disk.capacityBytes;
-  return nodeId !== disk.nodeId || zone !== disk.zone || changed > CAPACITY_SHARE;
+/** As the map has it, unless it differs: a change that has to do with something else moves nothing for a little of it. */
+function capacityOf({ id, capacityBytes }: PlacedDisk, served: SeenDisks['served']): number {
+  const told = served.get(id)?.capacityBytes ?? capacityBytes;
+  return Math.abs(told - capacityBytes) / capacityBytes > CAPACITY_SHARE ? told : capacityBytes;
+}
+
+function isElsewhere(disk: PlacedDisk, served: SeenDisks['served']): boolean {
+  const { nodeId, zone } = served.get(disk.id) ?? disk;
+  return nodeId !== disk.nodeId || zone !== disk.zone || capacityOf(disk, served) !== disk.capacityBytes;
 }

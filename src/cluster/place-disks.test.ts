@@ -226,6 +226,23 @@ test('all is audited when a disk has come back without what it acknowledged last
   expect(again).toMatchObject({ version: first.version + 1, auditFrom: first.version + 1 });
 });
 
+test('what has to do with something else moves nothing because a file system tells a little more', async () => {
+  const disks = placedDisks({ zones: 5 });
+  const placer = startPlacer();
+  const placed = await placer.after(disks);
+  const told = disks.map((disk, at) =>
+    at > 1 ? disk : { ...disk, capacityBytes: 1.05 * disk.capacityBytes },
+  );
+  const cut = await placer.after(told.map((disk, at) => (at === 4 ? { ...disk, cuts: 1 } : disk)));
+  expect(cut).toMatchObject({ version: 2, auditFrom: 2, owners: placed.owners });
+  // Little by little it is much.
+  const grown = await placer.after(
+    cut.disks.map((disk, at) => (at > 1 ? disk : { ...disk, capacityBytes: 1.2 * disk.capacityBytes })),
+  );
+  expect(grown.version).toBe(3);
+  expect(ownedBy(grown, disks[0]?.id)).toBeGreaterThan((ownedBy(placed, disks[0]?.id) ?? 0) + 200);
+});
+
 test('a disk that drains stays so when it is away, and one that was removed does not join again', async () => {
   const disks = placedDisks({ zones: 6 });
   const [first, ...others] = disks as [PlacedDisk, ...PlacedDisk[]];
