@@ -40,7 +40,8 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const mayJoin = seen.areNewcomersSettled && (!isPending(map) || lost.length > 0);
   const joined = mayJoin ? newcomers : [];
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
-  const moved = isPending(map) ? [] : map.disks.filter((disk) => isElsewhere(disk, served));
+  const present = presentDisks(map, served);
+  const moved = isPending(map) ? [] : map.disks.filter((disk, at) => isElsewhere(disk, present[at] ?? disk));
   const cut = map.disks.filter(({ id, cuts = 0 }) => (served.get(id)?.cuts ?? 0) > cuts);
   const leftCount = staying.length - lost.length + joined.length + returned.length;
   const alarm = lost.length === 0 ? undefined : alarmOf({ map, staying, served, leftCount });
@@ -56,8 +57,8 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const found = { ...told, ...(alarm !== undefined && { alarm }) };
   if (Object.values(told).every((some) => some.length === 0)) return found;
   const [areAbsent, haveReturned] = [new Set(told.absent), new Set(told.returned)];
-  const disks = map.disks.map((disk): PlacedDisk => {
-    const { leave, ...rest } = { ...disk, ...served.get(disk.id), capacityBytes: capacityOf(disk, served) };
+  const disks = present.map((disk): PlacedDisk => {
+    const { leave, ...rest } = disk;
     if (areAbsent.has(disk.id)) return { ...rest, leave: 'absent' };
     return leave === undefined || haveReturned.has(disk.id) ? rest : { ...rest, leave };
   });
@@ -79,13 +80,24 @@ function alarmOf(parts: {
   return areMostSilent ? 'most-disks-silent' : undefined;
 }
 
+/** Those of the map, as they are now. */
+function presentDisks(map: PlacementMap, served: SeenDisks['served']): PlacedDisk[] {
+  const zones = new Map([...served.values()].map(({ nodeId, zone }) => [nodeId, zone]));
+  return map.disks.map((disk) => ({
+    ...disk,
+    // One that its node does not serve has gone with it: a node is in one zone.
+    zone: zones.get(disk.nodeId) ?? disk.zone,
+    ...served.get(disk.id),
+    capacityBytes: capacityOf(disk, served),
+  }));
+}
+
 /** As the map has it, unless it differs: a change that has to do with something else moves nothing for a little of it. */
 function capacityOf({ id, capacityBytes }: PlacedDisk, served: SeenDisks['served']): number {
   const told = served.get(id)?.capacityBytes ?? capacityBytes;
   return Math.abs(told - capacityBytes) / capacityBytes > CAPACITY_SHARE ? told : capacityBytes;
 }
 
-function isElsewhere(disk: PlacedDisk, served: SeenDisks['served']): boolean {
-  const { nodeId, zone } = served.get(disk.id) ?? disk;
-  return nodeId !== disk.nodeId || zone !== disk.zone || capacityOf(disk, served) !== disk.capacityBytes;
+function isElsewhere(disk: PlacedDisk, now: PlacedDisk): boolean {
+  return now.nodeId !== disk.nodeId || now.zone !== disk.zone || now.capacityBytes !== disk.capacityBytes;
 }

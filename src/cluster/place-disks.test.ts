@@ -226,6 +226,24 @@ test('all is audited when a disk has come back without what it acknowledged last
   expect(again).toMatchObject({ version: first.version + 1, auditFrom: first.version + 1 });
 });
 
+test('a node that has moved takes those of its disks with it that it does not serve', async () => {
+  const disks = placedDisks({ zones: 2, disksPerNode: 2 });
+  const [a, b, c, d] = disks as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
+  // Three nodes, and zones 0 and 1: with one disk of the first node left behind, zones could not be kept apart by nodes.
+  const others = [c, { ...d, nodeId: 'another' }];
+  const placer = startPlacer();
+  await placer.after([a, b, ...others]);
+  const map = await placer.after([{ ...a, zone: 'new' }, ...others]);
+  expect(map.version).toBe(2);
+  expect(map.disks.map(({ id, zone }) => [id, zone])).toEqual([
+    [a.id, 'new'],
+    [b.id, 'new'],
+    [c.id, c.zone],
+    [d.id, d.zone],
+  ]);
+  expect(placer.events('disks-not-placed')).toBe(0);
+});
+
 test('what has to do with something else moves nothing because a file system tells a little more', async () => {
   const disks = placedDisks({ zones: 5 });
   const placer = startPlacer();

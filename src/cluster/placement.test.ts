@@ -106,6 +106,17 @@ describe('a first map', () => {
     expect(Math.max(...held.slice(1)) - Math.min(...held.slice(1))).toBeLessThanOrEqual(1);
   });
 
+  test('has the disks of one node in one zone, whatever is told of them', () => {
+    const [a, b, c, d] = placedDisks({ zones: 4 }) as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
+    const map = makePlacement({
+      disks: [a, { ...b, nodeId: a.nodeId }, { ...c, zone: d.zone }, d],
+      copies: 3,
+    });
+    const nodes = new Map(map.disks.map(({ id, nodeId }) => [id, nodeId]));
+    const nodeCounts = map.owners.map((ids) => new Set(ids.map((id) => nodes.get(id))).size);
+    expect(Math.min(...nodeCounts)).toBe(3);
+  });
+
   test('does not depend on the order of the disks', () => {
     const disks = placedDisks({ zones: 3, nodesPerZone: 2 });
     expect(makePlacement({ disks: disks.toReversed(), copies: 3 })).toEqual(

@@ -125,9 +125,18 @@ function* layOut(map: PlacementMap, told: readonly PlacedDisk[]): Steps<Placemen
   };
 }
 
+/**
+ * A node is in one zone, whatever the map says of a disk that was not served since the node was moved: copies cannot be kept
+ * apart by zones that share a node.
+ */
+function inOneZone(disks: readonly PlacedDisk[]): PlacedDisk[] {
+  const zones = new Map(disks.map(({ nodeId, zone }) => [nodeId, zone]));
+  return disks.map((disk) => ({ ...disk, zone: must(zones.get(disk.nodeId), 'each node has a zone') }));
+}
+
 /** Owners among the disks that stay; where those are fewer than copies, behind them whom nobody can stand in for. */
 function* spreadOverStaying(map: PlacementMap, disks: readonly PlacedDisk[]): Steps<DiskId[][]> {
-  const staying = disks.filter(({ leave }) => leave === undefined);
+  const staying = inOneZone(disks.filter(({ leave }) => leave === undefined));
   const stayingIds = new Set(staying.map(({ id }) => id));
   const spread = bestSpread(staying, map.copies);
   const spreadOut =
