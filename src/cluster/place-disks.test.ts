@@ -297,6 +297,24 @@ describe('etcd has forgotten', () => {
     expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
   });
 
+  test('the map, and nobody knows it but who has only heard of it: a first one waits, and outdoes it', async () => {
+    const placer = startPlacer();
+    placer.hears(7);
+    placer.serve(disks);
+    await placer.pass(40_000);
+    expect(await placer.read()).toBeUndefined();
+    expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8, disks });
+  });
+
+  test('the map, and another process knows it: no first one is made before that writes it back', async () => {
+    const placer = startPlacer();
+    placer.hears(7);
+    const waiting = placer.alsoRuns(newest);
+    expect(await placer.after(disks, 30_000)).toEqual({ ...newest, version: 8 });
+    expect(placer.events('placement-made')).toBe(0);
+    waiting.abort();
+  });
+
   test('and others have heard of a newer one than is known here: who knows that writes it back', async () => {
     const placer = startPlacer({ known: { ...old, version: 5 } });
     await placer.write(old);

@@ -146,36 +146,42 @@ class DiskPlacer {
     if (read.kind === 'restored') return true;
     const members = this.#deps.members();
     this.#deps.onLook?.({ map: read.kind === 'there' ? read.map : undefined, members });
-    if (read.kind === 'none') return this.#placeFirst();
+    if (heard <= (read.kind === 'none' ? 0 : read.map.version)) this.#unknownSinceMs = undefined;
+    else if (!this.#isUnknownForLong()) return read.kind === 'there';
+    if (read.kind === 'none') return this.#placeFirst(heard);
     const { map, revision } = read;
     if (heard > map.version) await this.#outdo(heard, map, revision);
-    else {
-      this.#unknownSinceMs = undefined;
-      await this.#change(map, revision);
-    }
+    else await this.#change(map, revision);
     return true;
   }
 
-  /** Nodes have heard of a map that nobody has any more: they refuse what is written by an older one. */
-  async #outdo(heard: number, map: PlacementMap, revision: number): Promise<void> {
-    const { clock, log } = this.#deps;
-    const nowMs = clock.monotonicMs();
+  /** Nodes have heard of a map that nobody has any more, as it seems. */
+  #isUnknownForLong(): boolean {
+    const nowMs = this.#deps.clock.monotonicMs();
     this.#unknownSinceMs ??= nowMs;
-    if (nowMs - this.#unknownSinceMs < UNKNOWN_WAIT_MS) return;
+    return nowMs - this.#unknownSinceMs >= UNKNOWN_WAIT_MS;
+  }
+
+  /** They refuse what is written by an older one. */
+  async #outdo(heard: number, map: PlacementMap, revision: number): Promise<void> {
+    const { log } = this.#deps;
     const version = heard + 1;
     // Who owned what by the lost one is not known, so all is audited.
     if (await this.#swap({ ...map, version, auditFrom: version }, revision))
       log.error({ version, found: map.version }, 'placement-unknown-outdone');
   }
 
-  async #placeFirst(): Promise<boolean> {
+  /** `heard`: of a former one, which its nodes would hold against an older one. */
+  async #placeFirst(heard: number): Promise<boolean> {
     const { chunkCopies: copies, log, pause } = this.#deps;
     const served = [...this.#served().values()];
     const unreached = this.#newcomers.unreachedOf(served);
     const disks = served.filter((disk) => !unreached.includes(disk));
     const nodeCount = new Set(disks.map(({ nodeId }) => nodeId)).size;
     if (nodeCount < copies || this.#newcomers.areAwaited(unreached)) return false;
-    const map = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
+    const version = heard + 1;
+    const made = await finishInTurns(makePlacementInSteps({ disks, copies }), pause);
+    const map = { ...made, version, auditFrom: version };
     if (await this.#swap(map, 0))
       log.info({ version: map.version, diskCount: disks.length, copies }, 'placement-made');
     return true;
