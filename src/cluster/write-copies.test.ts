@@ -289,4 +289,26 @@ describe('late copies', () => {
     await world.chunks.close();
     expect(slow.abortedCount).toBe(keptCount + 1);
   });
+
+  test('that are given up one after the other have their disk spared, and another takes the copy', async () => {
+    const world = openReplicatedWorld({ disks: fourZones });
+    const map = world.placement.current();
+    const [slow] = world.owners;
+    const slowId = ownersOf(map, world.id)[0] ?? '';
+    if (slow === undefined) throw new Error('there are owners');
+    slow.mood = 'silent';
+    const sizeBytes = 8 * 1024 * 1024;
+    const askedCount = LIMITS.lateCopiesBytesMax / sizeBytes + LIMITS.diskSlowAnswersMax;
+    const ids = Array.from({ length: 100 }, (_, number) => chunkId(number));
+    const owned = ids.filter((id) => ownersOf(map, id).includes(slowId)).slice(0, askedCount + 2);
+    for (const id of owned) {
+      const put = watch(world.chunks.put(id, new Uint8Array(sizeBytes)));
+      await world.stateAfter(PATIENCE_MS);
+      expect(put.state).toBe('done');
+    }
+    expect(slow.asked).toHaveLength(askedCount);
+    const storedCount = world.disks.reduce((count, { stored }) => count + stored.size, 0);
+    expect(storedCount).toBe(2 * askedCount + 3 * 2);
+    await world.chunks.close();
+  });
 });

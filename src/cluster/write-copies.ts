@@ -251,10 +251,16 @@ export class CopyWrite {
       this.#parts.late.add({
         sizeBytes: this.#chunk.bytes.length,
         ended: Promise.all(this.#attempts),
-        giveUp: () => this.#giveUp.abort(GIVEN_UP),
+        giveUp: () => this.#giveUpLate(),
       });
     }
     this.#outcome.resolve();
+  }
+
+  /** Where much is written a disk that hangs is outrun like this before any request to it fails: it must be spared all the same. */
+  #giveUpLate(): void {
+    for (const { id } of this.#pending.keys()) this.#parts.health.wasSlow(id, 'write');
+    this.#giveUp.abort(GIVEN_UP);
   }
 
   #reject(error: unknown): void {
