@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib';
 import { OldFence, OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { chunkName } from '../model/names.ts';
 import type { ChunkHolders, ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskChunks, DiskDirectory } from '../ports/disk-chunks.ts';
@@ -65,7 +66,7 @@ class ChunksOverDisks implements ReplicatedChunks {
   }
 
   put(id: ChunkId, bytes: Uint8Array, checksum = crc32(bytes)): Promise<ChunkHolders> {
-    const name = `${id.blobId}.${id.index}`;
+    const name = chunkName(id);
     const sizeBytes = bytes.length;
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {

@@ -67,6 +67,11 @@ export function makeBlobId(options: { timeMs: number; homeShard: number; random:
   return (hexOf(timeMs, 12) + hexOf(homeShard, 4) + tail) as BlobId;
 }
 
+/** Of a chunk, in maps, messages and paths. */
+export function chunkName({ blobId, index }: { blobId: BlobId; index: number }): string {
+  return `${blobId}.${index}`;
+}
+
 export function homeShardOf(blobId: BlobId): number {
   return Number.parseInt(blobId.slice(12, 16), 16);
 }

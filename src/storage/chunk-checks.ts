@@ -1,8 +1,8 @@
 // What a chunk store refuses, in the words of its port.
 import { OtherBytes } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
+import { chunkName } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
-import { chunkName } from './keyspace.ts';
 
 /** Of a chunk's sealed bytes. */
 export interface Checksum {

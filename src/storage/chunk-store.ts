@@ -6,6 +6,7 @@ import { freeMemory } from '../lib/free-memory.ts';
 import { createTurns } from '../lib/in-turn.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { chunkName } from '../model/names.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskOrders, InspectedChunk } from '../ports/disk-orders.ts';
@@ -17,7 +18,7 @@ import { assertSame, type Checksum, refuseDropped, unavailable } from './chunk-c
 import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
 import { DiskTotals } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
-import { chunkName, dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
+import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';

@@ -13,11 +13,6 @@ const CHUNK_KEY_BYTES = 20;
 const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7 } as const;
 const FORMAT = 1;
 
-/** In maps and messages. */
-export function chunkName({ blobId, index }: ChunkId): string {
-  return `${blobId}.${index}`;
-}
-
 /** Column `data`: blob id 16 | index 4. */
 export function dataKey(id: ChunkId): Uint8Array {
   const key = Buffer.allocUnsafeSlow(CHUNK_KEY_BYTES);

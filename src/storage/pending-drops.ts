@@ -1,7 +1,7 @@
 // Drops that were ordered and have not ended. Who would say of such a chunk that it is there, or has been stored, waits for
 // them: a copy that is about to go must not be counted (R38).
+import { chunkName } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
-import { chunkName } from './keyspace.ts';
 
 export class PendingDrops {
   /** Of each chunk the last one. */

@@ -7,6 +7,7 @@ import type { RefusalCode } from '../../src/adapters/chunk-http/wire.ts';
 import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import { chunkName } from '../../src/model/names.ts';
 import type { ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
@@ -283,7 +284,7 @@ function failureOf(
     case 'owned-here':
       return new OwnedHere();
     case 'other-bytes':
-      return new OtherBytes('id' in question ? `${question.id.blobId}.${question.id.index}` : '');
+      return new OtherBytes('id' in question ? chunkName(question.id) : '');
     case 'full':
       return new AppError('InsufficientStorage');
     case 'busy':

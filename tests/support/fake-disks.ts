@@ -1,6 +1,7 @@
 // Disks that do as they are told, for what the cluster does with disks: fast, dead, silent, full, damaged.
 import { StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
+import { chunkName as nameOf } from '../../src/model/names.ts';
 import type { ChunkId, ChunkRead, Fence } from '../../src/ports/chunks.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
@@ -100,8 +101,4 @@ export function createFakeDisks(): FakeDisks {
     return disk;
   };
   return { of, chunksOf: of };
-}
-
-function nameOf({ blobId, index }: ChunkId): string {
-  return `${blobId}.${index}`;
 }

@@ -4,16 +4,14 @@
 import { ownersOf } from '../../src/cluster/placement.ts';
 import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
-import { homeShardOf } from '../../src/model/names.ts';
+import { chunkName, homeShardOf } from '../../src/model/names.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
 import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders, InspectedChunk, Order } from '../../src/ports/disk-orders.ts';
 import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import { FakeDisk } from './fake-disks.ts';
 
-export function nameOf({ blobId, index }: ChunkId): string {
-  return `${blobId}.${index}`;
-}
+export const nameOf = chunkName;
 
 function idOf(name: string): ChunkId {
   const [blobId = '', index] = name.split('.');

@@ -6,7 +6,7 @@ import type { PeerCredentials } from '../../src/adapters/chunk-http/peer-proof.t
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { ownDisk } from '../../src/cluster/own-disk.ts';
 import { must } from '../../src/lib/assert.ts';
-import { makeBlobId } from '../../src/model/names.ts';
+import { chunkName, makeBlobId } from '../../src/model/names.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders, FetchChunk, KnownOwners } from '../../src/ports/disk-orders.ts';
@@ -41,7 +41,7 @@ export interface OrderedDisksOptions {
   credentials?: PeerCredentials;
 }
 
-export const nameOf = ({ blobId, index }: ChunkId): string => `${blobId}.${index}`;
+export const nameOf = chunkName;
 
 export class OrderedDisks {
   readonly #options: OrderedDisksOptions;

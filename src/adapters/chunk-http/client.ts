@@ -7,6 +7,7 @@ import { unpackPlain } from '../../lib/record-codec.ts';
 import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
+import { chunkName } from '../../model/names.ts';
 import type { ChunkId, ChunkPort, ChunkRead, Fence, StoredChunk } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
@@ -235,7 +236,7 @@ class RemoteDisk implements DiskChunks, DiskOrders {
       case 'owned-here':
         return new OwnedHere();
       case 'other-bytes':
-        return new OtherBytes(id === undefined ? '' : `${id.blobId}.${id.index}`);
+        return new OtherBytes(id === undefined ? '' : chunkName(id));
       case 'full':
         return new AppError('InsufficientStorage');
       case 'busy':

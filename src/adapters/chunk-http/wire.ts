@@ -5,7 +5,7 @@
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import { sealedBytes } from '../../lib/seal.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { BlobId } from '../../model/names.ts';
+import { type BlobId, chunkName } from '../../model/names.ts';
 import type { ChunkId, Fence } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
 
@@ -66,8 +66,8 @@ export type Target = { diskId: DiskId } & ({ kind: 'chunk'; id: ChunkId } | { ki
 
 const PATH = /^\/disks\/([0-9a-f]{32})\/(?:chunks\/([0-9a-f]{32})\.(\d{1,10})|([a-z-]+))$/;
 
-export function chunkPath(diskId: DiskId, { blobId, index }: ChunkId): string {
-  return `/disks/${diskId}/chunks/${blobId}.${index}`;
+export function chunkPath(diskId: DiskId, id: ChunkId): string {
+  return `/disks/${diskId}/chunks/${chunkName(id)}`;
 }
 
 export function batchPath(diskId: DiskId, name: BatchName): string {

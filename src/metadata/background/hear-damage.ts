@@ -2,7 +2,7 @@
 // its blob at once, and the copy that is aside goes once the owners have proven theirs.
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { homeShardOf, idTimeMs } from '../../model/names.ts';
+import { chunkName, homeShardOf, idTimeMs } from '../../model/names.ts';
 import { isLiveBlob } from '../../model/records/rows.ts';
 import type { ChunkId } from '../../ports/chunks.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -67,8 +67,8 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
   };
 }
 
-function nameOf(disk: DiskId, { blobId, index }: ChunkId): string {
-  return `${disk} ${blobId}.${index}`;
+function nameOf(disk: DiskId, id: ChunkId): string {
+  return `${disk} ${chunkName(id)}`;
 }
 
 /** Gives those that are debts now: the others are to be asked about again. */
