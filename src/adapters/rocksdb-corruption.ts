@@ -2,11 +2,27 @@
 // may go away, and say nothing about the disk.
 import { Corruption } from '../lib/corruption.ts';
 
+/**
+ * How messages of RocksDB end, which have no number of the error; the words are those of the C library (glibc, or another).
+ * A read that ends so has met bytes that are gone: asked again, the medium or its checksums say the same.
+ */
+const LOST_BYTES = [
+  // EIO: the medium does not give a sector back; btrfs and ZFS say so of a checksum that is wrong.
+  ...['Input/output error', 'I/O error'],
+  // EUCLEAN: XFS and ext4, of their own structures that lead to the bytes.
+  'Structure needs cleaning',
+  // EBADMSG: XFS and ext4, of a checksum of such a structure.
+  ...['Bad message', 'Not a data message'],
+  // ENODATA: the block layer, of a sector that the medium has lost.
+  'No data available',
+  // EILSEQ: dm-integrity and protected drives, of a sector whose checksum is wrong.
+  ...['Invalid or incomplete multibyte or wide character', 'Illegal byte sequence'],
+];
+
 export function isCorruption(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (code === 'LEVEL_CORRUPTION') return true;
-  // EIO: the medium itself does not give a sector back.
-  return code === 'LEVEL_IO_ERROR' && String(message).includes('Input/output error');
+  return code === 'LEVEL_IO_ERROR' && LOST_BYTES.some((words) => String(message).includes(`: ${words}`));
 }
 
 /** The error as KvPort tells it. */
