@@ -1,7 +1,9 @@
 // Reads on the binding's own threads. Its asynchronous read has a fault: an error of the store, damage above all, is
 // not given to the callback but thrown into the process, where it would end the server, and the callback never runs.
-// So such errors are caught there; as nothing says which read it was, every pending one is done again on this thread,
-// where an error finds its reader. Not here: which reads are worth a thread (rocksdb-kv.ts).
+// So such errors are caught there. Which read it was is told by what Node calls the trigger of the work that is ending:
+// each read is begun within a resource of its own. No other read is touched: one of them may be of a drive that hangs.
+// Not here: which reads are worth a thread (rocksdb-kv.ts).
+import { AsyncResource, triggerAsyncId } from 'node:async_hooks';
 import type { ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { kUnref } from '@nxtedition/rocksdb/util.js';
 
@@ -9,12 +11,11 @@ type Values = (Uint8Array | undefined)[];
 
 interface PendingRead {
   db: RocksLevel;
-  /** Settles the read by a synchronous one; false when that failed. Once settled it says what it said. */
-  readHere(): boolean;
+  reject(error: unknown): void;
 }
 
-/** Of all databases of this thread, until the binding has called back or is known never to. */
-const pending = new Set<PendingRead>();
+/** Of all databases of this thread, by their resources, until the binding has called back or is known never to. */
+const pending = new Map<number, PendingRead>();
 let isListening = false;
 
 /** Rejects with the store's error, as RocksDB words it. */
@@ -25,27 +26,16 @@ export function readAsync(
 ): Promise<Values> {
   listenForLostReads();
   return new Promise((resolve, reject) => {
-    let hasRead: boolean | undefined;
-    const read: PendingRead = {
-      db,
-      readHere() {
-        if (hasRead !== undefined) return hasRead;
-        try {
-          resolve(db._getManySync(keys, options));
-          hasRead = true;
-        } catch (error) {
-          reject(error);
-          hasRead = false;
-        }
-        return hasRead;
-      },
-    };
-    pending.add(read);
-    db._getManyAsync(keys, options, (error, values) => {
-      pending.delete(read);
-      if (error) reject(error);
-      else resolve(values);
-    });
+    const resource = new AsyncResource('HoldfastRead');
+    const id = resource.asyncId();
+    pending.set(id, { db, reject });
+    resource.runInAsyncScope(() =>
+      db._getManyAsync(keys, options, (error, values) => {
+        pending.delete(id);
+        if (error) reject(error);
+        else resolve(values);
+      }),
+    );
   });
 }
 
@@ -53,21 +43,14 @@ function listenForLostReads(): void {
   if (isListening) return;
   isListening = true;
   process.on('uncaughtException', (error) => {
-    const isOfStore = (error as { code?: unknown }).code?.toString().startsWith('LEVEL_') === true;
-    if (isOfStore && pending.size > 0) settleLostRead();
-    else if (process.listenerCount('uncaughtException') === 1) endLikeNode(error);
+    const read = pending.get(triggerAsyncId());
+    if (read !== undefined) {
+      pending.delete(triggerAsyncId());
+      // The binding still counts it among those that keep the database open.
+      read.db[kUnref]();
+      read.reject(error);
+    } else if (process.listenerCount('uncaughtException') === 1) endLikeNode(error);
   });
-}
-
-/** One of the pending reads will not be called back: most likely one that fails here as well. */
-function settleLostRead(): void {
-  const reads = [...pending];
-  const failed = reads.filter((read) => !read.readHere());
-  const lost = failed[0] ?? reads[0];
-  if (lost === undefined) return;
-  pending.delete(lost);
-  // The binding still counts it among those that keep the database open.
-  lost.db[kUnref]();
 }
 
 /** What happens to an exception that nobody listens for. */

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RocksLevel } from '@nxtedition/rocksdb';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
 import type { KvBounds, KvPort, KvPut } from '../../src/ports/kv.ts';
@@ -108,6 +109,30 @@ test('each way of reading says so, and what lies elsewhere is read', async () =>
   expect(some.filter((read) => read instanceof Corruption)).toHaveLength(1);
   expect(await readAll(1)).toHaveLength(ROWS_OF_SHARD);
   expect(await readByCursor(2, 100)).toBe(ROWS_OF_SHARD);
+});
+
+test('a read on another thread has its own error, and no other is done again for it', async () => {
+  await kv.close();
+  kv = await openRocksdbKv({
+    folder,
+    columns: { rows: { reads: 'async', content: 'rows', cacheBytes: 0, memtableBytes: MEMTABLE_BYTES } },
+  });
+  // One of them may be of a drive that hangs, and would take this thread with it.
+  const readHere = vi.spyOn(RocksLevel.prototype, '_getManySync');
+  try {
+    const keys = Array.from({ length: ROWS_OF_SHARD }, (_, index) => keyOf(0, index));
+    const reads = await Promise.allSettled(keys.map((key) => kv.getMany('rows', [key])));
+    expect(readHere).not.toHaveBeenCalled();
+    const lost = reads.flatMap((read, index) => (read.status === 'rejected' ? [index] : []));
+    expect(lost).toEqual(await lostRows());
+    expect(lost.length).toBeGreaterThan(1);
+    for (const [index, read] of reads.entries()) {
+      if (read.status === 'rejected') expect(read.reason).toBeInstanceOf(Corruption);
+      else expect(read.value[0], `row ${index}`).toHaveLength(1000);
+    }
+  } finally {
+    readHere.mockRestore();
+  }
 });
 
 /** Rows of shard 0 that cannot be read. */
