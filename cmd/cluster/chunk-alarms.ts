@@ -103,13 +103,14 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   const { usage } = disk;
   if (usage === undefined) return [];
   const alarms: string[] = [];
-  const { diskFreeBytes, diskTotalBytes, asideCount = 0 } = usage;
+  const { diskFreeBytes, diskTotalBytes, asideCount = 0, unreadCount = 0 } = usage;
   const { fullBelowBytes, scarceBelowBytes } = roomLimitsOf({ totalBytes: diskTotalBytes });
   if (diskFreeBytes < fullBelowBytes)
     alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
   else if (diskFreeBytes < scarceBelowBytes)
     alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - fullBelowBytes)} are left`);
   if (asideCount > 0) alarms.push(`${nameOf(disk)} has ${formatCount(asideCount)} damaged copies set aside`);
+  if (unreadCount > 0) alarms.push(`${nameOf(disk)} cannot read ${formatCount(unreadCount)} of its chunks`);
   return alarms;
 }
 

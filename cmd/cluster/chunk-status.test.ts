@@ -123,6 +123,16 @@ test.each<[number, number | undefined, RegExp]>([
   expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([expect.stringMatching(expected)]);
 });
 
+test('chunks that a disk cannot read', () => {
+  const usage = {
+    ...{ chunkCount: 9, liveBytes: 0, pendingReclaimBytes: 0, diskTotalBytes: 100 * GiB },
+    ...{ diskFreeBytes: 50 * GiB, unreadCount: 2 },
+  };
+  expect(alarmsOf({ disks: [{ ...DISK, usage }] })).toEqual([
+    expect.stringMatching(/cannot read 2 of its chunks/),
+  ]);
+});
+
 const placement = {
   ...{ version: 8, copies: 3, partitionCount: 4096, pendingCount: 12, auditFrom: 7 },
   audits: { leastVersion: 6, doneCount: 3, underWayCount: 1, unansweredCount: 0, beganAtMs: NOW - HOUR },

@@ -231,6 +231,16 @@ export const METRICS = {
     help: 'Copies on a disk that were found damaged, whoever read them.',
     labels: ['disk'],
   },
+  holdfast_disk_unread_chunks: {
+    kind: 'gauge',
+    help: 'Copies on a disk that could not be read again and again, and are not known to be lost.',
+    labels: ['disk'],
+  },
+  holdfast_disk_unread_chunks_total: {
+    kind: 'counter',
+    help: 'How often a copy on a disk could not be read without being known to be lost, whoever read it.',
+    labels: ['disk'],
+  },
   holdfast_disk_scrub_progress_ratio: {
     kind: 'gauge',
     help: 'How much of a disk the pass of its scrub has read; 1 between passes.',

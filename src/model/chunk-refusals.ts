@@ -32,6 +32,15 @@ export class OwnedHere extends AppError {
   }
 }
 
+/** The disk could not read this chunk, and cannot say that it is lost. Nothing is said of its other chunks. */
+export class ChunkUnread extends AppError {
+  override name = 'ChunkUnread';
+
+  constructor(cause: unknown) {
+    super('ServiceUnavailable', { cause });
+  }
+}
+
 /** R24: resending a chunk resends the same bytes; other bytes under its id are a bug of the sender. */
 export class OtherBytes extends BrokenInvariant {
   override name = 'OtherBytes';

@@ -80,6 +80,15 @@ assert(
   'a disk answers before it is waited for no more',
 );
 assert(LIMITS.chunkBytesMax < LIMITS.chunkVerifyBytesMax, 'a chunk can be verified');
+assert(
+  LIMITS.chunkInspectMaxMs + LIMITS.chunkReadMaxMs < LIMITS.chunkRequestMaxMs,
+  'who asks for a chunk that cannot be read hears so',
+);
+assert(
+  LIMITS.chunkReadsUnansweredMax <= LIMITS.chunkReadsAtOnceMax,
+  'a drive that hangs keeps not all threads',
+);
+assert(LIMITS.unreadChunkAgainMs > 2 * LIMITS.chunkReadMaxMs, 'what is tried again has had its time');
 assert(LIMITS.chunkBatchBytesMax < LIMITS.chunkOrdersBytesMax, 'an order can be taken');
 assert(LIMITS.chunkBatchIdsMax < LIMITS.chunkScanRowsMax, 'a page of chunks is found in one walk');
 assert(

@@ -182,6 +182,8 @@ export const LIMITS = {
   dropSuspectMs: 30 * SECOND,
   /** Slow answers of a disk, one after the other, before it is left alone. */
   diskSlowAnswersMax: 3,
+  /** Chunks that a disk could not read, none that it could between them, before it is left alone. */
+  diskUnreadChunksMax: 3,
   placementWaitMaxMs: 5 * SECOND,
   /** Of one partition, by changes that no audit has been through: then its owners stay until one has. */
   previousOwnersMax: 16,
@@ -226,6 +228,15 @@ export const LIMITS = {
   chunkInspectMaxMs: 3 * SECOND,
   /** Of one disk: chunks that are read at once to be verified. */
   chunkVerifyBytesMax: 16 * MiB,
+  /** Of one chunk's bytes, from when the drive is asked: then they could not be read. */
+  chunkReadMaxMs: 5 * SECOND,
+  /** Of one disk: reads that its drive is asked for at once, fewer than there are threads. */
+  chunkReadsAtOnceMax: 3,
+  /** A drive that has left so many unanswered is asked for no more until it answers one. */
+  chunkReadsUnansweredMax: 2,
+  /** Of one disk: chunks that could not be read and are remembered; and when such a one is tried again. */
+  unreadChunksMax: 256,
+  unreadChunkAgainMs: 60 * SECOND,
   /** Of one disk: chunks that it fetches from others at once. */
   chunkPullsMax: 8,
   /** Rows that a disk walks in one call. */

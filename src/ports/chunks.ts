@@ -69,6 +69,8 @@ export interface ChunkPort {
       diskTotalBytes: number;
       /** Of one disk: damaged copies that are kept aside (R40). */
       asideCount?: number;
+      /** Of one disk: copies that could not be read, and are not known to be lost. */
+      unreadCount?: number;
     }
   >;
   /** For fsck: counts all chunks, and reads the totals that are kept of them, both at one moment. */

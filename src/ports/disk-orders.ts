@@ -17,7 +17,9 @@ export type InspectedChunk =
   /** With `readBytes`: read, and its checksum was right. */
   | { kind: 'whole'; sizeBytes: number; checksum: number; receivedAtMs: number }
   /** `isAside`: a copy that did not verify is kept aside, and counts as none (R40). */
-  | { kind: 'missing'; isAside: boolean };
+  | { kind: 'missing'; isAside: boolean }
+  /** It may be there, but it could not be read, or not for some time: it is neither a copy nor a loss. */
+  | { kind: 'unread' };
 
 /** The newest placement map that a node knows, as its disks ask of it. */
 export interface KnownOwners {
@@ -58,7 +60,7 @@ export interface DiskOrders {
   dropMisplaced(ids: readonly ChunkId[], order: Order): Promise<void>;
   /** Drops the copies that are kept aside: two verified ones exist elsewhere (R40). */
   dropAside(ids: readonly ChunkId[], order: Order): Promise<void>;
-  /** Chunks of these home shards of which a copy is kept aside, in id order: damage that their homes should hear of. */
+  /** Chunks of these home shards of which a copy is kept aside or cannot be read, in id order: their homes should hear of it. */
   listAside(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]>;
   /**
    * As `list`, of these home shards alone. `next` is absent at the end; a page may be empty and not the last, for a disk

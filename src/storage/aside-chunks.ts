@@ -20,6 +20,8 @@ import { type ReadPage, readPage } from './read-page.ts';
 
 export interface AsideDeps {
   kv: KvPort;
+  /** How halves of chunks are read. */
+  reads: Pick<KvPort, 'getMany'>;
   totals: DiskTotals;
   clock: ClockPort;
   log: Logger;
@@ -51,10 +53,10 @@ export class AsideChunks {
    * come between.
    */
   async take(id: ChunkId): Promise<'aside' | 'missing' | 'whole'> {
-    const { kv, totals, clock, log } = this.#deps;
-    let halves = await readHalves(kv, id);
+    const { kv, reads, totals, clock, log } = this.#deps;
+    let halves = await readHalves(reads, id);
     // A put may have come between the two.
-    if (halves.row === undefined || halves.bytes === undefined) halves = await readHalves(kv, id);
+    if (halves.row === undefined || halves.bytes === undefined) halves = await readHalves(reads, id);
     const verdict = judge(halves, { isProven: false });
     if (verdict.kind !== 'damaged') return verdict.kind;
     const { row, bytes } = halves;

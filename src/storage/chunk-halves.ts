@@ -1,7 +1,7 @@
 // A chunk as a disk has it: its row in the index and its bytes, each of which may be missing, or lost (R40).
 import { crc32 } from 'node:zlib';
 import { Corruption } from '../lib/corruption.ts';
-import type { ChunkId } from '../ports/chunks.ts';
+import type { ChunkId, StoredChunk } from '../ports/chunks.ts';
 import type { KvPort } from '../ports/kv.ts';
 import { dataKey, decodeIndexRow, type IndexRow, indexKey } from './keyspace.ts';
 
@@ -33,6 +33,11 @@ export function judge({ row, bytes }: ChunkHalves, { isProven }: { isProven: boo
   if (row === undefined || bytes === undefined) return { kind: 'damaged', why: 'half of it is missing' };
   const isRight = bytes.length === row.sizeBytes && (isProven || crc32(bytes) === row.crc32);
   return isRight ? { kind: 'whole', row, bytes } : { kind: 'damaged', why: 'checksum mismatch' };
+}
+
+/** As others are told of it. */
+export function storedOf({ sizeBytes, crc32: checksum, receivedAtMs }: IndexRow): StoredChunk {
+  return { sizeBytes, checksum, receivedAtMs };
 }
 
 /** In the order of `ids`; one that cannot be read keeps no other back. */

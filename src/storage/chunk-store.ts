@@ -1,9 +1,11 @@
 // The chunks of one disk: the ChunkPort of the embedded form, and what a storage node serves. It keeps sealed bytes and
 // checks them; it knows neither keys nor objects, and never deletes on its own (R38).
 import { crc32 } from 'node:zlib';
+import { must } from '../lib/assert.ts';
 import { createByteGate } from '../lib/byte-gate.ts';
 import { freeMemory } from '../lib/free-memory.ts';
 import { createTurns } from '../lib/in-turn.ts';
+import { ChunkUnread } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { chunkName } from '../model/names.ts';
@@ -14,14 +16,17 @@ import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AsideChunks } from './aside-chunks.ts';
-import { assertSame, type Checksum, refuseDropped, unavailable } from './chunk-checks.ts';
-import { judge, readHalves, readRows, type Verdict } from './chunk-halves.ts';
-import { DiskTotals } from './disk-totals.ts';
+import { assertSame, type Checksum, unavailable } from './chunk-checks.ts';
+import { ChunkFills } from './chunk-fills.ts';
+import { judge, readHalves, readRows, storedOf, type Verdict } from './chunk-halves.ts';
+import { ChunkReads } from './chunk-reads.ts';
+import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
 import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
+import { mergeIds, UnreadChunks } from './unread-chunks.ts';
 
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
@@ -34,13 +39,26 @@ export interface ChunkStoreDeps {
    * other, so nothing is moved.
    */
   onAside?: () => void;
+  /** Told of each time that a chunk could not be read (ChunkUnread). */
+  onUnread?: () => void;
 }
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
-  const { onAside, kv, clock, log } = deps;
+  const { onAside, onUnread, kv, clock, log } = deps;
   const totals = await DiskTotals.open(kv);
-  const aside = await AsideChunks.open({ kv, totals, clock, log, onDamaged: () => onAside?.() });
-  return new ChunkStore(deps, totals, aside);
+  // Where there is no other copy the drive is waited for.
+  const reads = onAside === undefined ? undefined : new ChunkReads(kv, clock);
+  const onDamaged = () => onAside?.();
+  const aside = await AsideChunks.open({ kv, reads: reads ?? kv, totals, clock, log, onDamaged });
+  const unread = await UnreadChunks.open({ kv, clock, log, onUnread: () => onUnread?.() });
+  return new ChunkStore(deps, { totals, aside, reads, unread });
+}
+
+interface StoreParts {
+  totals: DiskTotals;
+  aside: AsideChunks;
+  reads: ChunkReads | undefined;
+  unread: UnreadChunks;
 }
 
 export class ChunkStore implements ChunkPort {
@@ -50,6 +68,8 @@ export class ChunkStore implements ChunkPort {
   readonly #log: Logger;
   readonly #totals: DiskTotals;
   readonly #aside: AsideChunks;
+  readonly #reads: ChunkReads | undefined;
+  readonly #unread: UnreadChunks;
   readonly #setsAside: boolean;
   /** Chunks wait here, rather than being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
@@ -59,14 +79,13 @@ export class ChunkStore implements ChunkPort {
   readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
   /** Of each chunk that is being set aside, the last time: puts wait for it. */
   readonly #takes = new Map<string, Promise<unknown>>();
-  /** Fetches under way; a drop ends them. */
-  readonly #fills = new Map<string, Checksum & { isDropped: boolean; done: Promise<boolean> }>();
   readonly #drops = new PendingDrops();
+  readonly #fills: ChunkFills;
   /** Drops and what is set aside, so that a chunk is counted out once. */
   readonly #inTurn = createTurns();
   readonly #fences: Fences;
 
-  constructor(deps: ChunkStoreDeps, totals: DiskTotals, aside: AsideChunks) {
+  constructor(deps: ChunkStoreDeps, { totals, aside, reads, unread }: StoreParts) {
     this.#kv = deps.kv;
     this.#reserve = deps.reserve;
     this.#clock = deps.clock;
@@ -74,11 +93,21 @@ export class ChunkStore implements ChunkPort {
     this.#fences = new Fences(deps.kv);
     this.#totals = totals;
     this.#aside = aside;
+    this.#reads = reads;
+    this.#unread = unread;
     this.#setsAside = deps.onAside !== undefined;
+    this.#fills = new ChunkFills({
+      ...{ drops: this.#drops, reserve: deps.reserve, verify: (id) => this.verify(id) },
+      put: (id, bytes, how) => this.#put(id, bytes, how),
+    });
   }
 
-  async put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
-    const checksum = { sizeBytes: bytes.length, crc32: taken ?? crc32(bytes) };
+  put(id: ChunkId, bytes: Uint8Array, taken?: number): Promise<undefined> {
+    return this.#put(id, bytes, { crc32: taken ?? crc32(bytes), isAnew: false });
+  }
+
+  async #put(id: ChunkId, bytes: Uint8Array, how: { crc32: number; isAnew: boolean }): Promise<undefined> {
+    const checksum = { sizeBytes: bytes.length, crc32: how.crc32 };
     const name = chunkName(id);
     // Drops that are ordered from here on wait for this put, so only those before it are waited for.
     while (this.#drops.has(id)) await this.#drops.ended([id]);
@@ -87,25 +116,32 @@ export class ChunkStore implements ChunkPort {
       assertSame(id, underWay, checksum);
       return underWay.done;
     }
-    const done = this.#store(id, bytes, checksum).finally(() => this.#puts.delete(name));
+    const done = this.#store(id, bytes, { ...checksum, isAnew: how.isAnew }).finally(() =>
+      this.#puts.delete(name),
+    );
     this.#puts.set(name, { ...checksum, done });
     return done;
   }
 
-  async #store(id: ChunkId, bytes: Uint8Array, checksum: Checksum): Promise<undefined> {
+  /** `isAnew`: over the bytes of a row that is there. */
+  async #store(
+    id: ChunkId,
+    bytes: Uint8Array,
+    { isAnew, ...checksum }: Checksum & { isAnew: boolean },
+  ): Promise<undefined> {
     // Else what sets the rest of an old copy aside could take the new one with it.
     await this.#takes.get(chunkName(id))?.catch(() => {});
     const [known] = await this.#rows([id], { isPut: true });
-    if (known !== undefined) {
-      assertSame(id, known, checksum);
-      return;
-    }
+    if (known !== undefined) assertSame(id, known, checksum);
+    if (known !== undefined && !isAnew) return;
     const { sizeBytes } = checksum;
+    const counted = known === undefined ? { chunks: 1, bytes: sizeBytes } : { chunks: 0, bytes: 0 };
     const hold = await this.#reserve.hold(sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
-    const row = encodeIndexRow({ ...checksum, receivedAtMs: this.#clock.wallMs() });
-    this.#totals.count(1, sizeBytes);
+    const receivedAtMs = known?.receivedAtMs ?? this.#clock.wallMs();
+    const row = encodeIndexRow({ ...checksum, receivedAtMs });
+    this.#totals.count(counted.chunks, counted.bytes);
     try {
       await this.#kv.commit([
         { column: 'data', key: dataKey(id), value: bytes },
@@ -113,55 +149,22 @@ export class ChunkStore implements ChunkPort {
         this.#totals.row(),
       ]);
     } catch (error) {
-      this.#totals.count(-1, -sizeBytes);
+      this.#totals.count(-counted.chunks, -counted.bytes);
       throw unavailable(error);
     } finally {
       this.#gate.leave(sizeBytes);
       hold.release();
     }
+    this.#reads?.wasReplaced(dataKey(id));
+    this.#unread.forget(id);
   }
 
   /**
    * As `put`, of bytes that are fetched once there is room for them. False: `fetch` gave none. Rejects with AppError also
    * when the chunk was dropped meanwhile.
    */
-  async fill(
-    id: ChunkId,
-    expected: Checksum,
-    fetch: () => Promise<Uint8Array | undefined>,
-  ): Promise<boolean> {
-    const name = chunkName(id);
-    while (this.#drops.has(id)) await this.#drops.ended([id]);
-    const underWay = this.#fills.get(name);
-    if (underWay !== undefined) {
-      assertSame(id, underWay, expected);
-      return underWay.done;
-    }
-    const fill = { ...expected, isDropped: false };
-    const done = this.#fill(id, fill, fetch).finally(() => this.#fills.delete(name));
-    this.#fills.set(name, Object.assign(fill, { done }));
-    return done;
-  }
-
-  async #fill(
-    id: ChunkId,
-    fill: Checksum & { isDropped: boolean },
-    fetch: () => Promise<Uint8Array | undefined>,
-  ): Promise<boolean> {
-    const present = await this.verify(id);
-    if (present.kind === 'whole') {
-      assertSame(id, { sizeBytes: present.sizeBytes, crc32: present.checksum }, fill);
-      refuseDropped(fill);
-      return true;
-    }
-    const hold = await this.#reserve.hold(fill.sizeBytes);
-    if (hold === undefined) throw new AppError('InsufficientStorage');
-    const bytes = await fetch().finally(() => hold.release());
-    refuseDropped(fill);
-    if (bytes === undefined) return false;
-    await this.put(id, bytes, fill.crc32);
-    refuseDropped(fill);
-    return true;
+  fill(id: ChunkId, expected: Checksum, fetch: () => Promise<Uint8Array | undefined>): Promise<boolean> {
+    return this.#fills.fill(id, expected, fetch);
   }
 
   async get(id: ChunkId, { isProven } = { isProven: false }): Promise<ChunkRead> {
@@ -187,9 +190,9 @@ export class ChunkStore implements ChunkPort {
 
   async #read(id: ChunkId, isProven: boolean): Promise<Verdict> {
     try {
-      return judge(await readHalves(this.#kv, id), { isProven });
+      return judge(await readHalves(this.#reads ?? this.#kv, id), { isProven });
     } catch (error) {
-      throw unavailable(error);
+      throw this.#unreadable(id, error);
     }
   }
 
@@ -202,10 +205,15 @@ export class ChunkStore implements ChunkPort {
     try {
       return await take;
     } catch (error) {
-      throw unavailable(error);
+      throw this.#unreadable(id, error);
     } finally {
       if (this.#takes.get(name) === take) this.#takes.delete(name);
     }
+  }
+
+  #unreadable(id: ChunkId, error: unknown): Error {
+    if (error instanceof ChunkUnread) this.#unread.note(id, error.cause);
+    return unavailable(error);
   }
 
   /** Reads the chunk and checks it; what does not verify is set aside (R40). */
@@ -216,11 +224,14 @@ export class ChunkStore implements ChunkPort {
     await this.#verified.enter(sizeBytes);
     try {
       const verdict = await this.#judge(id, false);
+      this.#unread.forget(id);
       if (verdict.kind === 'damaged') return { kind: 'missing', isAside: this.#setsAside };
       if (verdict.kind === 'missing') return { kind: 'missing', isAside: await this.#isAside(id) };
       freeMemory(verdict.bytes);
-      const { crc32: checksum, receivedAtMs } = verdict.row;
-      return { kind: 'whole', sizeBytes: verdict.row.sizeBytes, checksum, receivedAtMs };
+      return { kind: 'whole', ...storedOf(verdict.row) };
+    } catch (error) {
+      if (error instanceof ChunkUnread) return { kind: 'unread' };
+      throw error;
     } finally {
       this.#verified.leave(sizeBytes);
     }
@@ -237,18 +248,14 @@ export class ChunkStore implements ChunkPort {
     const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
     return rows.map((row, at) => {
       if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };
-      const { sizeBytes, crc32: checksum, receivedAtMs } = row;
-      return { kind: 'whole', sizeBytes, checksum, receivedAtMs };
+      if (this.#unread.has(must(ids[at], 'a row for each'))) return { kind: 'unread' };
+      return { kind: 'whole', ...storedOf(row) };
     });
   }
 
   async have(ids: readonly ChunkId[]): Promise<(StoredChunk | null)[]> {
     const rows = await this.#rows(ids);
-    return rows.map((row) => {
-      if (row === undefined) return null;
-      const { sizeBytes, crc32: checksum, receivedAtMs } = row;
-      return { sizeBytes, checksum, receivedAtMs };
-    });
+    return rows.map((row) => (row === undefined ? null : storedOf(row)));
   }
 
   /** Where a row is lost the chunk counts as missing, and is set aside. */
@@ -297,10 +304,7 @@ export class ChunkStore implements ChunkPort {
     assertOfHome(ordered, fence);
     const byName = new Map(ordered.map((id) => [chunkName(id), id]));
     const [names, ids] = [[...byName.keys()], [...byName.values()]];
-    for (const name of names) {
-      const fill = this.#fills.get(name);
-      if (fill !== undefined) fill.isDropped = true;
-    }
+    for (const name of names) this.#fills.wasDropped(name);
     // What was put before the order came goes with it.
     await Promise.allSettled(names.map((name) => this.#puts.get(name)?.done));
     await this.#inTurn(() => this.#drop(ids, fence, how));
@@ -338,6 +342,7 @@ export class ChunkStore implements ChunkPort {
       throw error;
     }
     aside.dropped();
+    for (const id of ids) this.#unread.forget(id);
     this.#fences.kept(fence);
   }
 
@@ -354,8 +359,19 @@ export class ChunkStore implements ChunkPort {
     });
   }
 
-  listAside(options: { homes: readonly number[]; after?: ChunkId; limit: number }): Promise<ChunkId[]> {
-    return this.#aside.list(options);
+  async listAside(options: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
+    const unread = this.#unread.list(options);
+    const aside = await this.#aside.list(options);
+    return unread.length === 0 ? aside : mergeIds(aside, unread).slice(0, options.limit);
+  }
+
+  /** Those that could not be read, and are to be tried again. */
+  unreadToTry(): ChunkId[] {
+    return this.#unread.due();
+  }
+
+  get unreadCount(): number {
+    return this.#unread.count;
   }
 
   get asideCount(): number {
@@ -372,17 +388,9 @@ export class ChunkStore implements ChunkPort {
 
   async usage(): ReturnType<ChunkPort['usage']> {
     const space = await this.#reserve.measure();
-    const stored = this.#kv.usage();
-    const totals = this.#totals.get();
-    // Everything the store holds beyond the live chunks waits to be compacted away.
-    const heldBytes = stored.liveBytes + stored.pendingReclaimBytes;
-    return {
-      ...totals,
-      pendingReclaimBytes: Math.max(0, heldBytes - totals.liveBytes),
-      diskFreeBytes: space.freeBytes,
-      diskTotalBytes: space.totalBytes,
-      asideCount: this.asideCount,
-    };
+    const { asideCount, unreadCount } = this;
+    const used = usageOf({ space, stored: this.#kv.usage(), totals: this.#totals.get() });
+    return { ...used, asideCount, ...(unreadCount > 0 && { unreadCount }) };
   }
 
   recount(): ReturnType<ChunkPort['recount']> {

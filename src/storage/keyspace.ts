@@ -10,7 +10,7 @@ import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7 } as const;
+const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7, unread: 8 } as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -54,7 +54,7 @@ export function indexKey(id: ChunkId): Uint8Array {
   return keyIn(TABLE.chunk, id);
 }
 
-/** Of a chunk that is kept, or kept aside. */
+/** Of a chunk that is kept, kept aside, or could not be read. */
 export function parseIndexKey(key: Uint8Array): ChunkId {
   return readChunkId(key, 1);
 }
@@ -75,6 +75,15 @@ export function asideKey(id: ChunkId): Uint8Array {
 
 export function asideBounds(after?: ChunkId): { gte: Uint8Array; lt: Uint8Array } {
   return boundsIn(TABLE.aside, after);
+}
+
+/** Column `index`: table 8 | blob id 16 | index 4: a copy that could not be read (unread-chunks.ts). */
+export function unreadKey(id: ChunkId): Uint8Array {
+  return keyIn(TABLE.unread, id);
+}
+
+export function unreadBounds(): { gte: Uint8Array; lt: Uint8Array } {
+  return boundsIn(TABLE.unread, undefined);
 }
 
 function boundsIn(table: number, after: ChunkId | undefined): { gte: Uint8Array; lt: Uint8Array } {

@@ -137,7 +137,9 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
     }
     const { totalBytes } = await reserve.measure();
     const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
-    const chunks = await openChunkStore({ kv, reserve, clock, onAside, log: withDisk(log, name) });
+    const onUnread = () => telemetry.count('holdfast_disk_unread_chunks_total', { disk: identity.diskId });
+    const parts = { kv, reserve, clock, onAside, onUnread, log: withDisk(log, name) };
+    const chunks = await openChunkStore(parts);
     return { name, origin, identity, kv, reserve, chunks, capacityBytes: totalBytes };
   } catch (error) {
     await kv.close();

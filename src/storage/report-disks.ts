@@ -28,7 +28,7 @@ export interface ReportDeps {
 /** Gauges of a disk, `holdfast_disk_` before them. */
 const FIGURES = [
   ...(['chunks', 'chunk_bytes', 'pending_reclaim_bytes', 'free_bytes', 'bytes'] as const),
-  ...(['full_below_bytes', 'scarce_below_bytes', 'aside_chunks'] as const),
+  ...(['full_below_bytes', 'scarce_below_bytes', 'aside_chunks', 'unread_chunks'] as const),
   ...(['scrub_progress_ratio', 'scrub_found_chunks', 'scrub_ended_timestamp_seconds'] as const),
 ];
 type Figures = Readonly<Record<(typeof FIGURES)[number], number | undefined>>;
@@ -49,6 +49,7 @@ export function createDiskReport(deps: ReportDeps): Worker {
       full_below_bytes: room.fullBelowBytes,
       scarce_below_bytes: room.scarceBelowBytes,
       aside_chunks: disk.chunks.asideCount,
+      unread_chunks: disk.chunks.unreadCount,
       scrub_progress_ratio: share,
       scrub_found_chunks: foundCount,
       scrub_ended_timestamp_seconds: endedAtMs === undefined ? undefined : endedAtMs / 1000,

@@ -57,6 +57,7 @@ function scrubOf(change: Partial<ScrubDeps> = {}) {
     ...{ kv, clock, log, bytesPerSecond: RATE, periodMs: PERIOD_MS },
     store: {
       usage: () => store.usage(),
+      unreadToTry: () => store.unreadToTry(),
       verify(id) {
         verified.push(id);
         return store.verify(id);

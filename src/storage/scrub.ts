@@ -1,5 +1,5 @@
 // Reads everything on a disk again and again, at a bounded rate, so that what the disk has lost is found while other copies
-// are whole (R40): what does not verify is set aside by the store. Where it is in its pass outlives a restart. It walks the
+// are whole (R40): what does not verify is set aside by the store, and what cannot be read is tried again later. Where it is in its pass outlives a restart. It walks the
 // index; where a part of that is lost it finds the chunks by the keys of their bytes.
 import { defineRecord } from '../lib/record-codec.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -22,7 +22,7 @@ import { readPage } from './read-page.ts';
 
 export interface ScrubDeps {
   kv: KvPort;
-  store: Pick<ChunkStore, 'verify' | 'usage'>;
+  store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry'>;
   clock: ClockPort;
   log: Logger;
   /** At least so many are read, while a pass goes on; more on a disk that would not be read within a period. */
@@ -65,6 +65,8 @@ const UNIT_BYTES = 4 * 1024 * 1024;
 const CHUNK_COST_BYTES = 16 * 1024;
 /** Of a period, for a pass that is paced by it. */
 const PASS_SHARE = 0.9;
+/** Of chunks that could not be read, beside one unit of work: each of them may take its time. */
+const RETRIES_MAX = 4;
 const LOOK_EVERY_MS = 60_000;
 
 export function createScrub(deps: ScrubDeps): Scrub {
@@ -91,6 +93,7 @@ class DiskScrub implements Scrub {
   async work(signal: AbortSignal): Promise<{ state: 'idle'; idleMs: number }> {
     const record = this.#record ?? (await this.#load());
     this.#record = record;
+    await this.#tryAgain(signal);
     if (record.next === undefined) {
       const waitMs = this.#waitMs(record);
       if (waitMs > 0) return { state: 'idle', idleMs: Math.min(waitMs, LOOK_EVERY_MS) };
@@ -100,6 +103,14 @@ class DiskScrub implements Scrub {
     if (record.next === undefined) this.#end(record);
     await this.#keep(record);
     return { state: 'idle', idleMs: (costBytes / this.#rate(record)) * 1000 };
+  }
+
+  /** What could not be read, between passes too: by that it is found to be readable, or told to its home. */
+  async #tryAgain(signal: AbortSignal): Promise<void> {
+    for (const id of this.#deps.store.unreadToTry().slice(0, RETRIES_MAX)) {
+      if (signal.aborted) return;
+      await this.#deps.store.verify(id);
+    }
   }
 
   async #load(): Promise<ScrubRecord> {

@@ -56,7 +56,7 @@ test('tells what its disks hold, and of a file system that has grown', async () 
   expect(new Set(ofDisk.map(([, , id]) => id))).toEqual(new Set([disk?.id]));
   expect(Object.fromEntries(ofDisk.map(([, name, , value]) => [name, Number(value)]))).toEqual({
     ...{ chunks: 1, chunk_bytes: 10, pending_reclaim_bytes: expect.any(Number) },
-    ...{ free_bytes: 5e11, bytes: 1e12, aside_chunks: 0 },
+    ...{ free_bytes: 5e11, bytes: 1e12, aside_chunks: 0, unread_chunks: 0 },
     ...{ full_below_bytes: 8 * 1024 ** 3, scarce_below_bytes: 16 * 1024 ** 3 },
     ...{ scrub_progress_ratio: 0, scrub_found_chunks: 0 },
   });

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
-import { OldFence, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
+import { ChunkUnread, OldFence, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Order } from '../../src/ports/disk-orders.ts';
 import type { KvPort } from '../../src/ports/kv.ts';
-import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
+import { CHUNK_COLUMNS, dataKey } from '../../src/storage/keyspace.ts';
 import { TEST_SECRET } from '../support/chunk-nodes.ts';
 import { nameOf, newId, type OrderedDisk, OrderedDisks, putChunk, rot } from '../support/ordered-disks.ts';
 import { createPeerAuthority } from '../support/peer-certificates.ts';
@@ -120,6 +120,29 @@ describe.each<[string, () => Promise<ConstructorParameters<typeof OrderedDisks>[
       ['chunk-damaged'],
     ]);
     await seen(await one.reopen());
+  });
+
+  test('a chunk that cannot be read is neither there nor gone, and no other is touched by it', async () => {
+    const [good, bad] = [await putChunk(one), await putChunk(one)];
+    const getMany = one.kv.getMany.bind(one.kv);
+    one.kv.getMany = async (column, keys) => {
+      if (column === 'data' && keys.some((key) => Buffer.from(key).equals(dataKey(bad.id))))
+        throw new Error('IO error: While pread: Too many open files');
+      return getMany(column, keys);
+    };
+    expect(await one.disk.inspect([bad.id, good.id], order(), reading)).toMatchObject([
+      { kind: 'unread' },
+      { kind: 'whole' },
+    ]);
+    await expect(one.disk.get(bad.id, { isProven: false, signal })).rejects.toBeInstanceOf(ChunkUnread);
+    expect(await one.disk.get(good.id, { isProven: false, signal })).toMatchObject({ kind: 'found' });
+    await expect(other.disk.pull(pullFrom(one, bad), order(), signal)).rejects.toMatchObject({
+      code: 'ServiceUnavailable',
+    });
+    // Nobody has taken it for damaged.
+    expect([one.damagedCount(), await one.disk.listAside({ homes, limit: 10 })]).toEqual([0, []]);
+    one.kv.getMany = getMany;
+    expect(await one.disk.inspect([bad.id], order(), reading)).toMatchObject([{ kind: 'whole' }]);
   });
 
   test('a reader that meets damage is told of it once, and it is set aside', async () => {

@@ -1,5 +1,5 @@
 // Disks that do as they are told, for what the cluster does with disks: fast, dead, silent, full, damaged.
-import { StaleMap } from '../../src/model/chunk-refusals.ts';
+import { ChunkUnread, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { chunkName as nameOf } from '../../src/model/names.ts';
 import type { ChunkId, ChunkRead, Fence } from '../../src/ports/chunks.ts';
@@ -7,7 +7,15 @@ import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { PlacedDisk } from '../../src/ports/placement.ts';
 import { NoOrders } from './no-orders.ts';
 
-export type Mood = 'well' | 'dead' | 'silent' | 'full' | 'busy' | 'damaged' | { staleBefore: number };
+export type Mood =
+  | 'well'
+  | 'dead'
+  | 'silent'
+  | 'full'
+  | 'busy'
+  | 'damaged'
+  | 'unread'
+  | { staleBefore: number };
 
 export class FakeDisk extends NoOrders implements DiskChunks {
   mood: Mood = 'well';
@@ -38,6 +46,7 @@ export class FakeDisk extends NoOrders implements DiskChunks {
 
   async get(id: ChunkId, { signal }: { signal: AbortSignal }): Promise<ChunkRead> {
     await this.begin('get', signal);
+    if (this.mood === 'unread') throw new ChunkUnread('unread');
     const bytes = this.stored.get(nameOf(id));
     if (bytes === undefined) return { kind: 'missing' };
     return this.mood === 'damaged' ? { kind: 'damaged' } : { kind: 'found', bytes };

@@ -2,7 +2,7 @@
 // repair, audit and sweep are tested against.
 
 import { ownersOf } from '../../src/cluster/placement.ts';
-import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
+import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { chunkName, homeShardOf } from '../../src/model/names.ts';
 import type { ChunkId, Fence } from '../../src/ports/chunks.ts';
@@ -24,6 +24,8 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
   readonly rotten = new Set<string>();
   /** Copies that were kept aside. */
   readonly aside = new Set<string>();
+  /** Stored ones that cannot be read, as it knows by now. */
+  readonly unread = new Set<string>();
   readonly receivedAtMs = new Map<string, number>();
   /** Called in the midst of an order. */
   onOrder: (what: string) => void = () => {};
@@ -58,6 +60,7 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     }
     const bytes = this.stored.get(name);
     if (bytes === undefined) return { kind: 'missing', isAside: this.aside.has(name) };
+    if (this.unread.has(name)) return { kind: 'unread' };
     return { kind: 'whole', sizeBytes: bytes.length, checksum: bytes[0] ?? 0, receivedAtMs: 0 };
   }
 
@@ -76,9 +79,11 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     }
     const bytes = source.stored.get(name);
     if (bytes === undefined) return 'absent';
+    if (source.unread.has(name)) throw new ChunkUnread('unread');
     const own = this.stored.get(name);
     if (own !== undefined && own[0] !== bytes[0]) throw new OtherBytes(name);
     this.stored.set(name, bytes);
+    this.unread.delete(name);
     return 'stored';
   };
 
@@ -87,7 +92,10 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     const map = this.#world.mapOf(this.id);
     if (map.version !== order.mapVersion) throw new StaleMap(Math.max(map.version, order.mapVersion));
     if (ids.some((id) => ownersOf(map, id).includes(this.id))) throw new OwnedHere();
-    for (const id of ids) this.stored.delete(nameOf(id));
+    for (const id of ids) {
+      this.stored.delete(nameOf(id));
+      this.unread.delete(nameOf(id));
+    }
   };
 
   override dropAside = async (ids: readonly ChunkId[], order: Order): Promise<void> => {
@@ -101,7 +109,7 @@ export class OrderDisk extends FakeDisk implements DiskOrders {
     limit,
   }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> => {
     await this.begin('listAside');
-    return pageOf(this.aside, { homes, after, limit });
+    return pageOf([...this.aside, ...this.unread], { homes, after, limit });
   };
 
   override listOf = async ({

@@ -43,6 +43,8 @@ export interface OrderedDisksOptions {
 
 export const nameOf = chunkName;
 
+const DAMAGED = 'holdfast_disk_damaged_chunks_total';
+
 export class OrderedDisks {
   readonly #options: OrderedDisksOptions;
   readonly #disks = new Map<string, OrderedDisk>();
@@ -83,7 +85,12 @@ export class OrderedDisks {
     const disks = await openNodeDisks({
       ...{ clusterId: TEST_CLUSTER, clock: systemClock, random: createSeededRandom(seed), owners, fetch },
       log: { debug: note, info: note, warn: note, error: note },
-      telemetry: { observe() {}, gauge() {}, gaugeAll() {}, count: () => void damagedCount++ },
+      telemetry: {
+        ...{ observe() {}, gauge() {}, gaugeAll() {} },
+        count(name) {
+          if (name === DAMAGED) damagedCount++;
+        },
+      },
       onChange() {},
       onFailed() {},
       disks: [

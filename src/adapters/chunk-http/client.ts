@@ -4,7 +4,7 @@
 import { crc32 } from 'node:zlib';
 import { assert } from '../../lib/assert.ts';
 import { unpackPlain } from '../../lib/record-codec.ts';
-import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
+import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { chunkName } from '../../model/names.ts';
@@ -237,6 +237,8 @@ class RemoteDisk implements DiskChunks, DiskOrders {
         return new OwnedHere();
       case 'other-bytes':
         return new OtherBytes(id === undefined ? '' : chunkName(id));
+      case 'unread':
+        return new ChunkUnread(new Error(`disk ${this.#diskId} at ${this.#node.address} could not read it`));
       case 'full':
         return new AppError('InsufficientStorage');
       case 'busy':

@@ -1,5 +1,5 @@
 // Why a request gets no 2xx, as wire.ts says it to the other end.
-import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
+import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
 import { AppError } from '../../model/errors.ts';
 import type { RefusalCode } from './wire.ts';
 
@@ -19,6 +19,7 @@ export function codeOf(error: unknown): RefusalCode {
   if (error instanceof OldFence) return 'old-fence';
   if (error instanceof OwnedHere) return 'owned-here';
   if (error instanceof OtherBytes) return 'other-bytes';
+  if (error instanceof ChunkUnread) return 'unread';
   if (!(error instanceof AppError)) return 'failed';
   if (error.code === 'InsufficientStorage') return 'full';
   return error.code === 'SlowDown' ? 'busy' : 'failed';

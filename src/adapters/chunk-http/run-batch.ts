@@ -16,9 +16,6 @@ export interface BatchAsked extends BatchBody {
   clock: Pick<ClockPort, 'monotonicMs'>;
 }
 
-/** Chunks that are verified before the time is looked at. */
-const VERIFIED_AT_ONCE = 4;
-
 export function runBatch(chunks: ServedDisk, name: BatchName, asked: BatchAsked): Promise<unknown> {
   const { ids, fence, after, limit, homes } = asked;
   const page = { limit, ...(after && { after }) };
@@ -77,7 +74,8 @@ async function inspect(chunks: ServedDisk, order: Order, asked: BatchAsked): Pro
   const found: InspectedChunk[] = [];
   let readSizeBytes = 0;
   while (found.length < Math.min(ids.length, LIMITS.chunkInspectIdsMax)) {
-    const next = ids.slice(found.length, found.length + VERIFIED_AT_ONCE);
+    // One by one, for each may take LIMITS.chunkReadMaxMs.
+    const next = ids.slice(found.length, found.length + 1);
     const verified = await chunks.inspect(next, order, { readBytes, signal });
     found.push(...verified);
     for (const one of verified) if (one.kind === 'whole') readSizeBytes += one.sizeBytes;

@@ -37,6 +37,7 @@ export const REFUSALS = {
   missing: 404,
   damaged: 410,
   full: 507,
+  unread: 503,
   busy: 503,
   failed: 500,
 } as const;

@@ -47,13 +47,19 @@ export class ChunkCopies {
     return [...this.said.keys()].filter((disk) => this.is(disk, 'whole'));
   }
 
+  /** It has none that can be read. What could not be read may be there: it is no ground to call a chunk lost. */
+  lacks(disk: DiskId): boolean {
+    return this.is(disk, 'missing') || this.is(disk, 'unread');
+  }
+
   isWholeAtOwners(): boolean {
     return this.owners.length > 0 && this.owners.every((disk) => this.is(disk, 'whole'));
   }
 
-  /** Who has it and does not own it. */
+  /** Who has it and does not own it, readable or not. */
   misplaced(): DiskId[] {
-    return this.whole().filter((disk) => !this.owners.includes(disk));
+    const having = [...this.said.keys()].filter((disk) => this.is(disk, 'whole') || this.is(disk, 'unread'));
+    return having.filter((disk) => !this.owners.includes(disk));
   }
 
   hear(disk: DiskId, said: Said): void {

@@ -31,7 +31,7 @@ function isChanging(map: PlacementMap, { id }: ChunkCopies): boolean {
 }
 
 function stateOf(chunk: ChunkCopies, owesSilence: boolean): ChunkState {
-  const isMissing = chunk.owners.some((disk) => chunk.is(disk, 'missing'));
+  const isMissing = chunk.owners.some((disk) => chunk.lacks(disk));
   if (isMissing || chunk.misplaced().length > 0) return owedBy(chunk.whole());
   if (chunk.isWholeAtOwners()) return { kind: 'whole' };
   return owesSilence ? owedBy(chunk.whole()) : { kind: 'unknown' };
@@ -40,7 +40,7 @@ function stateOf(chunk: ChunkCopies, owesSilence: boolean): ChunkState {
 /** Of the others nothing is known. */
 function stateAtSome(chunk: ChunkCopies): ChunkState {
   const said = [...chunk.said.keys()];
-  const missing = said.filter((disk) => chunk.is(disk, 'missing'));
+  const missing = said.filter((disk) => chunk.lacks(disk));
   if (missing.length > 0) {
     const copies = Math.min(chunk.owners.length - missing.length, COPIES_UNKNOWN);
     return { kind: 'owed', copies, holders: chunk.whole() };

@@ -63,7 +63,7 @@ class Mend {
       return chunk;
     });
     const hopeful = all.filter((chunk, at) => !this.#mustWait(chunk, owed[at]?.copies));
-    await this.#ask(hopeful, ({ owners, hints }) => [...owners, ...hints]);
+    await this.#ask(hopeful, ({ owners, hints, aside }) => [...new Set([...owners, ...hints, ...aside])]);
     await this.#search(hopeful.filter((chunk) => !chunk.isWholeAtOwners() && chunk.whole().length === 0));
     await allOf(hopeful.flatMap((chunk) => this.#fill(chunk)));
     await this.#tidy(hopeful);
@@ -98,7 +98,7 @@ class Mend {
     const [first] = sources;
     const copy = first === undefined ? undefined : chunk.said.get(first);
     if (copy?.kind !== 'whole') return [];
-    const lacking = chunk.owners.filter((disk) => chunk.is(disk, 'missing'));
+    const lacking = chunk.owners.filter((disk) => chunk.lacks(disk));
     return lacking.map((to) =>
       gate.run(copy.sizeBytes, signal, async () => {
         // Found out while it waited for its turn.

@@ -145,3 +145,43 @@ test('what is damaged behind thousands of copies that cannot go yet is heard of 
   await home.run('damage');
   expect(await home.debts()).toEqual([1, 1]);
 });
+
+const nameAt = (data: Data, index = 0) => nameOf(chunkIds(data)[index] as never);
+
+test('a copy that its disk cannot read is owed, and written anew from another', async () => {
+  const data = await home.newBlob('k', 'abc', { chunks: 2 });
+  home.disk('b').unread.add(nameAt(data, 1));
+  await home.run('damage');
+  expect(await home.debts()).toEqual([2]);
+  await home.run('repair');
+  expect([home.where(data), await home.debts()]).toEqual([['abc', 'abc'], []]);
+  expect(home.disk('b').unread.size).toBe(0);
+});
+
+test('one of a disk that does not own the chunk goes once all owners have proven theirs', async () => {
+  const data = await home.newBlob('k', 'abc');
+  const name = nameAt(data);
+  home.disk('e').stored.set(name, Uint8Array.of(7));
+  home.disk('e').unread.add(name);
+  home.disk('c').rotten.add(name);
+  await home.run('damage');
+  expect(home.where(data)).toEqual(['abe']);
+  await home.run('damage', 'repair');
+  home.world.clock.advance(601_000);
+  await home.run('damage');
+  expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
+});
+
+test('what the only disk that has it cannot read is not lost, and stays there', async () => {
+  const data = await home.newBlob('k', 'a');
+  home.disk('a').unread.add(nameAt(data));
+  await home.run('damage', 'repair');
+  expect([home.where(data), await home.debts()]).toEqual([['a'], [0]]);
+  expect([...home.gauges].filter(([name]) => name.startsWith('holdfast_lost'))).toEqual([
+    ['holdfast_lost_chunks', 0],
+  ]);
+  home.disk('a').unread.clear();
+  home.world.clock.advance(601_000);
+  await home.run('repair');
+  expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
+});

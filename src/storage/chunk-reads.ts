@@ -1,0 +1,100 @@
+// Reads of the bytes of one disk's chunks that come to an end. A drive may leave one unanswered for as long as it likes: then
+// nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so the same
+// chunk is not asked for again meanwhile, and a drive with several of them is asked for nothing.
+import { toHex } from '../lib/bytes.ts';
+import { Corruption } from '../lib/corruption.ts';
+import { ChunkUnread } from '../model/chunk-refusals.ts';
+import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { ClockPort } from '../ports/clock.ts';
+import type { KvPort } from '../ports/kv.ts';
+
+/** Only a slice in which this process ran is counted, so that one that was stopped does not blame its drive. */
+const SLICES = 4;
+const LATE = Symbol('late');
+
+type Values = (Uint8Array | undefined)[];
+
+export class ChunkReads {
+  readonly #kv: Pick<KvPort, 'getMany'>;
+  readonly #clock: Pick<ClockPort, 'sleep'>;
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
+  /** Without a name where the chunk has been written anew. */
+  readonly #unanswered = new Set<{ name: string | undefined }>();
+
+  constructor(kv: Pick<KvPort, 'getMany'>, clock: Pick<ClockPort, 'sleep'>) {
+    this.#kv = kv;
+    this.#clock = clock;
+  }
+
+  /**
+   * As KvPort has it, of chunks one by one. Where the bytes could not be read, and are not known to be lost, it rejects with
+   * ChunkUnread.
+   */
+  async getMany(column: string, keys: readonly Uint8Array[]): Promise<Values> {
+    const [key] = keys;
+    if (column !== 'data' || key === undefined) return this.#kv.getMany(column, keys);
+    const name = toHex(key);
+    this.#refuse(name);
+    await this.#enter();
+    try {
+      // Found out while it waited for its turn.
+      this.#refuse(name);
+      return await this.#read(name, keys);
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** What is read of it from now on lies elsewhere. */
+  wasReplaced(key: Uint8Array): void {
+    const name = toHex(key);
+    for (const read of this.#unanswered) if (read.name === name) read.name = undefined;
+  }
+
+  #refuse(name: string): void {
+    for (const read of this.#unanswered)
+      if (read.name === name) throw new ChunkUnread(new Error('an earlier read of it has not been answered'));
+    if (this.#unanswered.size < LIMITS.chunkReadsUnansweredMax) return;
+    const cause = new Error(`the drive has left ${this.#unanswered.size} reads unanswered`);
+    throw new AppError('ServiceUnavailable', { cause });
+  }
+
+  async #read(name: string, keys: readonly Uint8Array[]): Promise<Values> {
+    const reading = this.#kv.getMany('data', keys);
+    const over = new AbortController();
+    try {
+      const outcome = await Promise.race([reading, this.#late(over.signal)]);
+      if (outcome !== LATE) return outcome;
+    } catch (error) {
+      throw error instanceof Corruption || error instanceof AppError ? error : new ChunkUnread(error);
+    } finally {
+      over.abort();
+    }
+    const unanswered = { name };
+    this.#unanswered.add(unanswered);
+    const ended = () => void this.#unanswered.delete(unanswered);
+    reading.then(ended, ended);
+    throw new ChunkUnread(new Error(`the drive has not answered for ${LIMITS.chunkReadMaxMs / 1000} s`));
+  }
+
+  async #late(signal: AbortSignal): Promise<typeof LATE> {
+    for (let slice = 0; slice < SLICES && !signal.aborted; slice++)
+      await this.#clock.sleep(LIMITS.chunkReadMaxMs / SLICES, signal);
+    return LATE;
+  }
+
+  /** No more at once than there are threads for: what waits for one is not waiting for the drive. */
+  async #enter(): Promise<void> {
+    if (this.#underWay < LIMITS.chunkReadsAtOnceMax) this.#underWay++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** The place goes to who waits longest. */
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#underWay--;
+    else next();
+  }
+}
