@@ -45,3 +45,21 @@ test('slow answers count one after the other, each use for itself', () => {
   health.wasSlow('d', 'read');
   expect(state()).toEqual([false, true]);
 });
+
+test('a disk that cannot read one chunk is well, one that can read none of several is not', () => {
+  const { clock, health, state } = openHealth();
+  for (let count = 0; count < 10; count++) health.couldNotRead('d', 'a');
+  expect(state()).toEqual([true, true]);
+  health.couldNotRead('d', 'b');
+  health.answered('d', 'read');
+  health.couldNotRead('d', 'c');
+  expect(state()).toEqual([true, true]);
+  for (let count = 1; count < LIMITS.diskUnreadChunksMax; count++) health.couldNotRead('d', `e${count}`);
+  expect(state()).toEqual([false, true]);
+  // It is tried by one request, and that says nothing of the disk either.
+  clock.advance(LIMITS.diskSuspectMs);
+  health.asked('d', 'read');
+  expect(state()).toEqual([false, true]);
+  health.couldNotRead('d', 'a');
+  expect(state()).toEqual([true, true]);
+});

@@ -14,6 +14,11 @@ export interface DiskHealth {
   answered(disk: DiskId, use: DiskUse): void;
   /** It did not answer, or not what it should. */
   failed(disk: DiskId): void;
+  /**
+   * It could not read this one chunk, which says nothing of the others. As soon as so many different ones come after each
+   * other that it looks like the disk, it is one that failed.
+   */
+  couldNotRead(disk: DiskId, chunk: string): void;
   /** It takes no more; its chunks can be read. */
   isFull(disk: DiskId): void;
   /** Others answered before it did, though it was asked earlier. */
@@ -24,6 +29,8 @@ interface Ailment {
   /** 0: it has not failed yet. */
   restUntilMs: number;
   slowCount: number;
+  /** Chunks that it could not read since it last answered. */
+  unread: Set<string>;
 }
 
 export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHealth {
@@ -31,7 +38,13 @@ export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHea
 
   function rest(disk: DiskId, use: DiskUse): void {
     const restUntilMs = clock.monotonicMs() + LIMITS.diskSuspectMs;
-    ailments[use].set(disk, { restUntilMs, slowCount: 0 });
+    ailments[use].set(disk, { restUntilMs, slowCount: 0, unread: new Set() });
+  }
+
+  function ailmentOf(disk: DiskId, use: DiskUse): Ailment {
+    const ailment = ailments[use].get(disk) ?? { restUntilMs: 0, slowCount: 0, unread: new Set() };
+    ailments[use].set(disk, ailment);
+    return ailment;
   }
 
   return {
@@ -48,10 +61,16 @@ export function createDiskHealth(clock: Pick<ClockPort, 'monotonicMs'>): DiskHea
       rest(disk, 'read');
       rest(disk, 'write');
     },
+    couldNotRead(disk, chunk) {
+      const ailment = ailmentOf(disk, 'read');
+      ailment.unread.add(chunk);
+      if (ailment.unread.size >= LIMITS.diskUnreadChunksMax) rest(disk, 'read');
+      // It has answered, if by this alone.
+      else ailment.restUntilMs = 0;
+    },
     isFull: (disk) => rest(disk, 'write'),
     wasSlow(disk, use) {
-      const ailment = ailments[use].get(disk) ?? { restUntilMs: 0, slowCount: 0 };
-      ailments[use].set(disk, ailment);
+      const ailment = ailmentOf(disk, use);
       ailment.slowCount++;
       if (ailment.slowCount >= LIMITS.diskSlowAnswersMax) rest(disk, use);
     },

@@ -104,6 +104,16 @@ describe('a read', () => {
     expect(world.events).toContain('copy-damaged');
   });
 
+  test('a disk that cannot read one chunk is asked for it, and for others, as before', async () => {
+    const world = await openWithChunk();
+    const [first, second] = world.inOrder;
+    if (first !== undefined) first.mood = 'unread';
+    for (let count = 1; count <= 5; count++) {
+      expect(await world.chunks.get(world.id)).toMatchObject(found);
+      expect([first?.asked.length, second?.asked.length]).toEqual([count, count]);
+    }
+  });
+
   test('finds what stood in for an owner', async () => {
     const world = await openWithChunk();
     const [owner] = world.owners;
@@ -122,7 +132,7 @@ describe('nowhere', () => {
     expect(world.events).toEqual([]);
   });
 
-  test.each(['dead', 'busy'] as const)('is never said when one is %s (R37)', async (mood) => {
+  test.each(['dead', 'busy', 'unread'] as const)('is never said when one is %s (R37)', async (mood) => {
     const world = await openWithChunk();
     const [, other] = world.others;
     if (other !== undefined) other.mood = mood;

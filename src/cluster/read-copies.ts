@@ -1,7 +1,9 @@
 // Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one
 // has not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk has said so.
+import { ChunkUnread } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { chunkName } from '../model/names.ts';
 import type { ChunkId, ChunkRead } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskDirectory } from '../ports/disk-chunks.ts';
@@ -111,7 +113,8 @@ class CopyRead {
     if (this.#settled.signal.aborted) return;
     const { health } = this.#parts;
     this.#pending.delete(disk);
-    if (!(error instanceof AppError && error.code === 'SlowDown')) health.failed(disk.id);
+    if (error instanceof ChunkUnread) health.couldNotRead(disk.id, chunkName(this.#chunk.id));
+    else if (!(error instanceof AppError && error.code === 'SlowDown')) health.failed(disk.id);
     this.#failures.push(error);
     this.#askNext();
   }
