@@ -8,6 +8,7 @@ import { ownDisk } from '../../src/cluster/own-disk.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { RunningChunkServer, ServedDisk, ServedDisks } from '../../src/ports/chunk-server.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
 import type { DiskChunks, DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { DiskOrders } from '../../src/ports/disk-orders.ts';
 import type { DiskId, PlacedDisk } from '../../src/ports/placement.ts';
@@ -49,11 +50,12 @@ export function serveNode(
     clusterId?: string;
     host?: string;
     port?: number;
+    clock?: ClockPort;
   } = {},
 ): Promise<RunningChunkServer> {
-  const { credentials = TEST_SECRET, log = QUIET, clusterId = TEST_CLUSTER } = options;
+  const { credentials = TEST_SECRET, log = QUIET, clusterId = TEST_CLUSTER, clock = systemClock } = options;
   const listen = { host: options.host ?? '127.0.0.1', port: options.port ?? 0 };
-  return createChunkServer({ listen, clusterId, credentials, log, clock: systemClock }).serve(node);
+  return createChunkServer({ listen, clusterId, credentials, log, clock }).serve(node);
 }
 
 export function connectTo(

@@ -13,6 +13,7 @@ import type { ChunkId } from '../../ports/chunks.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
+import type { Deadlines } from './deadlines.ts';
 import { isSameProof, type Prover } from './peer-proof.ts';
 import { codeOf, Refused } from './refused.ts';
 import { refuseOtherHomes, runBatch } from './run-batch.ts';
@@ -45,6 +46,8 @@ export interface ExchangeParts {
   takeMemory(sizeBytes: number): ArrayBuffer;
   /** Connections end with their answers. */
   isStopping(): boolean;
+  /** Of answers that are on their way. */
+  deadlines: Deadlines;
   /** Of each disk its own: one that hangs must not keep the others from their work. */
   gatesOf(diskId: DiskId): DiskGates;
 }
@@ -283,9 +286,16 @@ export class ChunkExchange {
     if (error !== '') response.setHeader(HEADER.error, error);
     if (prover !== undefined)
       response.setHeader(HEADER.proof, prover.answer({ ...facts, proof: this.#proof }));
-    // Whoever does not take the answer loses the connection.
+    // Whoever does not take the answer loses the connection; also who takes it bit by bit, for whom its memory is held.
     response.socket?.setTimeout(LIMITS.chunkRequestMaxMs);
+    if (bytes !== undefined) this.#endInTime();
     response.end(bytes, bytes && (() => freeMemory(bytes)));
+  }
+
+  #endInTime(): void {
+    const { deadlines } = this.#parts;
+    const late = deadlines.add(LIMITS.chunkRequestMaxMs, () => this.#response.destroy());
+    this.#response.once('close', () => deadlines.remove(late));
   }
 
   #sent(): Promise<void> {

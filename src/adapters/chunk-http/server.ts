@@ -20,6 +20,7 @@ import type { ChunkServerPort, RunningChunkServer, ServedDisks } from '../../por
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
 import type { Logger } from '../../ports/telemetry.ts';
+import { Deadlines } from './deadlines.ts';
 import { ChunkExchange, type DiskGates, type ExchangeParts } from './exchange.ts';
 import { createProver, type PeerCredentials, refuseSecretBeyondLoopback, tlsOptions } from './peer-proof.ts';
 
@@ -59,6 +60,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
     isStopping: () => isStopping,
     prover: credentials.kind === 'secret' ? createProver(credentials.secret) : undefined,
     takeMemory: options.takeMemory ?? ((sizeBytes) => Buffer.allocUnsafeSlow(sizeBytes).buffer),
+    deadlines: new Deadlines(clock),
     gatesOf: createGates(),
   };
   const server = createHttpServer(credentials);
@@ -84,6 +86,7 @@ async function listen(options: ChunkServerOptions, disks: ServedDisks): Promise<
       clock.sleep(LIMITS.drainMaxMs, hasEnded.signal).then(() => server.closeAllConnections());
       await closed;
       hasEnded.abort();
+      parts.deadlines.clear();
       // The connection is gone, but a disk may still be at work for it.
       await within(Promise.allSettled(exchanges), LIMITS.storeCloseMaxMs, clock);
     },
