@@ -13,6 +13,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskChunks, DiskDirectory, PutOptions } from '../../ports/disk-chunks.ts';
 import type { DiskOrders, InspectedChunk, Order } from '../../ports/disk-orders.ts';
 import type { DiskId } from '../../ports/placement.ts';
+import { toInspected, toNext, toObject, toPage } from './answers.ts';
 import { createDial } from './dial.ts';
 import { type NodeAnswer, NodeConnection, type NodeRequest } from './node-connection.ts';
 import { createProver, type PeerCredentials } from './peer-proof.ts';
@@ -144,9 +145,10 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     if (answer.status !== 204) throw this.#failure(answer, id);
   }
 
-  list({ after, limit }: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
+  async list({ after, limit }: { after?: ChunkId; limit: number }): ReturnType<ChunkPort['list']> {
     assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
-    return this.#batch('list', { limit, after });
+    const page = await this.#batch('list', { limit, after });
+    return toPage<Listed>(page, { after, limit, idOf });
   }
 
   usage(): ReturnType<ChunkPort['usage']> {
@@ -167,11 +169,11 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     do {
       const page = ids.slice(found.length, found.length + LIMITS.chunkBatchIdsMax);
       const asked = { ids: page, fence, readBytes };
-      const answered = await this.#batch<InspectedChunk[]>('inspect', asked, { mapVersion, signal });
+      const answered = await this.#batch<unknown[]>('inspect', asked, { mapVersion, signal });
       // A disk that reads answers for as many as it has read in bounded time.
       if (answered.length > page.length || (answered.length === 0 && page.length > 0))
         throw new AppError('ServiceUnavailable', { cause: new Error('an answer of another question') });
-      found.push(...answered);
+      found.push(...answered.map(toInspected));
     } while (found.length < ids.length);
     return found;
   }
@@ -197,17 +199,24 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     for (const page of pagesOf(ids)) await this.#batch(name, { ids: page, fence }, { mapVersion });
   }
 
-  listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
+  async listAside({ homes, after, limit }: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
     assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
-    return this.#batch('list-aside', { homes, after, limit });
+    const page = await this.#batch('list-aside', { homes, after, limit });
+    return toPage<ChunkId>(page, { after, limit, idOf: (id) => id });
   }
 
-  listOf({ homes, after, limit }: Parameters<DiskOrders['listOf']>[0]): ReturnType<DiskOrders['listOf']> {
+  async listOf({
+    homes,
+    after,
+    limit,
+  }: Parameters<DiskOrders['listOf']>[0]): ReturnType<DiskOrders['listOf']> {
     assert(limit <= LIMITS.chunkBatchIdsMax, 'a page of chunks fits into one answer');
-    return this.#batch('list-of', { homes, after, limit });
+    const { chunks, next } = toObject(await this.#batch('list-of', { homes, after, limit }));
+    const page = toPage<Listed>(chunks, { after, limit, idOf });
+    return { chunks: page, ...(next !== undefined && { next: toNext(next, after) }) };
   }
 
-  /** Answers are what the port's own calls give, of a peer that has proven to be one. */
+  /** Answers are what the port's own calls give; what others go by is looked at in answers.ts. */
   async #batch<Reply>(
     name: BatchName,
     body: Partial<BatchBody>,
@@ -250,6 +259,11 @@ class RemoteDisk implements DiskChunks, DiskOrders {
     }
   }
 }
+
+type Listed = Awaited<ReturnType<ChunkPort['list']>>[number];
+
+/** Of what may not be one. */
+const idOf = (row: Listed): unknown => (row as Partial<Listed> | null)?.id;
 
 function pagesOf(ids: readonly ChunkId[]): ChunkId[][] {
   const pageCount = Math.ceil(ids.length / LIMITS.chunkBatchIdsMax);

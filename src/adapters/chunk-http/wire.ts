@@ -206,6 +206,11 @@ function toChunkId(pair: unknown): ChunkId | undefined {
 }
 
 /** As the keys of a disk hold it, in four bytes. */
-function isIndex(value: unknown): value is number {
+export function isIndex(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
+}
+
+export function isChunkId(value: unknown): value is ChunkId {
+  const { blobId, index } = (value ?? {}) as Record<string, unknown>;
+  return typeof blobId === 'string' && /^[0-9a-f]{32}$/.test(blobId) && isIndex(index);
 }
