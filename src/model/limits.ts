@@ -234,6 +234,8 @@ export const LIMITS = {
   chunkReadsAtOnceMax: 3,
   /** A drive that has left so many unanswered is asked for no more until it answers one. */
   chunkReadsUnansweredMax: 2,
+  /** When it has done so for so long it has failed. */
+  chunkReadsHangMs: 60 * SECOND,
   /** Of one disk: chunks that could not be read and are remembered; and when such a one is tried again. */
   unreadChunksMax: 256,
   unreadChunkAgainMs: 60 * SECOND,

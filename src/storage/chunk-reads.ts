@@ -1,8 +1,10 @@
 // Reads of the bytes of one disk's chunks that come to an end. A drive may leave one unanswered for as long as it likes: then
 // nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so the same
-// chunk is not asked for again meanwhile, and a drive with several of them is asked for nothing.
+// chunk is not asked for again meanwhile, and a drive with several of them is asked for nothing; as long as that lasts it is
+// of no use, and in the end it has failed.
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
+import { DriveHangs } from '../lib/drive-hangs.ts';
 import { ChunkUnread } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -11,21 +13,33 @@ import type { KvPort } from '../ports/kv.ts';
 
 /** Only a slice in which this process ran is counted, so that one that was stopped does not blame its drive. */
 const SLICES = 4;
+const HANG_SLICES = 20;
 const LATE = Symbol('late');
+
+export interface ChunkReadsDeps {
+  kv: Pick<KvPort, 'getMany'>;
+  clock: Pick<ClockPort, 'sleep'>;
+  /** Told once, when the drive has answered too few reads for LIMITS.chunkReadsHangMs. */
+  onHangs?: (error: DriveHangs) => void;
+}
 
 type Values = (Uint8Array | undefined)[];
 
 export class ChunkReads {
-  readonly #kv: Pick<KvPort, 'getMany'>;
-  readonly #clock: Pick<ClockPort, 'sleep'>;
+  readonly #kv: ChunkReadsDeps['kv'];
+  readonly #clock: ChunkReadsDeps['clock'];
+  readonly #onHangs: ChunkReadsDeps['onHangs'];
   readonly #waiting: (() => void)[] = [];
   #underWay = 0;
   /** Without a name where the chunk has been written anew. */
   readonly #unanswered = new Set<{ name: string | undefined }>();
 
-  constructor(kv: Pick<KvPort, 'getMany'>, clock: Pick<ClockPort, 'sleep'>) {
+  #isWatched = false;
+
+  constructor({ kv, clock, onHangs }: ChunkReadsDeps) {
     this.#kv = kv;
     this.#clock = clock;
+    this.#onHangs = onHangs;
   }
 
   /**
@@ -56,7 +70,7 @@ export class ChunkReads {
   #refuse(name: string): void {
     for (const read of this.#unanswered)
       if (read.name === name) throw new ChunkUnread(new Error('an earlier read of it has not been answered'));
-    if (this.#unanswered.size < LIMITS.chunkReadsUnansweredMax) return;
+    if (!this.#isRefusing()) return;
     const cause = new Error(`the drive has left ${this.#unanswered.size} reads unanswered`);
     throw new AppError('ServiceUnavailable', { cause });
   }
@@ -76,7 +90,25 @@ export class ChunkReads {
     this.#unanswered.add(unanswered);
     const ended = () => void this.#unanswered.delete(unanswered);
     reading.then(ended, ended);
+    if (this.#isRefusing()) void this.#watch();
     throw new ChunkUnread(new Error(`the drive has not answered for ${LIMITS.chunkReadMaxMs / 1000} s`));
+  }
+
+  #isRefusing(): boolean {
+    return this.#unanswered.size >= LIMITS.chunkReadsUnansweredMax;
+  }
+
+  async #watch(): Promise<void> {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    for (let slice = 0; slice < HANG_SLICES; slice++) {
+      await this.#clock.sleep(LIMITS.chunkReadsHangMs / HANG_SLICES);
+      if (this.#isRefusing()) continue;
+      this.#isWatched = false;
+      return;
+    }
+    const text = `the drive has left ${this.#unanswered.size} reads unanswered`;
+    this.#onHangs?.(new DriveHangs(`${text} for ${LIMITS.chunkReadsHangMs / 1000} s`));
   }
 
   async #late(signal: AbortSignal): Promise<typeof LATE> {

@@ -19,14 +19,14 @@ import { AsideChunks } from './aside-chunks.ts';
 import { assertSame, type Checksum, unavailable } from './chunk-checks.ts';
 import { ChunkFills } from './chunk-fills.ts';
 import { judge, readHalves, readRows, storedOf, type Verdict } from './chunk-halves.ts';
-import { ChunkReads } from './chunk-reads.ts';
+import { ChunkReads, type ChunkReadsDeps } from './chunk-reads.ts';
 import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
 import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
-import { mergeIds, UnreadChunks } from './unread-chunks.ts';
+import { mergeIds, UnreadChunks, type UnreadDeps } from './unread-chunks.ts';
 
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
@@ -39,18 +39,18 @@ export interface ChunkStoreDeps {
    * other, so nothing is moved.
    */
   onAside?: () => void;
-  /** Told of each time that a chunk could not be read (ChunkUnread). */
-  onUnread?: () => void;
+  onUnread?: NonNullable<UnreadDeps['onUnread']>;
+  onHangs?: NonNullable<ChunkReadsDeps['onHangs']>;
 }
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
-  const { onAside, onUnread, kv, clock, log } = deps;
+  const { onAside, kv } = deps;
   const totals = await DiskTotals.open(kv);
   // Where there is no other copy the drive is waited for.
-  const reads = onAside === undefined ? undefined : new ChunkReads(kv, clock);
+  const reads = onAside === undefined ? undefined : new ChunkReads(deps);
   const onDamaged = () => onAside?.();
-  const aside = await AsideChunks.open({ kv, reads: reads ?? kv, totals, clock, log, onDamaged });
-  const unread = await UnreadChunks.open({ kv, clock, log, onUnread: () => onUnread?.() });
+  const aside = await AsideChunks.open({ ...deps, reads: reads ?? kv, totals, onDamaged });
+  const unread = await UnreadChunks.open(deps);
   return new ChunkStore(deps, { totals, aside, reads, unread });
 }
 

@@ -17,6 +17,8 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { must } from '../lib/assert.ts';
 import { DriveHangs } from '../lib/drive-hangs.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { KvPort } from '../ports/kv.ts';
 import { openChunkStore } from './chunk-store.ts';
 import { DISK_KEY } from './keyspace.ts';
 import type { DiskToOpen } from './node-disks.ts';
@@ -201,6 +203,49 @@ describe('a disk', () => {
     expect(world.members.at(-1)).toEqual(before);
     for (const at of [0, 1])
       await expect(chunksOf(world, at, 6).put(newId(), randomBytes(10))).rejects.toBeInstanceOf(StaleMap);
+  });
+
+  test('whose drive leaves several reads unanswered is served no more, and again when it answers', async () => {
+    const [good, hanging] = [folder('good'), folder('hanging')];
+    const answers = Promise.withResolvers<void>();
+    const open = async () => {
+      const store = await hanging.open();
+      const kv: KvPort = {
+        ...store.kv,
+        async getMany(column, keys) {
+          if (column === 'data') await answers.promise;
+          return store.kv.getMany(column, keys);
+        },
+        close: () => answers.promise,
+      };
+      return { ...store, kv };
+    };
+    const world = await started([good, { name: 'hanging', open }]);
+    const before = world.members.at(-1);
+    const disk = chunksOf(world, 1);
+    const ids = [newId(), newId(), newId()];
+    for (const id of ids) await disk.put(id, randomBytes(10));
+    const pass = async (ms: number) => {
+      for (let slice = 0; slice < 20; slice++) {
+        await settleAll();
+        world.clock.advance(ms / 20);
+      }
+      await settleAll();
+    };
+    const reads = Promise.allSettled(ids.map((id) => disk.get(id)));
+    // They have come to the drive.
+    while (world.events.filter((event) => event === 'chunk-unread').length < 2)
+      await pass(LIMITS.chunkReadMaxMs);
+    await reads;
+    expect(disksTold(world)).toEqual([2]);
+    await pass(LIMITS.chunkReadsHangMs);
+    expect(world.events).toContain('disk-failed');
+    expect(disksTold(world)).toEqual([2, 1]);
+    answers.resolve();
+    await settleAll();
+    expect(world.events.at(-1)).toBe('disk-answers-again');
+    expect(world.members.at(-1)).toEqual(before);
+    expect((await chunksOf(world, 1).get(ids[0] as ReturnType<typeof newId>)).kind).toBe('found');
   });
 
   test('whose drive hangs does not keep its node from its end', async () => {

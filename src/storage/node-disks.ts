@@ -48,6 +48,8 @@ export interface OpenDisk {
   reserve: DiskReservePort;
   chunks: ChunkStore;
   capacityBytes: number;
+  /** Resolves with the error when its drive answers no reads any more. */
+  hangs: Promise<Error>;
 }
 
 export interface NodeDisksDeps {
@@ -138,9 +140,12 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
     const { totalBytes } = await reserve.measure();
     const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
     const onUnread = () => telemetry.count('holdfast_disk_unread_chunks_total', { disk: identity.diskId });
-    const parts = { kv, reserve, clock, onAside, onUnread, log: withDisk(log, name) };
+    const hangs = Promise.withResolvers<Error>();
+    const onHangs = hangs.resolve;
+    const parts = { kv, reserve, clock, onAside, onUnread, onHangs, log: withDisk(log, name) };
     const chunks = await openChunkStore(parts);
-    return { name, origin, identity, kv, reserve, chunks, capacityBytes: totalBytes };
+    const facts = { name, origin, identity, capacityBytes: totalBytes };
+    return { ...facts, kv, reserve, chunks, hangs: hangs.promise };
   } catch (error) {
     await kv.close();
     throw error;
@@ -218,7 +223,7 @@ export class NodeDisks implements ServedDisks {
     this.#served.set(diskId, serveDisk(disk.chunks, createDiskOrders(orders)));
     this.#mapVersion = Math.max(this.#mapVersion, disk.identity.mapVersion);
     this.#wantedVersion = Math.max(this.#wantedVersion, this.#mapVersion);
-    disk.kv.failed.then((error) => this.#fail(disk, error));
+    for (const failing of [disk.kv.failed, disk.hangs]) failing.then((error) => this.#fail(disk, error));
     this.#unserved.delete(disk.name);
     this.#deps.onChange();
     return true;

@@ -15,8 +15,8 @@ export interface UnreadDeps {
   kv: KvPort;
   clock: ClockPort;
   log: Logger;
-  /** Told each time. */
-  onUnread(): void;
+  /** Told of each time that a chunk could not be read. */
+  onUnread?: () => void;
 }
 
 interface Unread {
@@ -55,7 +55,7 @@ export class UnreadChunks {
 
   note(id: ChunkId, error: unknown): void {
     const { clock, log, onUnread } = this.#deps;
-    onUnread();
+    onUnread?.();
     const name = chunkName(id);
     const known = this.#chunks.get(name);
     const triedAtMs = clock.monotonicMs();
