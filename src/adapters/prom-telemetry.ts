@@ -112,7 +112,7 @@ export const METRICS = {
   },
   holdfast_damaged_chunks_found_total: {
     kind: 'counter',
-    help: 'Copies that a disk has found damaged, of data that lives.',
+    help: 'Copies that a disk has found damaged, or cannot read, of data that lives.',
   },
   holdfast_damaged_chunks_repaired_total: {
     kind: 'counter',

@@ -133,7 +133,7 @@ export class ChunkStore implements ChunkPort {
     await this.#takes.get(chunkName(id))?.catch(() => {});
     const [known] = await this.#rows([id], { isPut: true });
     if (known !== undefined) assertSame(id, known, checksum);
-    if (known !== undefined && !isAnew) return;
+    if (known !== undefined && !isAnew && !this.#unread.has(id)) return;
     const { sizeBytes } = checksum;
     const counted = known === undefined ? { chunks: 1, bytes: sizeBytes } : { chunks: 0, bytes: 0 };
     const hold = await this.#reserve.hold(sizeBytes);

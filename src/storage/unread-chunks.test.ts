@@ -237,6 +237,20 @@ test('it is written anew from another copy, and read from there while the old re
   expect([kept, counted.chunkCount]).toEqual([counted, 2]);
 });
 
+test('who puts it once more is told that it is stored once it can be read', async () => {
+  const { ids, bodies } = await putNew(1);
+  const [id] = ids as [ChunkId];
+  hang(id);
+  await makeSure(id);
+  await expect(store.put(id, randomBytes(CHUNK_BYTES))).rejects.toThrow('other bytes');
+  expect(await store.lookUp([id])).toEqual([{ kind: 'unread' }]);
+  await store.put(id, Uint8Array.from(bodies[0] as Buffer));
+  expect(await store.lookUp([id])).toMatchObject([{ kind: 'whole' }]);
+  expect(await store.verify(id)).toMatchObject({ kind: 'whole' });
+  const { counted, kept } = await store.recount();
+  expect([kept, counted.chunkCount]).toEqual([counted, 1]);
+});
+
 test('beside a copy that was set aside there may be one that cannot be read: it is told of once', async () => {
   const { ids, bodies } = await putNew(1);
   const [id] = ids as [ChunkId];

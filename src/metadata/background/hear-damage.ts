@@ -1,5 +1,5 @@
-// Asks each disk which copies it keeps aside because they did not verify (R40): what is lacking by that is a debt of
-// its blob at once, and the copy that is aside goes once the owners have proven theirs.
+// Asks each disk which copies it keeps aside because they did not verify, and which it cannot read (R40): what is lacking by
+// that is a debt of its blob at once, and the copy that is aside goes once the owners have proven theirs.
 import { BoundedMap } from '../../lib/bounded-map.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { chunkName, homeShardOf, idTimeMs } from '../../model/names.ts';
