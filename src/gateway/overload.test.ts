@@ -1,6 +1,7 @@
 // What a gateway with too much to do answers, over real sockets: 503 to S3 requests, early and on a connection that
 // stays where HTTP allows it; health, metrics and the operator API are served, and what is under way goes on.
 import { afterEach, expect, test } from 'vitest';
+import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import { type GatewayWorld, openGatewayWorld } from '../../tests/support/gateway-world.ts';
 import { type Access, send } from '../../tests/support/raw-s3.ts';
 import { headOf, openSocket } from '../../tests/support/raw-socket.ts';
@@ -35,6 +36,12 @@ async function open(settings: Partial<GatewaySettings>, deps: Partial<GatewayDep
 
 const get = (root: Access, path = '/bucket?location=') => headOf(root, { method: 'GET', path });
 const bare = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+test('that no request is under way is told from the start', async () => {
+  const { telemetry, linesOf } = countedTelemetry();
+  world = await openGatewayWorld({ deps: { telemetry } });
+  expect(await linesOf('holdfast_requests_in_flight')).toEqual(['0']);
+});
 
 test('too many requests: SlowDown on connections that stay, while the doors beside S3 are open', async () => {
   const { root, shed } = await open({ requestsInFlightMax: 2 });

@@ -116,6 +116,8 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const unverifiedBodies = createByteGate(LIMITS.unverifiedBodiesBytesMax);
   const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf, unverifiedBodies };
 
+  telemetry.gauge('holdfast_requests_in_flight', live.count);
+
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange({ request, response, viewer, clock, queues });
     live.begin(exchange);

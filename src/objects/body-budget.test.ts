@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import type { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
@@ -40,6 +41,14 @@ function setUp() {
     });
   return { budget, open, evicted, pass };
 }
+
+test('what bodies hold is told from the start', async () => {
+  const { telemetry, linesOf } = countedTelemetry();
+  const budget = createBodyBudget({ limitBytes: LIMIT, clock: manualClock().clock, telemetry });
+  expect(await linesOf('holdfast_body_buffer_bytes')).toEqual(['0']);
+  budget.open({ needBytes: 1, onEvicted() {} }).hold(5);
+  expect(await linesOf('holdfast_body_buffer_bytes')).toEqual(['5']);
+});
 
 test('bodies take what there is room for, without waiting', () => {
   const { budget, open } = setUp();

@@ -86,6 +86,7 @@ export function createBodyBudget(deps: {
   let isWatching = false;
 
   telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
+  telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
 
   function count(share: Share, sizeBytes: number): void {
     if (share.isClosed) return;
