@@ -44,7 +44,7 @@ import {
   witnessPath,
 } from './metadata-folder.ts';
 import { openNodeFolder } from './node-folder.ts';
-import { isMetadataReady, measureReplicas, measureShards } from './node-metrics.ts';
+import { isMetadataReady, measureReplicas, measureRoom, measureShards } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
 import type { RunningRole } from './run-role.ts';
@@ -70,6 +70,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { clock, log, telemetry } = surroundings;
   measureReplicas(telemetry, () => metadataNode.status());
   const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  measureRoom(telemetry, { reserve, clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };
   const handler = answerRecords(delayRevocations(refuseGrowingCalls(metadataNode, reserve), revocations), {

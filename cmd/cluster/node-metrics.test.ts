@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import type { DiskSpace } from '../../src/ports/disk-reserve.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
 import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
-import { isMetadataReady, measureReplicas, measureShards } from './node-metrics.ts';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { isMetadataReady, measureReplicas, measureRoom, measureShards } from './node-metrics.ts';
 
 const other = { nodeId: 'n2', replicaId: 'r2' };
 const LIVE: ReplicaStatus = {
@@ -74,6 +76,25 @@ test('how far replicas have been compared, and that they differ', async () => {
     expect(await linesOf('holdfast_shards_compared_timestamp_seconds')).toEqual([]);
   }
   expect(await linesOf('holdfast_shards_with_differing_replicas')).toEqual(['0']);
+  expect(refused).toEqual([]);
+});
+
+test('room of the data folder, and where it ends; nothing while the drive does not say', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  const clock = createManualClock(0);
+  const GiB = 1024 ** 3;
+  let measured: Promise<DiskSpace> = Promise.resolve({ freeBytes: 5, totalBytes: 1000 * GiB });
+  measureRoom(telemetry, { reserve: { measure: () => measured }, clock });
+  expect(await linesOf('holdfast_disk_free_bytes')).toEqual(['5']);
+  expect(await linesOf('holdfast_disk_bytes')).toEqual([String(1000 * GiB)]);
+  expect(await linesOf('holdfast_disk_full_below_bytes')).toEqual([String(8 * GiB)]);
+  expect(await linesOf('holdfast_disk_scarce_below_bytes')).toEqual([String(16 * GiB)]);
+  measured = Promise.reject(new Error('no such file system'));
+  expect(await linesOf('holdfast_disk_free_bytes')).toEqual([]);
+  measured = new Promise(() => {});
+  const hanging = linesOf('holdfast_disk_full_below_bytes');
+  clock.advance(3000);
+  expect(await hanging).toEqual([]);
   expect(refused).toEqual([]);
 });
 

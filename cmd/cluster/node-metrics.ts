@@ -1,8 +1,14 @@
 // What a metadata node tells at its own address (health.listen): whether it is ready, and gauges.
 import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ShardsSeen } from '../../src/cluster/place-shards.ts';
+import { within } from '../../src/lib/within.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
+import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
+import { roomLimitsOf } from '../../src/storage/disk-reserve.ts';
 
+/** A drive that hangs must not hold up the other figures. */
+const ROOM_ANSWER_MAX_MS = 3000;
 const ROLES: readonly ReplicaStatus['role'][] = ['primary', 'follower', 'candidate', 'opening'];
 const STATES: readonly ReplicaStatus['state'][] = [
   ...(['live', 'installing', 'quarantined', 'removed', 'superseded'] as const),
@@ -63,6 +69,23 @@ export function measureReplicas(telemetry: PromTelemetry, read: () => readonly R
       telemetry,
       statuses.filter(({ role }) => role === 'primary'),
     );
+  });
+}
+
+/** Of the file system of its data folder. */
+export function measureRoom(
+  telemetry: PromTelemetry,
+  { reserve, clock }: { reserve: Pick<DiskReservePort, 'measure'>; clock: ClockPort },
+): void {
+  telemetry.onScrape(async () => {
+    const space = await within(reserve.measure(), ROOM_ANSWER_MAX_MS, clock).catch(() => undefined);
+    const tell = (name: string, value: number | undefined) =>
+      telemetry.gaugeAll(`holdfast_disk_${name}`, value === undefined ? [] : [{ value }]);
+    const limits = space && roomLimitsOf(space);
+    tell('free_bytes', space?.freeBytes);
+    tell('bytes', space?.totalBytes);
+    tell('full_below_bytes', limits?.fullBelowBytes);
+    tell('scarce_below_bytes', limits?.scarceBelowBytes);
   });
 }
 
