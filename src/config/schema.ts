@@ -335,7 +335,7 @@ export const SETTINGS = [
   {
     key: 'health.listen',
     kind: 'hostPort',
-    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP, to anybody. Metadata and storage nodes have them nowhere else; S3 addresses have them, too.',
+    help: 'Address and port for /health/live, /health/ready and /metrics, by plain HTTP, to anybody. Metadata and storage nodes have them nowhere else; S3 addresses have them, too, but tell /metrics to nobody who comes through a proxy.',
   },
   {
     key: 'metadata.forceLoopback',

@@ -254,24 +254,6 @@ describe('what is no HTTP request', () => {
   });
 });
 
-describe('the doors beside S3', () => {
-  test.each([
-    ['/health/live', 200, '{"status":"ok"}'],
-    ['/health/ready?x=1', 200, '{"status":"ok"}'],
-    ['/metrics', 200, 'metrics'],
-  ])('%s', async (path, status, text) => {
-    const answer = await fetch(world.endpoint + path);
-    expect([answer.status, await answer.text()]).toEqual([status, text]);
-  });
-
-  test('on a host with a bucket label these are keys', async () => {
-    const socket = await openSocket(root);
-    socket.write('GET /health/live HTTP/1.1\r\nHost: bucket.s3.test\r\n\r\n');
-    expect((await socket.answer())?.status).toBe(403);
-    socket.destroy();
-  });
-});
-
 test('virtual-host style, under each domain', async () => {
   await send(root, { method: 'PUT', path: '/bucket/virtual', body: Buffer.from('here') });
   for (const host of ['bucket.s3.test', 'BUCKET.eu.s3.test:9000']) {

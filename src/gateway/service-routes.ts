@@ -134,7 +134,9 @@ function answerHealth(isWell: (deps: ServiceDependencies) => boolean): Door {
   };
 }
 
-async function answerMetrics(deps: ServiceDependencies): Promise<SmallAnswer> {
+/** Not for who comes through a proxy: that is anybody, and a proxy cannot tell this path from a key of a bucket in the host. */
+async function answerMetrics(deps: ServiceDependencies, { client }: Exchange): Promise<SmallAnswer> {
+  if (client.isProxied) return answerNotFound();
   return { status: 200, ...(await deps.readMetrics()) };
 }
 

@@ -1,0 +1,47 @@
+// The doors beside S3, over real sockets; the operator API behind one of them is tested by tests/api.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../tests/support/gateway-world.ts';
+import { send } from '../../tests/support/raw-s3.ts';
+import { openSocket } from '../../tests/support/raw-socket.ts';
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await openGatewayWorld();
+  await send({ endpoint: world.endpoint, ...world.root }, { method: 'PUT', path: '/bucket' });
+});
+afterAll(async () => {
+  await world.close();
+  expect(world.faults()).toEqual([]);
+});
+
+test.each([
+  ['/health/live', 200, '{"status":"ok"}'],
+  ['/health/ready?x=1', 200, '{"status":"ok"}'],
+  ['/metrics', 200, 'metrics'],
+])('%s', async (path, status, text) => {
+  const answer = await fetch(world.endpoint + path);
+  expect([answer.status, await answer.text()]).toEqual([status, text]);
+});
+
+test.each(['Via', 'Forwarded', 'X-Forwarded-For'])(
+  'metrics are not told through a proxy, which leaves its mark in %s',
+  async (name) => {
+    for (const path of ['/metrics', '/metrics?x', '/metrics/']) {
+      const answer = await fetch(world.endpoint + path, { headers: { [name]: 'by=198.51.100.1' } });
+      expect([path, answer.status, await answer.text()]).toEqual([
+        path,
+        404,
+        expect.not.stringMatching(/^metrics/),
+      ]);
+    }
+    const alive = await fetch(`${world.endpoint}/health/live`, { headers: { [name]: 'by=198.51.100.1' } });
+    expect(alive.status).toBe(200);
+  },
+);
+
+test('on a host with a bucket label these are keys', async () => {
+  const socket = await openSocket(world);
+  socket.write('GET /health/live HTTP/1.1\r\nHost: bucket.s3.test\r\n\r\n');
+  expect((await socket.answer())?.status).toBe(403);
+  socket.destroy();
+});
