@@ -20,7 +20,7 @@ interface StoredKeys {
 
 /**
  * Opens the keyring, or makes it when the data folder is new (`isNew`). Rejects with {@link Refusal} when the file
- * is missing beside existing data, can be read by others, or is not understood.
+ * is missing beside existing data, cannot be read, can be read by others, or is not understood.
  */
 export async function openFileKeyring(options: { path: string; isNew: boolean }): Promise<KeyringPort> {
   const { path } = options;
@@ -43,7 +43,9 @@ async function read(path: string): Promise<MasterKeys | undefined> {
     text = await readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    if (error instanceof Refusal) throw error;
+    // Often it is another user's: copied by root for a service that is not.
+    throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
   }
   const keys = decode(text);
   if (keys === undefined) throw new Refusal(`${path} does not hold master keys as this program writes them.`);

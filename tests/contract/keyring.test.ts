@@ -1,11 +1,12 @@
 // What every KeyringPort promises (src/ports/keyring.ts), run over each adapter.
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
 import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
 
 const folders: string[] = [];
 async function newPath(): Promise<string> {
@@ -89,6 +90,15 @@ describe('the file', () => {
     const path = await newPath();
     await expect(openFileKeyring({ path, isNew: false })).rejects.toThrow('is missing');
     await expect(stat(path)).rejects.toThrow('ENOENT');
+  });
+
+  test('that cannot be read is refused in words', async () => {
+    // In its place, because root may read every file.
+    const path = await newPath();
+    await mkdir(path, { mode: 0o700 });
+    const opening = openFileKeyring({ path, isNew: false });
+    await expect(opening).rejects.toBeInstanceOf(Refusal);
+    await expect(opening).rejects.toThrow(`cannot read ${path}: EISDIR`);
   });
 
   test('is refused, and left as it is, when others may read it or it is not understood', async () => {
