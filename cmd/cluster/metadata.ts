@@ -1,6 +1,7 @@
 // The role metadata: replicas of shards over one database, the calls of gateways, and the background work of the shards
 // that it leads. Wiring only.
 import { setImmediate } from 'node:timers/promises';
+import { describeEtcdFailure } from '../../src/adapters/coordination/etcd-failure.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import type { HangWatch } from '../../src/adapters/hang-watch.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
@@ -24,6 +25,7 @@ import { seeDisks } from '../../src/cluster/see-disks.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
 import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import { LIMITS } from '../../src/model/limits.ts';
@@ -47,6 +49,7 @@ import { openNodeFolder } from './node-folder.ts';
 import { isMetadataReady, measureReplicas, measureRoom, measureShards } from './node-metrics.ts';
 import { openChunks } from './open-chunks.ts';
 import { markUnreadable } from './put-database-aside.ts';
+import { refuseRemovedNode } from './refuse-removed.ts';
 import type { RunningRole } from './run-role.ts';
 import { startShardWork } from './shard-work.ts';
 
@@ -55,6 +58,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const own = await openNodeFolder(surroundings, 'metadata');
   const { folder, nodeId } = own;
   const joined = await joinCluster(surroundings, { nodeId, role: 'metadata' }, own);
+  await refuseRemoved(surroundings, { joined, nodeId, folder });
   const failure = Promise.withResolvers<Error>();
   const onFatal = (error: Error) => void endBy(error, folder).then(failure.resolve);
   const { kv, replicaId } = await openDatabase(surroundings, folder, onFatal);
@@ -100,6 +104,18 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
     ...{ address, nodeId, clusterId: joined.identity.clusterId, failed: failure.promise },
     isReady: () => isMetadataReady(metadataNode.status()),
   };
+}
+
+async function refuseRemoved(
+  { log }: Surroundings,
+  { joined, nodeId, folder }: { joined: JoinedCluster; nodeId: string; folder: string },
+): Promise<void> {
+  const { shardCount } = joined.identity;
+  await refuseRemovedNode(joined.coordinator, { nodeId, folder, shardCount }).catch((error: unknown) => {
+    if (error instanceof Refusal) throw error;
+    // It gets no shards; that it is there for nothing `holdfast cluster status` says, too.
+    log.warn({ reason: describeEtcdFailure(error) }, 'coordinator-away');
+  });
 }
 
 /** R17, R20: the error that the process is to end by. Opened again, a database with lost bytes would be no better. */

@@ -2,24 +2,28 @@
 import { join, resolve } from 'node:path';
 import { createChunkClient } from '../../src/adapters/chunk-http/client.ts';
 import { createChunkServer } from '../../src/adapters/chunk-http/server.ts';
+import { describeEtcdFailure } from '../../src/adapters/coordination/etcd-failure.ts';
 import { readDiskSpace } from '../../src/adapters/disk-space.ts';
 import { createMountMemory } from '../../src/adapters/mount-points.ts';
 import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { openWitnessFile } from '../../src/adapters/witness-file.ts';
 import { createWorkerRunner } from '../../src/adapters/worker-runner.ts';
 import { knownOwners } from '../../src/cluster/known-owners.ts';
+import type { KnownPlacement } from '../../src/cluster/known-placement.ts';
+import { placementOf } from '../../src/cluster/placement-document.ts';
 import { reachDisks } from '../../src/cluster/reach-disks.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { within } from '../../src/lib/within.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
+import type { Logger } from '../../src/ports/telemetry.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
-import { addressToTell, joinCluster } from './join.ts';
+import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
 import { openNodeFolder } from './node-folder.ts';
 import { chunkCredentials, watchPlacement } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
@@ -34,6 +38,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   const credentials = chunkCredentials(config, joined);
   const buffers = createBuffers(config);
   const placement = watchPlacement(joined);
+  await learnPlacement(placement, { joined, log });
   const others = createChunkClient({
     ...{ clusterId, credentials, clock },
     onMapVersion: (version) => placement.hear(version),
@@ -54,6 +59,7 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
       },
     })),
     owners: knownOwners(placement),
+    isRemoved: (diskId) => placement.current().retired.includes(diskId),
     fetch: ({ diskId, address }, id, signal) => {
       const disk = { id: diskId, address, nodeId: '', zone: '', capacityBytes: 0 };
       return directory.chunksOf(disk).get(id, { isProven: false, signal });
@@ -90,6 +96,20 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
     await Promise.all([within(runner.stop(), LIMITS.storeCloseMaxMs, clock), node.stop()]);
   });
   return { address: node.address, nodeId, clusterId, failed: node.failed, isReady: () => true };
+}
+
+/** As it is now: which disks are forgotten is to be known before they are opened. */
+async function learnPlacement(
+  placement: KnownPlacement,
+  { joined, log }: { joined: JoinedCluster; log: Logger },
+): Promise<void> {
+  try {
+    const stored = await joined.coordinator.placementMap.read();
+    if (stored !== undefined) placement.learn(placementOf(stored.document));
+  } catch (error) {
+    // It is heard of later; a forgotten disk that is served is of no use, and no harm.
+    log.warn({ reason: describeEtcdFailure(error) }, 'coordinator-away');
+  }
 }
 
 function refuseTwice(disks: readonly string[]): void {

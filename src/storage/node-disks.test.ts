@@ -110,6 +110,26 @@ describe('a disk', () => {
     await expect(nodeOver([broken]).node.start()).rejects.toThrow('None of the disks');
   });
 
+  test('that was removed from the cluster is not served, and says so, beside others and alone', async () => {
+    const [removed, good] = [folder('removed'), folder('good')];
+    const before = await started([removed]);
+    await before.node.stop();
+    const [member] = before.members;
+    const gone = member === 'left' ? undefined : member?.disks[0]?.id;
+    const isRemoved = (diskId: string) => diskId === gone;
+    const world = await started([removed, good], { isRemoved });
+    const reason = expect.stringMatching(/^it is disk [0-9a-f]{32}, which was removed from the cluster/);
+    expect(world.members.at(-1)).toMatchObject({
+      disks: [{ id: expect.not.stringContaining(gone ?? '') }],
+      unserved: [{ name: 'removed', reason }],
+    });
+    const alone = nodeOver([removed], { isRemoved });
+    await expect(alone.node.start()).rejects.toThrow(/^None of the disks can be opened. removed: it is disk/);
+    expect(removed.closedCount).toBe(3);
+    // Emptied, it is another.
+    await started([folder('removed')], { isRemoved });
+  });
+
   test('that hangs while it is opened is not waited for, and is served from when it has opened', async () => {
     const hanging = folder('hanging');
     const isWell = Promise.withResolvers<void>();

@@ -61,6 +61,8 @@ export interface NodeDisksDeps {
   telemetry: TelemetryPort;
   /** Which disk owns what (R38). */
   owners: KnownOwners;
+  /** Whether the operator has had it forgotten; default: nobody has been. */
+  isRemoved?(diskId: DiskId): boolean;
   /** How a disk gets the chunks of others (R39). */
   fetch: FetchChunk;
   /** What is served, or why something is not, has changed. */
@@ -116,8 +118,10 @@ export async function openNodeDisks(deps: NodeDisksDeps): Promise<NodeDisks> {
   await Promise.race([Promise.all(opening), late]);
   waiting.abort();
   hasStarted = true;
-  if (disks.served().length === 0)
-    refusal ??= new Refusal('None of the disks can be opened; the log says why of each.');
+  if (disks.served().length === 0) {
+    const reasons = disks.unserved().map(({ name, reason }) => `${name}: ${reason}`);
+    refusal ??= new Refusal(`None of the disks can be opened. ${reasons.join('; ')}`);
+  }
   if (refusal === undefined) return disks;
   await disks.close();
   throw refusal;
@@ -132,6 +136,11 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
   try {
     const isNew = (await readDiskIdentity(kv)) === undefined;
     let identity = await openDiskIdentity(kv, { name, clusterId, random });
+    // Nobody asks it for anything, nor ever will: served, it would look as if it were of use.
+    if (deps.isRemoved?.(identity.diskId))
+      throw new Error(
+        `it is disk ${identity.diskId}, which was removed from the cluster (\`holdfast cluster remove\`) and is not taken in again: an empty folder in its place is a new disk`,
+      );
     // An emptied one is another disk, which has lost nothing.
     if (isCut && !isNew) {
       identity = await noteCut(kv, identity);

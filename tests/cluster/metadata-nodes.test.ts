@@ -113,6 +113,14 @@ test('a node that works is drained, stopped and forgotten', { timeout: 180_000 }
   expect(await run('remove', leaving)).toContain('refused: ');
   await cluster.end('metadata-1');
   await expect.poll(() => run('remove', leaving), WITHIN).toContain('is removed: no shard');
+  // With the folder that it had it is the node that was removed.
+  const again = cluster.spawn('metadata', '--data-dir', join(cluster.folder, 'metadata-1'));
+  started.push(again);
+  const said: string[] = [];
+  for (const stream of [again.stdout, again.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
+  expect(await once(again, 'close')).toEqual([1, null]);
+  expect(said.join('')).toContain('which was removed from the cluster: `holdfast cluster undrain');
   await untilVotersAre(staying, fourth, fifth);
   expect((await cluster.status()).leavingNodes).toEqual([]);
   await expectServing('after-drain');

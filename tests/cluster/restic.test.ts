@@ -130,6 +130,15 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
     return (await cluster.command(...words)).output;
   };
   await expect.poll(hasRemoved, WITHIN).toContain('is removed');
+  // With the folder that it had it is the disk that was removed.
+  const again = cluster.spawn('storage', '--data-dir', join(cluster.folder, name));
+  started.push(again);
+  const said: string[] = [];
+  for (const stream of [again.stdout, again.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
+  expect(await once(again, 'close')).toEqual([1, null]);
+  started.splice(started.indexOf(again), 1);
+  expect(said.join('')).toContain('which was removed from the cluster (`holdfast cluster remove`)');
   await rm(join(cluster.folder, name), { recursive: true });
   told.push(`removed at ${seconds()}`);
 

@@ -60,6 +60,7 @@ export function nodeOver(
     announce?: StorageMembersPort['announce'];
     server?: ChunkServerPort;
     telemetry?: TelemetryPort;
+    isRemoved?(diskId: string): boolean;
   } = {},
 ): World {
   const { clusterId = TEST_CLUSTER } = options;
@@ -83,6 +84,7 @@ export function nodeOver(
     scrub: { bytesPerSecond: 1e6, periodMs: 1e9 },
     owners: { version: () => 0, owns: () => false, hear() {} },
     fetch: async () => ({ kind: 'missing' }),
+    ...(options.isRemoved && { isRemoved: options.isRemoved }),
     telemetry: options.telemetry ?? { count() {}, observe() {}, gauge() {}, gaugeAll() {} },
   });
   closers.push(() => node.stop());

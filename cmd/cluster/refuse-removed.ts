@@ -1,0 +1,25 @@
+// A metadata node that the operator has had forgotten (`holdfast cluster remove`) and that is started again with its folder.
+import { votingNodes } from '../../src/cluster/place-shards.ts';
+import { Refusal } from '../../src/lib/refusal.ts';
+import type { Coordination } from '../../src/ports/coordination.ts';
+import type { NodeId } from '../../src/ports/replication.ts';
+import { short } from './operator-tools.ts';
+
+/**
+ * Throws {@link Refusal} for one that no shard needs any more: it would be there for nothing. While a shard has a voter there
+ * it may start, because what it has may be what that shard lacks. Rejects otherwise when the coordinator is away.
+ */
+export async function refuseRemovedNode(
+  { leavingNodes, registry }: Pick<Coordination, 'leavingNodes' | 'registry'>,
+  { nodeId, folder, shardCount }: { nodeId: NodeId; folder: string; shardCount: number },
+): Promise<void> {
+  const { nodes } = await leavingNodes.read();
+  if (!nodes.some((node) => node.nodeId === nodeId && node.leave === 'gone')) return;
+  for (let shard = 0; shard < shardCount; shard++) {
+    const registered = await registry.read(shard);
+    if (registered !== undefined && votingNodes(registered.record).has(nodeId)) return;
+  }
+  throw new Refusal(
+    `${folder} is the folder of metadata node ${short(nodeId)}, which was removed from the cluster: \`holdfast cluster undrain ${short(nodeId)}\` takes that back, and an empty folder is a new node`,
+  );
+}
