@@ -18,6 +18,7 @@ import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../src/storage/disk-reserve.ts';
 import { createReclaim } from '../src/storage/reclaim.ts';
+import { refuseNodeFolder } from './cluster/node-folder.ts';
 import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -48,6 +49,7 @@ export async function openStores(
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
+  await refuseNodeFolder(folder);
   const root = await openRootCredentials({ folder, given: config.root, random });
   const isNew = isWithoutDatabase(folder);
   const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew });

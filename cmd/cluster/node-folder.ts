@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { openDataDir } from '../../src/adapters/data-dir-lock.ts';
+import { FORMAT_FILE, openDataDir } from '../../src/adapters/data-dir-lock.ts';
 import { writeDurableFile } from '../../src/adapters/durable-file.ts';
 import { toHex, utf8 } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
@@ -43,6 +43,37 @@ export async function openNodeFolder(
   }
   if (stored.role !== role) throw new Refusal(`${folder} is the folder of a ${stored.role} node`);
   return { ...stored, folder };
+}
+
+/** Throws {@link Refusal} for a cluster's folder: a single node has nothing to do there. */
+export async function refuseNodeFolder(folder: string): Promise<void> {
+  const node = await readNodeFile(folder);
+  if (node !== undefined)
+    throw new Refusal(
+      `${folder} is the folder of a ${node.role} node of a cluster: start it by \`holdfast ${node.role}\``,
+    );
+}
+
+/**
+ * Throws {@link Refusal} for the folder of a metadata node or of a single node: chunks do not belong there. What was a
+ * storage node's may go on as a disk of another one, for a disk knows itself who it is.
+ */
+export async function refuseStrangeDisk(disk: string): Promise<void> {
+  // A disk that is broken is no reason to refuse the others.
+  const textOf = (name: string) => readFile(join(disk, name), 'utf8').catch(() => undefined);
+  const [node, format] = await Promise.all([textOf(NODE_FILE), textOf(FORMAT_FILE)]);
+  if (node !== undefined ? roleIn(node) === 'metadata' : format !== undefined)
+    throw new Refusal(
+      `the disk ${disk} is the data folder of a ${node === undefined ? 'single' : 'metadata'} node: give chunks a folder of their own`,
+    );
+}
+
+function roleIn(text: string): unknown {
+  try {
+    return (JSON.parse(text) as Partial<NodeFile>).role;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Keeps what the cluster is. Throws {@link Refusal} when the folder belongs to another one. */

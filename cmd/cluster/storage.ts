@@ -19,12 +19,13 @@ import { LIMITS } from '../../src/model/limits.ts';
 import type { ChunkBuffers } from '../../src/objects/chunk-buffers.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
+import type { DiskToOpen } from '../../src/storage/node-disks.ts';
 import { createStorageNode } from '../../src/storage/storage-node.ts';
 import { CHUNK_COLUMNS, CHUNKS_FOLDER } from '../open-databases.ts';
 import { createBuffers } from '../open-objects.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { addressToTell, type JoinedCluster, joinCluster } from './join.ts';
-import { openNodeFolder } from './node-folder.ts';
+import { openNodeFolder, refuseStrangeDisk } from './node-folder.ts';
 import { chunkCredentials, watchPlacement } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
 
@@ -46,18 +47,9 @@ export async function startStorage(surroundings: Surroundings): Promise<RunningR
   closing.defer(() => others.close());
   const directory = reachDisks(others);
   joined.onMembers((members) => directory.learn(members));
-  const mounts = createMountMemory(join(folder, 'mounts.json'));
-  const folders = config.storage.disks.length > 0 ? config.storage.disks : [folder];
   const node = createStorageNode({
     ...{ clusterId, nodeId, clock, random, log, telemetry, zone: joined.zone },
-    disks: folders.map((name) => ({
-      name,
-      async open() {
-        const disk = resolve(name);
-        if (disk !== folder) await mounts.assertMounted(disk);
-        return openDisk(surroundings, disk, buffers);
-      },
-    })),
+    disks: disksToOpen(surroundings, folder, buffers),
     owners: knownOwners(placement),
     isRemoved: (diskId) => placement.current().retired.includes(diskId),
     fetch: ({ diskId, address }, id, signal) => {
@@ -116,6 +108,23 @@ function refuseTwice(disks: readonly string[]): void {
   const paths = disks.map((disk) => resolve(disk));
   const twice = paths.find((path, at) => paths.indexOf(path) !== at);
   if (twice !== undefined) throw new Refusal(`storage.disks names ${twice} twice`);
+}
+
+function disksToOpen(surroundings: Surroundings, folder: string, buffers: ChunkBuffers): DiskToOpen[] {
+  const { disks } = surroundings.config.storage;
+  const mounts = createMountMemory(join(folder, 'mounts.json'));
+  const looked = new Set<string>();
+  return (disks.length > 0 ? disks : [folder]).map((name) => ({
+    name,
+    async open() {
+      const disk = resolve(name);
+      if (disk !== folder) await mounts.assertMounted(disk);
+      // Once: the drive of one that is opened again has hung before.
+      if (disk !== folder && !looked.has(disk)) await refuseStrangeDisk(disk);
+      looked.add(disk);
+      return openDisk(surroundings, disk, buffers);
+    },
+  }));
 }
 
 async function openDisk({ config, clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {

@@ -11,7 +11,8 @@ import { syncFolder, writeDurableFile } from './durable-file.ts';
 /** The layout of the folder as this program writes it. A later program reads earlier ones, never the reverse. */
 export const DATA_FORMAT = 1;
 
-const FORMAT_FILE = 'format.json';
+/** Of every data folder. */
+export const FORMAT_FILE = 'format.json';
 /** Of a folder that is becoming those of a cluster's roles, or has become them: `holdfast cluster grow`. */
 export const GROW_FILE = 'grow.json';
 const LOCK_FILE = 'lock';

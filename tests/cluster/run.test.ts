@@ -135,5 +135,14 @@ test('what does not belong is refused in words', async () => {
   await refused(['storage', '--data-dir', join(folder, 'storage-1')], 'in use by another');
   await refused(['storage', '--data-dir', stranger, ...inUse], 'another program listens there');
   await refused(['metadata', '--data-dir', stranger], 'is the folder of a storage node');
+  await refused(
+    ['server', '--data-dir', stranger, '--listen', '127.0.0.1:0'],
+    'start it by `holdfast storage`',
+  );
+  const disk = join(folder, 'metadata-1');
+  await refused(
+    ['storage', '--data-dir', join(folder, 'storage-2'), '--storage-disks', disk],
+    'is the data folder of a metadata node',
+  );
   await refused(['gateway', '--cluster-keys', stranger, '--listen', '127.0.0.1:0'], 'is missing');
 });
