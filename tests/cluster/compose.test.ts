@@ -1,17 +1,19 @@
 // deploy/compose.cluster.yaml by real processes, in the order of docs/operations.md: certificates, etcd, the cluster, its
 // nodes and gateways; what one gateway takes the other gives; each stops in the time that it has.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { type ComposeProcesses, composeProcesses } from '../support/compose-processes.ts';
 import { readCompose, secondsOf } from '../support/deploy-files.ts';
 import { bringTestEtcd } from '../support/etcd.ts';
-import { send } from '../support/raw-s3.ts';
+import { signedHeaders } from '../support/raw-s3.ts';
 
 const MiB = 1024 * 1024;
 const READY_MAX_MS = 90_000;
@@ -55,9 +57,24 @@ function isEtcdWell(name: string): Promise<boolean> {
 }
 
 async function isWell(name: string): Promise<boolean> {
-  const port = name.startsWith('gateway') ? 9000 : 9100;
-  const answer = await fetch(`http://${processes.addressOf(name, port)}/health/ready`).catch(() => undefined);
+  const answer = await fetch(`http://${processes.addressOf(name, 9100)}/health/ready`).catch(() => undefined);
   return answer?.status === 200;
+}
+
+/** As the proxy does: by HTTPS, to the name that stands in its certificate, of the cluster's authority. */
+async function ask(
+  gateway: string,
+  keys: { accessKey: string; secretKey: string },
+  { body, ...wanted }: { method: string; path: string; body?: Buffer },
+): Promise<{ status: number; body: Buffer }> {
+  const endpoint = `https://${processes.addressOf(gateway, 9000)}`;
+  const length = body && { headers: { 'content-length': String(body.length) } };
+  const headers = signedHeaders({ ...keys, endpoint }, { ...wanted, ...length });
+  const ca = readFileSync(processes.pathOf('./secrets/ca/ca-cert.pem'));
+  const asked = request(endpoint + wanted.path, { method: wanted.method, headers, ca, servername: gateway });
+  asked.end(body);
+  const [answer] = await once(asked, 'response');
+  return { status: answer.statusCode, body: await buffer(answer) };
 }
 
 test('certificates are made once', () => {
@@ -102,13 +119,11 @@ test('what one gateway takes, the other gives', async () => {
   const keys = JSON.parse(
     readFileSync(join(processes.pathOf('./secrets/keys'), 'root-credentials.json'), 'utf8'),
   );
-  const [one = '', two = ''] = namesOf('gateway').map((name) => `http://${processes.addressOf(name, 9000)}`);
+  const [one = '', two = ''] = namesOf('gateway');
   const body = randomBytes(3 * MiB);
-  expect((await send({ ...keys, endpoint: one }, { method: 'PUT', path: '/composed' })).status).toBe(200);
-  expect(
-    (await send({ ...keys, endpoint: one }, { method: 'PUT', path: '/composed/key', body })).status,
-  ).toBe(200);
-  const read = await send({ ...keys, endpoint: two }, { method: 'GET', path: '/composed/key' });
+  expect((await ask(one, keys, { method: 'PUT', path: '/composed' })).status).toBe(200);
+  expect((await ask(one, keys, { method: 'PUT', path: '/composed/key', body })).status).toBe(200);
+  const read = await ask(two, keys, { method: 'GET', path: '/composed/key' });
   expect([read.status, read.body.equals(body)]).toEqual([200, true]);
 });
 

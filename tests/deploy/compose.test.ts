@@ -6,11 +6,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { roleFolders } from '../../cmd/cluster/grow-folder.ts';
 import { healthEndpointOf } from '../../cmd/endpoint.ts';
 import { ROOT, VENV_CHECK_JSONSCHEMA } from '../support/client-programs.ts';
 import {
   type ComposeService,
   deployPath,
+  endMaxMs,
   expectCommand,
   imageEnvironment,
   readCompose,
@@ -27,6 +30,11 @@ const validate = (path: string) => {
   const args = ['--builtin-schema', 'vendor.compose-spec', path];
   return spawnSync(VENV_CHECK_JSONSCHEMA, args, { encoding: 'utf8' });
 };
+interface GrownFile {
+  services: Record<string, { volumes: unknown }>;
+  volumes: { grown: unknown };
+}
+
 const isOurs = ({ image }: ComposeService) => image === OURS;
 const environmentOf = ({ environment }: ComposeService) => ({ ...imageEnvironment(), ...environment });
 const wordsOf = ({ command }: ComposeService) => command ?? ['server'];
@@ -85,7 +93,15 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
       expect(service.restart).toBe('unless-stopped');
       if (!isOurs(service)) continue;
       const { drainTimeoutMs } = settingsOf(environmentOf(service));
-      expect(secondsOf(service.stop_grace_period)).toBeGreaterThan(drainTimeoutMs / 1000 + 5);
+      expect(secondsOf(service.stop_grace_period) * 1000).toBeGreaterThan(endMaxMs(drainTimeoutMs));
+    }
+  });
+
+  test('what each may take of the machine has an end', () => {
+    for (const [, service] of services) {
+      expect(service.pids_limit).toBeLessThanOrEqual(1024);
+      expect(service.ulimits?.nofile).toBeGreaterThanOrEqual(65_536);
+      expect(service.logging?.options).toMatchObject({ 'max-size': expect.anything(), 'max-file': '5' });
     }
   });
 
@@ -97,7 +113,7 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
       expect(program).toBe('holdfast');
       expectCommand(rest);
       const { port } = new URL(healthEndpointOf(settingsOf(environmentOf(service))));
-      expect(port).toBe(['metadata', 'storage'].includes(wordsOf(service)[0] ?? '') ? '9100' : '9000');
+      expect(port).toBe(wordsOf(service)[0] === 'server' ? '9000' : '9100');
     }
   });
 
@@ -121,6 +137,25 @@ describe.each(['compose.yaml', 'compose.cluster.yaml'])('%s', (name) => {
         [],
       );
   });
+});
+
+test('a single node that has grown goes on in its volume, by the folders that were made of it', () => {
+  const { status, stdout } = validate(deployPath('compose.grown.yaml'));
+  expect([status, stdout]).toEqual([0, expect.stringContaining('ok')]);
+  const grown = parse(readDeploy('compose.grown.yaml')) as GrownFile;
+  const folders = roleFolders('/');
+  const cluster = readCompose('compose.cluster.yaml').services;
+  for (const [name, { volumes }] of Object.entries(grown.services)) {
+    const role = name.replace('-1', '') as 'metadata' | 'storage';
+    expect(cluster[name]?.command).toEqual([role]);
+    const subpath = folders[role].slice(1);
+    // The one that it takes the place of has the same target.
+    const [target] = (cluster[name]?.volumes ?? []).map((volume) => volume.split(':')[1]);
+    expect(volumes).toEqual([{ type: 'volume', source: 'grown', target, volume: { subpath } }]);
+  }
+  const single = readCompose('compose.yaml');
+  expect(grown.volumes.grown).toEqual({ external: true, name: `${single.name}_data` });
+  expect(Object.keys(single.volumes ?? {})).toEqual(['data']);
 });
 
 test('the single node is reached from its machine alone, at the port that it listens on', () => {
@@ -191,7 +226,7 @@ describe('compose.cluster.yaml, taken together', () => {
 
   test('the proxy and the gateways know each other', () => {
     const proxy = readDeploy('proxy/haproxy.cfg');
-    const servers = [...proxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, address]) => [
+    const servers = [...proxy.matchAll(/^ {2}server (\S+) (\S+) /gm)].map(([, name, address]) => [
       name,
       address,
     ]);
@@ -205,6 +240,20 @@ describe('compose.cluster.yaml, taken together', () => {
       const { trustedProxies } = settingsOf(environmentOf(service));
       expect(trustedProxies).toEqual(file.networks?.front?.ipam?.config.map(({ subnet }) => subnet));
     }
+    // By HTTPS, with a certificate that the proxy is told to want: of its name, and of the authority that it is given.
+    const wanted = [...proxy.matchAll(/^ {2}server (\S+) .*verifyhost (\S+)$/gm)].map(([, name, host]) => [
+      name,
+      host,
+    ]);
+    expect(wanted).toEqual(ofRole('gateway').map(([name]) => [name, name]));
+    for (const [name, service] of ofRole('gateway')) {
+      const { tls } = settingsOf(environmentOf(service));
+      const shown = service.secrets?.find(({ target }) => `/run/secrets/${target}` === tls.cert);
+      expect([name, tls.mode, shown?.source]).toEqual([name, 'files', `${name}-cert`]);
+    }
+    const [, authority] = /verify required ca-file (\S+)/.exec(proxy) ?? [];
+    const targets = (file.services.proxy?.secrets ?? []).map(({ target }) => `/run/secrets/${target}`);
+    expect(targets).toContain(authority);
     const { ports, secrets = [], stop_grace_period, healthcheck } = file.services.proxy ?? {};
     const [, bound, certificate] = /bind :(\d+) ssl crt (\S+)/.exec(proxy) ?? [];
     expect(ports).toEqual([`443:${bound}`]);

@@ -1,18 +1,20 @@
 // The example of a proxy: taken by HAProxy, and between clients and a real server, with its own addresses in the place of
-// the gateways'. What a client sends and signs must arrive as it was, at any size, and without waiting.
+// the gateways'. What a client sends and signs must arrive as it was, at any size, and without waiting; and over HTTPS, to
+// nobody but gateways.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestOptions } from 'node:http';
-import { request } from 'node:https';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:http';
+import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { generate } from 'selfsigned';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
 import { programPath } from '../support/client-programs.ts';
+import { keyHeaders } from '../support/customer-keys.ts';
 import { readDeploy } from '../support/deploy-files.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { signedHeaders } from '../support/raw-s3.ts';
@@ -23,61 +25,77 @@ const HAPROXY = programPath('haproxy') ?? 'haproxy';
 const NAME = 's3.example.net';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-proxy-'));
+const ca = join(folder, 'ca-cert.pem');
+const children: ChildProcess[] = [];
 /** Answers everything but its health. */
-const unwell = createServer((asked, response) => {
-  response.writeHead(asked.url === '/health/ready' ? 503 : 418).end();
-});
+let unwell: Server;
 let server: TestServer;
-let proxy: ChildProcess;
 let port = 0;
 let alivePort = 0;
-let log = '';
 
 beforeAll(async () => {
-  server = await startServer({ settings: { trustedProxies: '127.0.0.1', domain: NAME } });
+  const [own, other] = [await certificateOf('gateway-1'), await certificateOf('gateway-2')];
+  const tls = { 'tls.mode': 'files', 'tls.cert': own.cert, 'tls.key': own.key };
+  server = await startServer({ settings: { trustedProxies: '127.0.0.1', domain: NAME, ...tls } });
+  const identity = { cert: readFileSync(other.cert), key: readFileSync(other.key) };
+  unwell = createServer(identity, (asked, response) => {
+    response.writeHead(asked.url === '/health/ready' ? 503 : 418).end();
+  });
   unwell.listen(0, '127.0.0.1');
   await once(unwell, 'listening');
   [port = 0, alivePort = 0] = await freePorts(2);
-  const config = await configured([
-    new URL(server.endpoint).host,
-    `127.0.0.1:${(unwell.address() as AddressInfo).port}`,
-  ]);
-  proxy = spawn(HAPROXY, ['-db', '-f', config], { stdio: ['ignore', 'pipe', 'pipe'] });
-  for (const stream of [proxy.stdout, proxy.stderr])
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      log = (log + text).slice(-10_000);
-    });
-  await untilOneIsLeft();
+  const ports = [port, alivePort] as const;
+  const unwellAt = `127.0.0.1:${(unwell.address() as AddressInfo).port}`;
+  await startProxy(await configured({ gateways: [new URL(server.endpoint).host, unwellAt], ports }));
 });
 afterAll(async () => {
-  proxy.kill('SIGKILL');
+  for (const child of children) child.kill('SIGKILL');
   unwell.close();
   await server.stop();
   rmSync(folder, { recursive: true });
 });
 
+/** As the cluster's gateways have them. */
+function certificateOf(name: string) {
+  return makeNodeCertificate({ folder, name, hosts: [name], nowMs: Date.now() });
+}
+
 /** The example with other addresses. */
-async function configured(gateways: readonly [string, string]): Promise<string> {
+async function configured({
+  gateways,
+  ports,
+}: {
+  gateways: readonly [string, string];
+  ports: readonly [number, number];
+}): Promise<string> {
   const { cert, private: key } = await generate([{ name: 'commonName', value: NAME }]);
   const pem = join(folder, 'tls.pem');
   writeFileSync(pem, `${cert}\n${key}\n`, { mode: 0o600 });
   const text = readDeploy('proxy/haproxy.cfg')
     .replace('/run/secrets/tls.pem', pem)
-    .replace(':8443', `127.0.0.1:${port}`)
-    .replace('127.0.0.1:8404', `127.0.0.1:${alivePort}`)
+    .replace('/run/secrets/ca-cert.pem', ca)
+    .replace(':8443', `127.0.0.1:${ports[0]}`)
+    .replace('127.0.0.1:8404', `127.0.0.1:${ports[1]}`)
     .replace('gateway-1:9000', gateways[0])
     .replace('gateway-2:9000', gateways[1]);
-  const path = join(folder, 'haproxy.cfg');
+  const path = join(folder, `haproxy-${ports[0]}.cfg`);
   writeFileSync(path, text);
   return path;
 }
 
-/** It has looked at both, and one is not ready. */
-async function untilOneIsLeft(): Promise<void> {
-  while (!log.includes('gateways/gateway-2 is DOWN')) {
-    if (proxy.exitCode !== null) throw new Error(`haproxy has ended: ${log}`);
-    await sleep(50);
-  }
+/** Resolves with what it says when it has looked at both gateways, and found that the second one is not fit. */
+async function startProxy(config: string): Promise<string> {
+  const proxy = spawn(HAPROXY, ['-db', '-f', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(proxy);
+  const isLeftAlone = Promise.withResolvers<string>();
+  let log = '';
+  for (const stream of [proxy.stdout, proxy.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-10_000);
+      if (log.includes('gateways/gateway-2 is DOWN')) isLeftAlone.resolve(log);
+    });
+  proxy.once('exit', () => isLeftAlone.reject(new Error(`haproxy has ended: ${log}`)));
+  return isLeftAlone.promise;
 }
 
 interface Wanted {
@@ -109,7 +127,7 @@ async function send(wanted: Wanted, body?: Buffer) {
 }
 
 test('HAProxy takes the example without a word', async () => {
-  const path = await configured(['127.0.0.1:1', '127.0.0.1:2']);
+  const path = await configured({ gateways: ['127.0.0.1:1', '127.0.0.1:2'], ports: [3, 4] });
   const { status, stderr } = spawnSync(HAPROXY, ['-c', '-q', '-f', path], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
 });
@@ -182,10 +200,62 @@ test('a head as large as gateways take goes through', async () => {
   expect((await send({ method: 'GET', path: '/', headers })).status).toBe(200);
 });
 
-test('what tells of the gateways is not for everybody', async () => {
-  const ask = request({ host: '127.0.0.1', port, path: '/metrics', rejectUnauthorized: false }).end();
-  const [answer] = await once(ask, 'response');
-  expect([answer.statusCode, (await buffer(answer)).includes('holdfast_')]).toEqual([404, false]);
+test('metadata of as many headers as 2 KiB have room for goes through, both ways, and more is refused by the gateway', async () => {
+  await send({ method: 'PUT', path: '/through' });
+  const named = (count: number) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`x-amz-meta-${index.toString(36)}`, 'v'] as const),
+    );
+  // 36 names of 1 letter, the others of 2: 2,020 bytes with their values.
+  const headers = named(684);
+  const path = `/through/${'%E2%82%AC'.repeat(341)}`;
+  expect((await send({ method: 'PUT', path, headers }, Buffer.from('body'))).status).toBe(200);
+  const head = await send({ method: 'HEAD', path });
+  expect(head.headers).toMatchObject({ 'content-length': '4', ...headers });
+  const refused = await send({ method: 'PUT', path, headers: named(720) }, Buffer.from('body'));
+  expect([refused.status, refused.body.toString()]).toEqual([
+    400,
+    expect.stringContaining('MetadataTooLarge'),
+  ]);
+});
+
+test('what tells of the gateways is told to nobody, however it is asked for', async () => {
+  const authorization = 'AWS4-HMAC-SHA256 Credential=any';
+  for (const [path, headers] of [
+    ['/metrics', {}],
+    ['/metrics?x', {}],
+    ['/metrics?X-Amz-Signature=any', {}],
+    ['/metrics', { authorization }],
+    ['/metrics/', {}],
+    ['/metrics', { 'x-forwarded-for': '127.0.0.1' }],
+  ] as const) {
+    const asked = request({ host: '127.0.0.1', port, path, headers, rejectUnauthorized: false }).end();
+    const [answer] = await once(asked, 'response');
+    const isTold = (await buffer(answer)).includes('holdfast_');
+    expect([path, answer.statusCode, isTold]).toEqual([path, 404, false]);
+  }
+  // It is a key of a bucket in the host.
+  await send({ method: 'PUT', path: '/through' });
+  expect((await send({ method: 'PUT', path: '/through/metrics' }, Buffer.from('mine'))).status).toBe(200);
+  const inHost = await send({ method: 'GET', path: '/metrics', host: `through.${NAME}` });
+  expect([inHost.status, inHost.body.toString()]).toEqual([200, 'mine']);
+});
+
+test('keys of customers are taken, because the client came by HTTPS', async () => {
+  await send({ method: 'PUT', path: '/through' });
+  const headers = keyHeaders(Buffer.alloc(32, 'k'));
+  expect((await send({ method: 'PUT', path: '/through/sealed', headers }, Buffer.from('s'))).status).toBe(
+    200,
+  );
+  expect((await send({ method: 'GET', path: '/through/sealed', headers })).body.toString()).toBe('s');
+});
+
+test('one that shows a certificate of another name gets nothing', async () => {
+  const { host } = new URL(server.endpoint);
+  const [outer = 0, alive = 0] = await freePorts(2);
+  const said = await startProxy(await configured({ gateways: [host, host], ports: [outer, alive] }));
+  expect(said).toMatch(/gateways\/gateway-2 is DOWN, reason: Layer6 invalid response.*certificate different/);
+  expect(said).not.toContain('gateways/gateway-1 is DOWN');
 });
 
 test('one that is not ready gets nothing, and the proxy tells whether it is of use', async () => {

@@ -41,7 +41,7 @@ const SEARCH_FOLDERS = [...DEBIAN_FOLDERS, ...(process.env.PATH ?? '').split(del
 
 /** Where a program is, or undefined. */
 export function programPath(
-  name: ClientProgram | 'apt-get' | 'python3' | 'systemd-sysusers',
+  name: ClientProgram | 'apt-get' | 'python3' | 'systemd-sysusers' | 'systemd-tmpfiles',
 ): string | undefined {
   // Another `aws` is likely the AWS CLI's version 1, which is tested in the version of today and answers otherwise.
   const folders = name === 'aws' ? DEBIAN_FOLDERS : SEARCH_FOLDERS;

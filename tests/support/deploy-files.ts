@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { ROOT } from './client-programs.ts';
 
 export type Environment = Readonly<Record<string, string>>;
@@ -23,6 +24,9 @@ export interface ComposeService {
   readonly cap_drop?: readonly string[];
   readonly security_opt?: readonly string[];
   readonly stop_grace_period?: string;
+  readonly pids_limit?: number;
+  readonly ulimits?: { nofile?: number };
+  readonly logging?: { options?: Readonly<Record<string, string>> };
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
   readonly networks?: readonly string[];
@@ -32,6 +36,7 @@ export interface ComposeService {
 }
 
 export interface ComposeFile {
+  readonly name?: string;
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly volumes?: Readonly<Record<string, unknown>>;
   readonly secrets?: Readonly<Record<string, { file: string }>>;
@@ -100,6 +105,11 @@ export function expectCommand(words: readonly string[]): void {
   const options = help.match(/--[a-z][a-z-]*/g) ?? [];
   for (const word of words.filter((word) => word.startsWith('--')))
     expect(options, `holdfast ${command}`).toContain(word.replace(/=.*/, ''));
+}
+
+/** How long a process may take from the signal to its end: requests in flight, then its stores, one behind another. */
+export function endMaxMs(drainTimeoutMs: number): number {
+  return drainTimeoutMs + 2 * LIMITS.storeCloseMaxMs;
 }
 
 /** `30s`, `6m`: in seconds. */
