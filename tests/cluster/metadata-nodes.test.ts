@@ -52,7 +52,7 @@ async function addNode(name: string): Promise<string> {
   const [words] = commandsOf('Add a metadata node');
   const own: Record<string, string> = {
     '/var/lib/holdfast/metadata-1': join(cluster.folder, name),
-    '192.0.2.14:9200': `127.0.0.1:${await freePort()}`,
+    '192.0.2.14:7001': `127.0.0.1:${await freePort()}`,
     'rack-4': name,
   };
   const child = cluster.spawn(...must(words, 'the command').map((word) => own[word] ?? word));

@@ -146,7 +146,7 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
   const folder = join(cluster.folder, 'storage-new');
   const port = await freePort();
   const names: Record<string, string> = {
-    ...{ '/var/lib/holdfast/storage-1': folder, '192.0.2.14:9100': `127.0.0.1:${port}`, 'rack-4': 'zone-2' },
+    ...{ '/var/lib/holdfast/storage-1': folder, '192.0.2.14:7101': `127.0.0.1:${port}`, 'rack-4': 'zone-2' },
   };
   const words = must(add, 'the command of a storage node').map((word) => names[word] ?? word);
   const node = cluster.spawn(...words);
