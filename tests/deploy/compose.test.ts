@@ -259,7 +259,7 @@ describe('compose.cluster.yaml, taken together', () => {
     expect(ports).toEqual([`443:${bound}`]);
     expect(`/run/secrets/${secrets[0]?.target}`).toBe(certificate);
     expect(secondsOf(stop_grace_period)).toBeGreaterThan(secondsOf(/hard-stop-after (\S+)/.exec(proxy)?.[1]));
-    const [, alive] = /frontend alive\n {2}bind (\S+)/.exec(proxy) ?? [];
-    expect(healthcheck?.test?.at(-1)).toBe(`http://${alive}/alive`);
+    const [, alive = ''] = /frontend alive\n {2}bind (\S+)/.exec(proxy) ?? [];
+    expect(healthcheck?.test?.at(-1)).toContain(`/dev/tcp/${alive.replace(':', '/')} `);
   });
 });

@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { RequestOptions } from 'node:http';
+import { createServer as createPlainServer, type RequestOptions } from 'node:http';
 import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,9 +13,10 @@ import { buffer } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
+import { must } from '../../src/lib/assert.ts';
 import { programPath } from '../support/client-programs.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
-import { readDeploy } from '../support/deploy-files.ts';
+import { readCompose, readDeploy } from '../support/deploy-files.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { signedHeaders } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
@@ -262,4 +263,22 @@ test('one that is not ready gets nothing, and the proxy tells whether it is of u
   const statuses = await Promise.all(Array.from({ length: 20 }, () => send({ method: 'GET', path: '/' })));
   expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([200]));
   expect((await fetch(`http://127.0.0.1:${alivePort}/alive`)).status).toBe(200);
+});
+
+test('its health check in containers says whether it is of use', async () => {
+  const [, ...command] = readCompose('compose.cluster.yaml').services.proxy?.healthcheck?.test ?? [];
+  const askAt = async (at: number) => {
+    const words = command.map((word) => word.replaceAll('$$', '$').replace('/8404', `/${at}`));
+    // Beside this process, which has to answer.
+    const asked = spawn(must(words[0], 'a program'), words.slice(1), { stdio: 'ignore' });
+    return (await once(asked, 'exit'))[0];
+  };
+  expect(await askAt(alivePort)).toBe(0);
+  const [closed = 0] = await freePorts(1);
+  expect(await askAt(closed)).not.toBe(0);
+  const unwellAlso = createPlainServer((_, response) => response.writeHead(503).end());
+  unwellAlso.listen(0, '127.0.0.1');
+  await once(unwellAlso, 'listening');
+  expect(await askAt((unwellAlso.address() as AddressInfo).port)).not.toBe(0);
+  unwellAlso.close();
 });
