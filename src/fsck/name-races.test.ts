@@ -121,11 +121,11 @@ function empty({ metadata: { clock } }: FsckWorld): Actor {
   };
 }
 
-function deliver(): Actor {
+function deliver({ metadata: { clock } }: FsckWorld): Actor {
   return async (metadata) => {
     const nothing = () => {};
     const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-    const delivery = createOutboxDelivery({ metadata, shards: () => SHARDS, log });
+    const delivery = createOutboxDelivery({ metadata, shards: () => SHARDS, clock, log });
     await delivery.work(new AbortController().signal);
   };
 }
@@ -198,7 +198,7 @@ async function finish(world: FsckWorld, calls: SteppedCalls): Promise<void> {
   while (await calls.step({ mayDie: false }));
   while (calls.lateCount > 0) await calls.stepLate();
   await empty(world)(world.metadata.shards);
-  for (let round = 0; round < 3; round++) await deliver()(world.metadata.shards);
+  for (let round = 0; round < 3; round++) await deliver(world)(world.metadata.shards);
   const { findings, pending } = await world.fsck();
   expect([findings, pending]).toEqual([[], []]);
   const { leads, records, open } = await readNames(world);
@@ -236,7 +236,7 @@ async function race(seed: number): Promise<readonly string[]> {
     if (kind < 2) return create(name, owner);
     if (kind < 7) return rename(name, other, [-1, 1, 0, 0, 0][draw(5)] as number);
     if (kind < 9) return remove(name);
-    if (kind < 10) return deliver();
+    if (kind < 10) return deliver(world);
     if (kind < 11) return compare(world);
     const { seen } = moments[at] as (typeof moments)[number];
     return read(name, seen, () => leads.get(name));

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createAccount, type MetadataShards, OWNER } from '../../tests/support/metadata-shards.ts';
 import { type Background, openBackground } from '../../tests/support/metadata-workers.ts';
 import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { BucketId, BucketName } from '../model/names.ts';
 import { type BucketRecord, bucketCodec } from '../model/records/rows.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
@@ -185,6 +186,7 @@ test('an outbox whose home does not answer leaves both names, and goes on later'
   expect(background.warnings).toEqual(['outbox-delivery-failed']);
   expect([(await find('red'))?.state, (await find('blue'))?.state]).toEqual(['leaving', 'entering']);
   world.shards.execute = execute;
+  world.clock.advance(LIMITS.shardRestMinMs);
   await background.run('deliver');
   expect([await find('red'), (await find('blue'))?.state]).toEqual([null, 'active']);
 });

@@ -160,6 +160,12 @@ export const LIMITS = {
   /** A chunk that nothing leads to is damage from here on: a pass of the sweep has gone by since it might go. */
   strayAfterMs: 27 * HOUR,
 
+  /** A shard that does not answer the work of others rests: doubled from the first to the second. */
+  shardRestMinMs: 1 * SECOND,
+  shardRestMaxMs: 60 * SECOND,
+  /** One that has not answered that work after so long is waited for no longer: the others have their turn. */
+  shardLateMs: 2 * SECOND,
+
   // Chunks over machines: R34, R35, R37.
   /** Of the placement map: fixed, for chunks are found by it. */
   partitionCount: 4096,

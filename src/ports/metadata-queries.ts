@@ -203,7 +203,10 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
     /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
     result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
   };
-  /** Claims whose link ids are older than `olderThanMs`. */
+  /**
+   * Claims whose link ids are older than `olderThanMs`. A page may have fewer than `limit` and yet not be the last: `next` is
+   * absent at the end.
+   */
   'list-pending-claims': {
     query: {
       fromMs?: number;
@@ -211,7 +214,10 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
       olderThanMs: number;
       limit: number;
     };
-    result: { claims: { blobId: BlobId; linkId: LinkId; shard: number }[] };
+    result: {
+      claims: { blobId: BlobId; linkId: LinkId; shard: number }[];
+      next?: { blobId: BlobId; linkId: LinkId };
+    };
   };
   /** R30, asked of the claiming shard. `timeMs` of the reply is committed time. */
   'resolve-claims': {

@@ -1,5 +1,6 @@
 // The state machines that scenarios run on: tests/scenarios/<name>/*.txt runs on the machine of that name.
 import { unpackPlain } from '../../src/lib/record-codec.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
 import type { StateMachine, TableRef } from '../../src/ports/state-machine.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { Shards } from '../../src/shard/shards.ts';
@@ -13,7 +14,7 @@ export interface ScenarioMachine {
   /** How values of a table are shown; by default as records, or bytes. */
   show?: Readonly<Record<string, (value: Uint8Array) => unknown>>;
   /** Background workers for `work`, besides the engine's; made anew when the shards are opened anew. */
-  workers?(deps: { shards: Shards; note(event: string): void }): readonly Worker[];
+  workers?(deps: { shards: Shards; clock: ClockPort; note(event: string): void }): readonly Worker[];
 }
 
 export const MACHINES: Readonly<Record<string, ScenarioMachine>> = {

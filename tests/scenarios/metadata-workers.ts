@@ -12,6 +12,7 @@ import { createBlobRelease } from '../../src/metadata/background/release-blobs.t
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import type { ChunkPort } from '../../src/ports/chunks.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import type { Shards } from '../../src/shard/shards.ts';
 import { shortBlob } from './short-ids.ts';
@@ -19,8 +20,12 @@ import { shortBlob } from './short-ids.ts';
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-export function metadataWorkers(deps: { shards: Shards; note(event: string): void }): Worker[] {
-  const { shards: metadata, note } = deps;
+export function metadataWorkers(deps: {
+  shards: Shards;
+  clock: ClockPort;
+  note(event: string): void;
+}): Worker[] {
+  const { shards: metadata, clock, note } = deps;
   const { timeJumps } = metadata;
   const shards = () => Array.from({ length: metadata.shardCount }, (_, shard) => shard);
   const nothing = () => {};
@@ -47,8 +52,8 @@ export function metadataWorkers(deps: { shards: Shards; note(event: string): voi
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, chunks, fenceOf, readingGraceMs: 10 * MINUTE }),
-    createClaimResolver({ metadata, shards }),
-    createOutboxDelivery({ metadata, shards, log }),
+    createClaimResolver({ metadata, shards, clock, log }),
+    createOutboxDelivery({ metadata, shards, clock, log }),
     createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
     createCompletedUploadForgetter({ metadata, shards, timeJumps }),
     createTokenForgetter({ metadata, shards, timeJumps }),

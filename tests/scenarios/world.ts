@@ -66,7 +66,7 @@ export function createWorld({ machine, tables, show = {}, workers: makeWorkers }
       },
     });
     const note = (event: string) => void events.push(event);
-    workers = [...opened.workers, ...(makeWorkers?.({ shards: opened, note }) ?? [])];
+    workers = [...opened.workers, ...(makeWorkers?.({ shards: opened, clock, note }) ?? [])];
     return opened;
   }
 

@@ -141,7 +141,7 @@ function workersOf(
           createDamageHearing({ ...deps, disks, clock, telemetry: SILENT }),
           createDiskSweep({ ...deps, disks, clock, telemetry: SILENT, passEveryMs: SWEEP_EVERY_MS }),
         ]),
-    ...(hasNames || hasLinks ? [createOutboxDelivery(deps)] : []),
+    ...(hasNames || hasLinks ? [createOutboxDelivery({ ...deps, clock })] : []),
     ...(hasNames
       ? [createBucketEmptier({ ...deps, clock, metadata: countingClosings(deps.metadata, ground) })]
       : []),
@@ -151,7 +151,7 @@ function workersOf(
     ...(hasLinks
       ? [
           createPartRelease(deps),
-          createClaimResolver(deps),
+          createClaimResolver({ ...deps, clock }),
           createJobDriver({ ...deps, clock }),
           createJobForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),
           createTokenForgetter({ ...deps, timeJumps: NO_TIME_JUMPS }),

@@ -46,8 +46,8 @@ function jobsOf(world: FsckWorld): Worker[] {
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
-    createClaimResolver({ metadata, shards }),
-    createOutboxDelivery({ metadata, shards, log }),
+    createClaimResolver({ metadata, shards, clock, log }),
+    createOutboxDelivery({ metadata, shards, clock, log }),
     createUploadExpiry({ metadata, shards, timeJumps: port.timeJumps, uploadKeptMs: HOUR }),
     createChunkSweep({ metadata, chunks: world.chunks, clock, log, fenceOf }),
   ];

@@ -73,12 +73,12 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     const shards = () => Array.from({ length: shardCount }, (_, shard) => shard);
     const fenceOf = (shard: number): Fence => ({ shard, incarnation: 1, epoch: 1 });
     return {
-      assert: createClaimAssertion({ metadata, shards, log }),
+      assert: createClaimAssertion({ metadata, shards, clock, log }),
       condemn: createBlobCondemner({ metadata, shards }),
       parts: createPartRelease({ metadata, shards }),
       release: createBlobRelease({ metadata, shards, fenceOf, chunks, readingGraceMs: 10 * MINUTE }),
-      resolve: createClaimResolver({ metadata, shards }),
-      deliver: createOutboxDelivery({ metadata, shards, log }),
+      resolve: createClaimResolver({ metadata, shards, clock, log }),
+      deliver: createOutboxDelivery({ metadata, shards, clock, log }),
       expire: createUploadExpiry({ metadata, shards, timeJumps, uploadKeptMs: 31 * DAY }),
       forget: createCompletedUploadForgetter({ metadata, shards, timeJumps }),
       tokens: createTokenForgetter({ metadata, shards, timeJumps }),

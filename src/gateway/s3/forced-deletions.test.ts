@@ -62,7 +62,7 @@ async function work(): Promise<void> {
   const { signal } = new AbortController();
   const emptier = createBucketEmptier({ metadata, shards, clock });
   while ((await emptier.work(signal)).state === 'busy');
-  await createOutboxDelivery({ metadata, shards, log: quiet }).work(signal);
+  await createOutboxDelivery({ metadata, shards, clock, log: quiet }).work(signal);
 }
 
 async function expectThere(): Promise<void> {

@@ -37,7 +37,8 @@ beforeEach(async () => {
 
 async function deliver(): Promise<void> {
   const { shards, one } = world;
-  const delivery = createOutboxDelivery({ metadata: one.metadata.shards, shards, log: quiet });
+  const { shards: metadata, clock } = one.metadata;
+  const delivery = createOutboxDelivery({ metadata, shards, clock, log: quiet });
   await delivery.work(new AbortController().signal);
 }
 

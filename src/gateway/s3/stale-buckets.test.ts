@@ -71,13 +71,13 @@ test('a bucket that was deleted elsewhere is gone everywhere, for every operatio
 test('a bucket whose deletion was cut short is made anew', async () => {
   const owner = await account('cut-short');
   expect(await statusOf(owner.one, 'PUT /cut-short')).toBe(200);
-  const { shards } = one.metadata;
+  const { shards, clock } = one.metadata;
   const { record } = await one.metadata.query('find-name', { name: 'cut-short' as BucketName });
   const { bucketId, homeShard } = must(record, 'a name');
   await shards.execute({ shard: homeShard }, 'delete-bucket', { bucketId });
   expect(await statusOf(owner.one, 'HEAD /cut-short')).toBe(404);
   expect(await statusOf(owner.one, 'PUT /cut-short')).toBe(200);
-  const deliver = createOutboxDelivery({ metadata: shards, shards: () => [homeShard], log: quiet });
+  const deliver = createOutboxDelivery({ metadata: shards, shards: () => [homeShard], clock, log: quiet });
   await deliver.work(new AbortController().signal);
   expect(await statusOf(owner.two, 'HEAD /cut-short')).toBe(200);
 });

@@ -1,24 +1,40 @@
 // R23, A16: after a shard has gone on with what one replica had left, each other shard tells it which of its blobs it holds,
-// and it tells the others what it holds of theirs. Runs where the shard is led, until all have told; what is under way
-// when its process ends is told again.
+// and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
+// kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 import { type BlobId, homeShardOf } from '../../model/names.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { CommandOf, MetadataPort } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { createOtherShards } from './other-shards.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const PAGE = 250;
 const IDLE_MS = 5000;
+/** Shards that tell of their claims at once. */
+const HOLDERS_MAX = 8;
 
 type Settled = CommandOf<'settle-claims'>['claims'][number];
+
+/** Of a shard whose history is not confirmed. */
+interface Progress {
+  incarnation: number;
+  /** Behind which claim each of the other shards goes on; absent: it has not begun. */
+  reached: Map<number, BlobId>;
+  /** What the shard itself holds. */
+  own: { after?: BlobId; isThrough: boolean; behind: Map<number, BlobId | undefined> };
+}
 
 export function createClaimAssertion(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
   log: Logger;
 }): Worker {
   const { metadata, shards, log } = deps;
+  const others = createOtherShards(deps.clock);
+  const progress = new Map<number, Progress>();
 
   /** `claims` of blobs of `home`, as `holder` has just told them. */
   async function assertPage(home: number, holder: number, claims: HeldClaim[]): Promise<void> {
@@ -36,36 +52,82 @@ export function createClaimAssertion(deps: {
     doneValue(await metadata.execute({ shard: home }, 'settle-claims', { claims: settled }));
   }
 
-  async function* pagesOf(
-    holder: number,
-    { homeShard, signal }: { homeShard?: number; signal: AbortSignal },
-  ): AsyncGenerator<HeldClaim[]> {
-    let after: BlobId | undefined;
-    do {
-      signal.throwIfAborted();
-      const query = { limit: PAGE, ...(homeShard !== undefined && { homeShard }), ...(after && { after }) };
-      const { claims, next } = doneValue(await metadata.query({ shard: holder }, 'list-claims', query));
-      yield claims;
-      after = next;
-    } while (after !== undefined);
+  async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {
+    const { homeShard, after } = from;
+    const query = { limit: PAGE, ...(homeShard !== undefined && { homeShard }), ...(after && { after }) };
+    return doneValue(await metadata.query({ shard: holder }, 'list-claims', query));
   }
 
-  /** What `shard` may have released in the history that is given up, and holds again. */
-  async function assertOwn(shard: number, signal: AbortSignal): Promise<void> {
-    for await (const claims of pagesOf(shard, { signal }))
-      for (const [home, ofHome] of Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId)))
-        await assertPage(home, shard, ofHome);
+  /** A page of what `shard` may have released in the history that is given up, and holds again. True: all homes have heard all. */
+  async function tellOwn(shard: number, { own }: Progress): Promise<boolean> {
+    const { after, isThrough, behind } = own;
+    if (isThrough) {
+      await askEach(shard, behind, async (homeShard, from) => {
+        const { claims, next } = await listPage(shard, { homeShard, after: from });
+        await assertPage(homeShard, shard, claims);
+        if (next === undefined) behind.delete(homeShard);
+        else behind.set(homeShard, next);
+      });
+      return behind.size === 0;
+    }
+    const { claims, next } = await listPage(shard, { after });
+    const byHome = Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId));
+    for (const home of behind.keys()) byHome.delete(home);
+    const heard = new Set<number>();
+    await askEach(shard, byHome, async (home, its) => {
+      await assertPage(home, shard, its);
+      heard.add(home);
+    });
+    // They hear the rest by themselves: the others do not wait for them.
+    for (const home of byHome.keys()) if (!heard.has(home)) behind.set(home, after);
+    own.isThrough = next === undefined;
+    if (next !== undefined) own.after = next;
+    return own.isThrough && behind.size === 0;
   }
 
-  async function assertOf(
-    holder: number,
-    { home, incarnation, signal }: { home: number; incarnation: number; signal: AbortSignal },
-  ): Promise<void> {
+  function maySayMore({ own: { isThrough, behind } }: Progress): boolean {
+    return !isThrough || behind.size === 0 || [...behind.keys()].some((home) => !others.isAway(home));
+  }
+
+  /** A page of what `holder` holds of `home`. True: it has told all. */
+  async function hear(holder: number, home: number, { reached, incarnation }: Progress): Promise<boolean> {
+    const after = reached.get(holder);
     // First: what is listed behind this entry is all that there will ever be of earlier claims.
     const command = { homeShard: home, incarnation };
-    doneValue(await metadata.execute({ shard: holder }, 'learn-history', command));
-    for await (const claims of pagesOf(holder, { homeShard: home, signal }))
-      await assertPage(home, holder, claims);
+    if (after === undefined) doneValue(await metadata.execute({ shard: holder }, 'learn-history', command));
+    const { claims, next } = await listPage(holder, { homeShard: home, after });
+    await assertPage(home, holder, claims);
+    if (next !== undefined) reached.set(holder, next);
+    return next === undefined;
+  }
+
+  async function note(shard: number, holder: number): Promise<void> {
+    doneValue(await metadata.execute({ shard }, 'note-asserted', { shard: holder }));
+    log.info({ shard, holder }, 'claims-asserted');
+  }
+
+  function askEach<Part>(
+    shard: number,
+    parts: ReadonlyMap<number, Part>,
+    ask: (other: number, part: Part) => Promise<void>,
+  ): Promise<void> {
+    return others.askEach(parts, async (other, part) => {
+      try {
+        await ask(other, part);
+      } catch (error) {
+        log.warn({ err: error, shard, other }, 'claims-not-asserted');
+        throw error;
+      }
+    });
+  }
+
+  function progressOf(shard: number, incarnation: number): Progress {
+    const known = progress.get(shard);
+    if (known?.incarnation === incarnation) return known;
+    const own = { isThrough: false, behind: new Map<number, BlobId | undefined>() };
+    const begun = { incarnation, reached: new Map<number, BlobId>(), own };
+    progress.set(shard, begun);
+    return begun;
   }
 
   return createShardWorker({
@@ -74,15 +136,25 @@ export function createClaimAssertion(deps: {
     idleMs: IDLE_MS,
     async unit(shard, signal) {
       const { history } = doneValue(await metadata.query({ shard }, 'get-history', {}));
-      if (history === null || history.confirmedAtMs !== undefined) return false;
+      if (history === null || history.confirmedAtMs !== undefined) {
+        progress.delete(shard);
+        return false;
+      }
+      const come = progressOf(shard, history.incarnation);
       const all = Array.from({ length: metadata.shardCount }, (_, other) => other);
-      const next = all.find((other) => !history.assertedBy.includes(other));
-      if (next === undefined) return false;
-      if (next === shard) await assertOwn(shard, signal);
-      else await assertOf(next, { home: shard, incarnation: history.incarnation, signal });
-      doneValue(await metadata.execute({ shard }, 'note-asserted', { shard: next }));
-      log.info({ shard, holder: next }, 'claims-asserted');
-      return true;
+      const left = all.filter((other) => !history.assertedBy.includes(other));
+      const asked = left.filter((other) => other !== shard && !others.isAway(other)).slice(0, HOLDERS_MAX);
+      let toldCount = 0;
+      await askEach(shard, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
+        if (await hear(holder, shard, come)) await note(shard, holder);
+        toldCount++;
+      });
+      signal.throwIfAborted();
+      if (left.includes(shard) && maySayMore(come)) {
+        if (await tellOwn(shard, come)) await note(shard, shard);
+        toldCount++;
+      }
+      return toldCount > 0;
     },
   });
 }

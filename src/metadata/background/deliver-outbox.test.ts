@@ -1,7 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createAccount, type MetadataShards, OWNER } from '../../../tests/support/metadata-shards.ts';
 import { type Background, openBackground } from '../../../tests/support/metadata-workers.ts';
-import type { BucketId, BucketName } from '../../model/names.ts';
+import { createSilentShards, type SilentShards } from '../../../tests/support/silent-shards.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { type BucketId, type BucketName, makeBlobId, makeLinkId, makeOutboxId } from '../../model/names.ts';
+import { outboxCodec } from '../../model/records/rows.ts';
+import type { Worker } from '../../ports/worker.ts';
+import { rowKey } from '../../shard/row-keys.ts';
+import { outboxRow } from '../keyspace.ts';
+import { createOutboxDelivery } from './deliver-outbox.ts';
 
 let world: MetadataShards;
 let background: Background;
@@ -57,5 +64,91 @@ describe('names whose gateway went away', () => {
     await run('deliver');
     expect(await find()).toBeNull();
     expect((await world.query('list-outbox', { limit: 9 }, homeShard)).items).toEqual([]);
+  });
+});
+
+describe('a shard that does not answer', () => {
+  const [AWAY, WELL] = [1, 2];
+  let shards: SilentShards;
+  let worker: Worker;
+  let serial = 0;
+  beforeEach(async () => {
+    await setUp(3);
+    shards = createSilentShards(world.shards);
+    const nothing = () => {};
+    worker = createOutboxDelivery({
+      ...{ metadata: shards.port, shards: () => [0], clock: world.clock },
+      log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    });
+  });
+
+  const work = () => worker.work(new AbortController().signal);
+
+  /** Orders that are older the earlier they are made. */
+  async function order(homeShard: number, count: number): Promise<void> {
+    const rows = Array.from({ length: count }, () => {
+      const timeMs = world.clock.wallMs() + serial++;
+      const tail = Buffer.from(String(serial).padStart(10, '0'));
+      const { table, key } = outboxRow(makeOutboxId({ timeMs, tail: tail.subarray(2) }));
+      const blobId = makeBlobId({ timeMs, homeShard, random: tail.subarray(2) });
+      const linkId = makeLinkId({ timeMs, random: tail });
+      const value = outboxCodec.encode({ kind: 'release-link', homeShard, blobId, linkId });
+      return { column: table.column, key: rowKey(0, table, key), value };
+    });
+    await world.kv.commit(rows);
+  }
+
+  async function leftFor(): Promise<number[]> {
+    const { items } = await world.query('list-outbox', { limit: 5000 });
+    return items.flatMap(({ record }) => ('homeShard' in record ? [record.homeShard] : []));
+  }
+
+  function askedSince(from: number): string[] {
+    return shards.asked.slice(from);
+  }
+
+  test('holds up nothing that is for others, and is asked for one page at most', async () => {
+    await order(AWAY, 300);
+    await order(WELL, 300);
+    shards.silence(AWAY);
+    const working = work();
+    await shards.wasAsked(`release-links ${AWAY}`);
+    world.clock.advance(LIMITS.shardLateMs);
+    await working;
+    expect(new Set(await leftFor())).toEqual(new Set([AWAY]));
+    expect(shards.asked.filter((call) => call === `release-links ${AWAY}`)).toHaveLength(1);
+
+    // What waits for it is not gone through again, whatever comes behind it.
+    const before = shards.asked.length;
+    await order(WELL, 1);
+    await work();
+    expect(askedSince(before)).toEqual(['list-outbox 0', `release-links ${WELL}`, 'finish-outbox 0']);
+    expect(await leftFor()).toHaveLength(300);
+
+    // When it answers, what it was asked is done and not asked again.
+    const finished = shards.hasAnswered('finish-outbox 0', shards.asked.filter(isFinish).length + 1);
+    shards.speak(AWAY);
+    await finished;
+    expect(await leftFor()).toHaveLength(50);
+    await work();
+    expect(await leftFor()).toEqual([]);
+    expect(shards.asked.filter((call) => call === `release-links ${AWAY}`)).toHaveLength(2);
+  });
+
+  const isFinish = (call: string) => call === 'finish-outbox 0';
+
+  test('is asked once in a walk, and again after its rest: what it keeps waiting is done then', async () => {
+    await order(AWAY, 600);
+    await order(WELL, 1);
+    shards.refuse(AWAY);
+    await work();
+    expect(await leftFor()).toHaveLength(600);
+    expect(shards.asked.filter((call) => call === `release-links ${AWAY}`)).toHaveLength(1);
+    shards.speak(AWAY);
+    await work();
+    expect(await leftFor()).toHaveLength(600);
+    world.clock.advance(LIMITS.shardRestMinMs);
+    await work();
+    expect(await leftFor()).toEqual([]);
   });
 });

@@ -1,11 +1,14 @@
 // Carries out what shards owe one another (R21): each item until it is done, in any order, each safe to repeat. Requests
-// that wrote an item usually finish it themselves; this is for those that could not.
+// that wrote an item usually finish it themselves; this is for those that could not. Shards that do not answer hold up what
+// is for them alone.
 import type { OutboxId } from '../../model/names.ts';
 import type { OutboxRecord } from '../../model/records/rows.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+import { createOtherShards } from './other-shards.ts';
+import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
 const IDLE_MS = 1000;
@@ -14,41 +17,39 @@ type Item = ResultOf<'list-outbox'>['items'][number];
 type ReleaseLink = Extract<OutboxRecord, { kind: 'release-link' }>;
 type RenameBucket = Extract<OutboxRecord, { kind: 'rename-bucket' }>;
 
+/** How far the outbox of a shard has been gone through. Kept in memory: after a restart it is gone through anew. */
+interface Progress {
+  /** Everything before is done (protocol B11). */
+  doneBeforeMs: number;
+  /** Everything before has had its turn: what is left of it waits for one of `waitedFor`. */
+  seenBeforeMs: number;
+  waitedFor: Set<number>;
+}
+
 export function createOutboxDelivery(deps: {
   metadata: MetadataPort;
   shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
   log: Logger;
 }): Worker {
-  const { metadata, shards, log } = deps;
-  const cursors = createQueueCursors();
+  const { metadata, shards, clock } = deps;
+  const others = createOtherShards(clock);
+  const progress = new Map<number, Progress>();
 
-  /** The ids of those items that are done now. */
-  async function deliver(items: readonly Item[]): Promise<Set<OutboxId>> {
-    const done = new Set<OutboxId>();
-    const attempt = async (some: readonly Item[], act: () => Promise<void>) => {
+  /** Gives those that are not done. What comes late of the others ends by itself. */
+  async function deliver(shard: number, items: readonly Item[]): Promise<Item[]> {
+    const left = new Set(items);
+    await others.askEach(Map.groupBy(items, targetOf), async (target, its) => {
+      const done: Item[] = [];
       try {
-        await act();
-        for (const { id } of some) done.add(id);
-      } catch (error) {
-        log.warn({ err: error, kind: some[0]?.record.kind, count: some.length }, 'outbox-delivery-failed');
+        await carryOut(deps, target, its, done);
+      } finally {
+        const ids = done.map(({ id }) => id);
+        if (ids.length > 0) doneValue(await metadata.execute({ shard }, 'finish-outbox', { ids }));
+        for (const item of done) left.delete(item);
       }
-    };
-    const isRelease = (item: Item): item is Item & { record: ReleaseLink } =>
-      item.record.kind === 'release-link';
-    for (const [shard, some] of Map.groupBy(items.filter(isRelease), ({ record }) => record.homeShard)) {
-      await attempt(some, () =>
-        releaseLinks(
-          metadata,
-          shard,
-          some.map(({ record }) => record),
-        ),
-      );
-    }
-    for (const item of items) {
-      const { id, record } = item;
-      if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, id, record));
-    }
-    return done;
+    });
+    return [...left];
   }
 
   return createShardWorker({
@@ -56,25 +57,104 @@ export function createOutboxDelivery(deps: {
     shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
-      let oldestLeftMs: number | undefined;
-      let last: Item | undefined;
-      let isWhole = false;
-      while (!isWhole) {
+      const walk = new Walk(progress.get(shard), others.isAway);
+      for (let page = walk.nextPage(); page !== undefined; page = walk.nextPage()) {
         signal.throwIfAborted();
-        const query = { ...cursors.from(shard), ...(last && { after: last.id }), limit: BATCH };
+        const query = { ...page, limit: BATCH };
         const { items } = doneValue(await metadata.query({ shard }, 'list-outbox', query));
-        const done = await deliver(items);
-        const ids = [...done];
-        if (ids.length > 0) doneValue(await metadata.execute({ shard }, 'finish-outbox', { ids }));
-        oldestLeftMs ??= items.find(({ id }) => !done.has(id))?.createdAtMs;
-        last = items.at(-1) ?? last;
-        isWhole = items.length < BATCH;
+        walk.passed(items, await deliver(shard, items));
       }
-      const nextFromMs = oldestLeftMs ?? last?.createdAtMs;
-      if (nextFromMs !== undefined) cursors.advance(shard, nextFromMs);
+      progress.set(shard, walk.progress());
       return false;
     },
   });
+}
+
+/** One way through an outbox: what waits for shards that are away is not gone through again before one of them is back. */
+class Walk {
+  readonly #before: Progress;
+  readonly #isAway: (shard: number) => boolean;
+  readonly #waitedFor = new Set<number>();
+  #page: { fromMs: number; after?: OutboxId } | undefined;
+  #oldestLeftMs: number | undefined;
+  #lastMs: number;
+
+  constructor(before: Progress | undefined, isAway: (shard: number) => boolean) {
+    this.#before = before ?? { doneBeforeMs: 0, seenBeforeMs: 0, waitedFor: new Set() };
+    this.#isAway = isAway;
+    this.#lastMs = this.#before.doneBeforeMs;
+    this.#page = { fromMs: this.#lastMs };
+  }
+
+  /** undefined: that was the last. */
+  nextPage(): { fromMs: number; after?: OutboxId } | undefined {
+    const { seenBeforeMs, waitedFor } = this.#before;
+    if (this.#page === undefined || this.#lastMs >= seenBeforeMs) return this.#page;
+    if (![...waitedFor].every(this.#isAway)) return this.#page;
+    // Up to there nothing else is left.
+    for (const shard of waitedFor) this.#waitedFor.add(shard);
+    this.#oldestLeftMs ??= this.#lastMs;
+    this.#lastMs = seenBeforeMs;
+    this.#page = { fromMs: seenBeforeMs };
+    return this.#page;
+  }
+
+  passed(items: readonly Item[], left: readonly Item[]): void {
+    for (const item of left) this.#waitedFor.add(targetOf(item));
+    this.#oldestLeftMs ??= left[0]?.createdAtMs;
+    const last = items.at(-1);
+    if (last !== undefined) this.#lastMs = last.createdAtMs;
+    this.#page =
+      last === undefined || items.length < BATCH ? undefined : { fromMs: this.#lastMs, after: last.id };
+  }
+
+  progress(): Progress {
+    return {
+      doneBeforeMs: this.#oldestLeftMs ?? this.#lastMs,
+      seenBeforeMs: this.#lastMs,
+      waitedFor: this.#waitedFor,
+    };
+  }
+}
+
+/** Who must answer for it to be done. */
+function targetOf({ record }: Item): number {
+  return record.kind === 'forget-name' ? SYSTEM_SHARD : record.homeShard;
+}
+
+/** `done` gets those that are, also when others fail: it rejects then. */
+async function carryOut(
+  { metadata, log }: { metadata: MetadataPort; log: Logger },
+  target: number,
+  items: readonly Item[],
+  done: Item[],
+): Promise<void> {
+  let failure: { error: unknown } | undefined;
+  const attempt = async (some: readonly Item[], act: () => Promise<void>) => {
+    try {
+      await act();
+      done.push(...some);
+    } catch (error) {
+      failure ??= { error };
+      const fields = { err: error, shard: target, kind: some[0]?.record.kind, count: some.length };
+      log.warn(fields, 'outbox-delivery-failed');
+    }
+  };
+  const releases = items.filter(isRelease);
+  if (releases.length > 0) {
+    const links = releases.map(({ record }) => record);
+    await attempt(releases, () => releaseLinks(metadata, target, links));
+  }
+  for (const item of items) {
+    const { id, record } = item;
+    // One that fails keeps none behind it from its turn.
+    if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, id, record));
+  }
+  if (failure !== undefined) throw failure.error;
+}
+
+function isRelease(item: Item): item is Item & { record: ReleaseLink } {
+  return item.record.kind === 'release-link';
 }
 
 async function releaseLinks(metadata: MetadataPort, shard: number, links: ReleaseLink[]): Promise<void> {

@@ -10,9 +10,14 @@ import {
   OWNER,
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
+import { createSilentShards } from '../../../tests/support/silent-shards.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { BlobId, BucketName, ObjectKey } from '../../model/names.ts';
+import { type BlobId, type BucketName, makeBlobId, makeLinkId, type ObjectKey } from '../../model/names.ts';
 import { NO_ORIGINALS } from '../../model/originals.ts';
+import { linkCodec } from '../../model/records/rows.ts';
+import { rowKey } from '../../shard/row-keys.ts';
+import { linkRow, PRESENT, pendingClaimRow } from '../keyspace.ts';
+import { createClaimResolver } from './resolve-claims.ts';
 
 let world: MetadataShards;
 let background: Background;
@@ -115,7 +120,69 @@ describe('links across shards', () => {
     const { items } = await world.query('list-outbox', { limit: 9 });
     expect(items.map(({ record }) => record.kind)).toEqual(['release-link']);
     world.shards.execute = execute;
+    world.clock.advance(LIMITS.shardRestMinMs);
     await run('deliver');
     expect((await world.query('list-outbox', { limit: 9 })).items).toEqual([]);
+  });
+});
+
+describe('many claims', () => {
+  const HOME = 0;
+  const [AWAY, WELL] = [1, 2];
+  let serial = 0;
+  beforeEach(() => setUp(3));
+
+  /** Made so long ago that nobody can use them any more; younger the later they are made. */
+  async function plant(shard: number, count: number, { isDangling } = { isDangling: false }): Promise<void> {
+    const timeMs = world.clock.wallMs() - LIMITS.linkIdAgeMaxMs - MINUTE;
+    const rows = Array.from({ length: count }, () => {
+      const random = Buffer.from(String(serial++).padStart(10, '0'));
+      const linkId = makeLinkId({ timeMs: timeMs + serial, random });
+      const blobId = makeBlobId({ timeMs, homeShard: HOME, random: random.subarray(2) });
+      const [link, pending] = [linkRow(blobId, linkId), pendingClaimRow(blobId, linkId)];
+      const value = linkCodec.encode({ state: 'pending', shard });
+      return [
+        ...(isDangling ? [] : [{ column: 'rows', key: rowKey(HOME, link.table, link.key), value }]),
+        { column: 'rows', key: rowKey(HOME, pending.table, pending.key), value: PRESENT },
+      ];
+    });
+    await world.kv.commit(rows.flat());
+  }
+
+  async function open(): Promise<number[]> {
+    const query = { olderThanMs: 0, limit: 5000 };
+    return (await world.query('list-pending-claims', query, HOME)).claims.map(({ shard }) => shard);
+  }
+
+  test('of a shard that does not answer wait, and those of others do not', async () => {
+    await plant(AWAY, 300);
+    await plant(WELL, 300);
+    const shards = createSilentShards(world.shards);
+    const nothing = () => {};
+    const resolver = createClaimResolver({
+      ...{ metadata: shards.port, shards: () => [HOME], clock: world.clock },
+      log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    });
+    const work = () => resolver.work(new AbortController().signal);
+    shards.silence(AWAY);
+    const working = work();
+    await shards.wasAsked(`tick ${AWAY}`);
+    world.clock.advance(LIMITS.shardLateMs);
+    await working;
+    expect(new Set(await open())).toEqual(new Set([AWAY]));
+    await work();
+    expect(shards.asked.filter((call) => call === `tick ${AWAY}`)).toHaveLength(1);
+    shards.speak(AWAY);
+    const count = shards.asked.filter((call) => call === `settle-claims ${HOME}`).length;
+    await shards.hasAnswered(`settle-claims ${HOME}`, count + 1);
+    await work();
+    expect(await open()).toEqual([]);
+  });
+
+  test('are gone through to the last, whatever a page of them has lost meanwhile', async () => {
+    await plant(WELL, 3, { isDangling: true });
+    await plant(WELL, 600);
+    await run('resolve');
+    expect(await open()).toEqual([]);
   });
 });

@@ -1,9 +1,13 @@
 // R30, for the blobs' home: asks the claiming shards what became of claims that nobody has confirmed. One that is held
 // is confirmed; one that is not, and that no commit can use any more, is dropped; the others are asked about later.
+import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { idTimeMs } from '../../model/names.ts';
+import type { ClockPort } from '../../ports/clock.ts';
 import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
+import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
+import { createOtherShards } from './other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -15,9 +19,15 @@ const LOOK_BACK_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
 type Claim = ResultOf<'list-pending-claims'>['claims'][number];
 type Settled = CommandOf<'settle-claims'>['claims'][number];
 
-export function createClaimResolver(deps: { metadata: MetadataPort; shards(): readonly number[] }): Worker {
-  const { metadata, shards } = deps;
+export function createClaimResolver(deps: {
+  metadata: MetadataPort;
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+  log: Logger;
+}): Worker {
+  const { metadata, shards, log } = deps;
   const cursors = createQueueCursors();
+  const others = createOtherShards(deps.clock);
 
   const lookedWholeAtMs = new Map<number, number>();
 
@@ -39,7 +49,7 @@ export function createClaimResolver(deps: { metadata: MetadataPort; shards(): re
   async function ask(shard: number, claims: readonly Claim[]): Promise<Settled[]> {
     // The time first, the look-up second: what is not held at a committed time past its age never will be.
     const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return [];
+    if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
     return names.flatMap((name, at): Settled[] => {
@@ -49,15 +59,23 @@ export function createClaimResolver(deps: { metadata: MetadataPort; shards(): re
     });
   }
 
-  /** Asks about one page of claims; gives those that stay open. */
+  /** Asks about one page of claims; gives those that stay open, or are not known to be settled yet. */
   async function settle(shard: number, page: readonly Claim[]): Promise<Claim[]> {
-    const claims: Settled[] = [];
-    for (const [claimingShard, asked] of Map.groupBy(page, (claim) => claim.shard)) {
-      claims.push(...(await ask(claimingShard, asked)));
-    }
-    if (claims.length > 0) doneValue(await metadata.execute({ shard }, 'settle-claims', { claims }));
-    const settled = new Set(claims.map(({ blobId, linkId }) => `${blobId} ${linkId}`));
-    return page.filter(({ blobId, linkId }) => !settled.has(`${blobId} ${linkId}`));
+    const open = new Map(page.map((claim) => [textOf(claim), claim]));
+    await others.askEach(
+      Map.groupBy(page, (claim) => claim.shard),
+      async (claimingShard, asked) => {
+        try {
+          const claims = await ask(claimingShard, asked);
+          if (claims.length > 0) doneValue(await metadata.execute({ shard }, 'settle-claims', { claims }));
+          for (const claim of claims) open.delete(textOf(claim));
+        } catch (error) {
+          log.warn({ err: error, shard, claimingShard, count: asked.length }, 'claims-not-resolved');
+          throw error;
+        }
+      },
+    );
+    return [...open.values()];
   }
 
   return createShardWorker({
@@ -66,7 +84,7 @@ export function createClaimResolver(deps: { metadata: MetadataPort; shards(): re
     idleMs: IDLE_MS,
     async unit(shard, signal) {
       let oldestOpenMs = Number.POSITIVE_INFINITY;
-      let after: Claim | undefined;
+      let after: ResultOf<'list-pending-claims'>['next'];
       do {
         signal.throwIfAborted();
         const query = {
@@ -76,15 +94,19 @@ export function createClaimResolver(deps: { metadata: MetadataPort; shards(): re
           limit: BATCH,
         };
         const reply = await metadata.query({ shard }, 'list-pending-claims', query);
-        const { claims } = doneValue(reply);
+        const { claims, next } = doneValue(reply);
         for (const { linkId } of await settle(shard, claims)) {
           oldestOpenMs = Math.min(oldestOpenMs, idTimeMs(linkId));
         }
-        after = claims.length === BATCH ? claims.at(-1) : undefined;
+        after = next;
         if (after === undefined && reply.kind === 'done')
           hasLooked(shard, { timeMs: reply.timeMs, oldestOpenMs });
       } while (after !== undefined);
       return false;
     },
   });
+}
+
+function textOf({ blobId, linkId }: Settled | Claim): string {
+  return `${blobId} ${linkId}`;
 }

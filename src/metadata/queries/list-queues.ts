@@ -85,9 +85,11 @@ export const listPendingClaims: QuerySpec<QueryOf<'list-pending-claims'>, Result
     const rows = await state.rows(names.map(({ blobId, linkId }) => linkRow(blobId, linkId)));
     const claims = names.flatMap((name, at) => {
       const row = rows[at];
+      // Released between the two reads.
       return row === undefined ? [] : [{ ...name, shard: linkCodec.decode(row).shard }];
     });
-    return { claims };
+    const last = names.length < limit ? undefined : names.at(-1);
+    return { claims, ...(last && { next: last }) };
   },
 };
 
