@@ -18,7 +18,7 @@ function blobOf(ageMs: number, homeShard = 1): BlobId {
 }
 
 /** A disk and shards as lists, with only the messages that the sweep sends. */
-function setUp(options: { shardTimeMs?: number; isBusy?: boolean } = {}) {
+function setUp(options: { shardTimeMs?: number; isBusy?: boolean | number; undroppable?: ChunkId[] } = {}) {
   const stored = new Map<string, { id: ChunkId; sizeBytes: number; receivedAtMs: number }>();
   const known = new Map<BlobId, object>();
   const dropped: ChunkId[] = [];
@@ -30,6 +30,7 @@ function setUp(options: { shardTimeMs?: number; isBusy?: boolean } = {}) {
       return from === -1 ? [] : rows.slice(from, from + limit).map(([, row]) => row);
     },
     async drop(ids: readonly ChunkId[]) {
+      if (ids.some((id) => options.undroppable?.includes(id))) throw new Error('it stays');
       dropped.push(...ids);
       for (const id of ids) stored.delete(nameOf(id));
     },
@@ -37,7 +38,7 @@ function setUp(options: { shardTimeMs?: number; isBusy?: boolean } = {}) {
   const metadata = {
     async execute({ shard }: { shard: number }, name: string) {
       asked.push(`${name} ${shard}`);
-      if (options.isBusy) return { kind: 'busy' };
+      if (options.isBusy === true || options.isBusy === shard) return { kind: 'busy' };
       return { kind: 'done', value: { kind: 'ticked' }, timeMs: options.shardTimeMs ?? NOW };
     },
     async query({ shard }: { shard: number }, name: string, { blobIds }: { blobIds: BlobId[] }) {
@@ -62,7 +63,7 @@ function setUp(options: { shardTimeMs?: number; isBusy?: boolean } = {}) {
     return id;
   };
   const work = () => sweep.work(new AbortController().signal);
-  return { add, known, dropped, asked, work };
+  return { add, known, dropped, asked, work, options };
 }
 
 function nameOf({ blobId, index }: ChunkId): string {
@@ -121,4 +122,34 @@ test('goes through a large disk page by page', async () => {
   expect(await work()).toEqual({ state: 'busy' });
   expect(await work()).toMatchObject({ state: 'idle' });
   expect(dropped).toHaveLength(1200);
+});
+
+test('a shard that is busy keeps none of the others from being swept, and is asked again from where it was', async () => {
+  const { add, dropped, asked, work, options } = setUp({ isBusy: 1 });
+  for (let count = 0; count < 600; count++) add(blobOf(OLD, 2));
+  add(blobOf(OLD - 1000, 1));
+  for (let count = 0; count < 600; count++) add(blobOf(OLD - 2000, 2));
+  const pauses: unknown[] = [];
+  while (pauses.length < 3) {
+    const outcome = await work();
+    if (outcome.state === 'idle') pauses.push(outcome.idleMs);
+  }
+  expect(dropped).toHaveLength(1200);
+  expect(pauses).toEqual([10_000, 20_000, 40_000]);
+  options.isBusy = false;
+  asked.length = 0;
+  expect(await work()).toEqual({ state: 'idle', idleMs: HOUR });
+  expect(asked).toEqual(['tick 1', 'get-blobs 1']);
+  expect(dropped).toHaveLength(1201);
+});
+
+test('a chunk that cannot be dropped keeps nothing behind it from being swept', async () => {
+  const stays = blobOf(OLD, 1);
+  const undroppable: ChunkId[] = [];
+  const { add, dropped, work } = setUp({ undroppable });
+  undroppable.push(add(stays));
+  for (let count = 0; count < 600; count++) add(blobOf(OLD - 1000, 2));
+  expect(await work()).toEqual({ state: 'busy' });
+  expect(await work()).toEqual({ state: 'idle', idleMs: 10_000 });
+  expect(dropped).toHaveLength(600);
 });

@@ -13,6 +13,7 @@ import type { Worker } from '../ports/worker.ts';
 
 const PAGE_CHUNKS = 500;
 const PAUSE_BETWEEN_PASSES_MS = 60 * 60 * 1000;
+/** From a pass in which somebody did not answer to the next; doubled each time, up to the pause between others. */
 const PAUSE_AFTER_REFUSAL_MS = 10_000;
 
 export interface SweepDeps {
@@ -28,12 +29,32 @@ export function createChunkSweep(deps: SweepDeps): Worker {
   const { chunks, clock, log } = deps;
   let after: ChunkId | undefined;
   let droppedCount = 0;
+  /** Where a pass begins that is to make up for what the last one had to leave: behind which chunk. */
+  let heldUp: { after: ChunkId | undefined } | undefined;
+  let refusalPauseMs = PAUSE_AFTER_REFUSAL_MS;
 
   function endPass(): { state: 'idle'; idleMs: number } {
     if (droppedCount > 0) log.info({ droppedCount }, 'orphan-chunks-dropped');
-    after = undefined;
     droppedCount = 0;
-    return { state: 'idle', idleMs: PAUSE_BETWEEN_PASSES_MS };
+    after = heldUp?.after;
+    const idleMs = heldUp === undefined ? PAUSE_BETWEEN_PASSES_MS : refusalPauseMs;
+    refusalPauseMs =
+      heldUp === undefined ? PAUSE_AFTER_REFUSAL_MS : Math.min(2 * refusalPauseMs, PAUSE_BETWEEN_PASSES_MS);
+    heldUp = undefined;
+    return { state: 'idle', idleMs };
+  }
+
+  /** How many were dropped. What fails of one shard's chunks keeps back none of the others. */
+  async function sweep(shard: number, ids: readonly ChunkId[]): Promise<number | 'refused'> {
+    try {
+      const orphans = await findOrphans(deps, shard, ids);
+      if (orphans === 'refused') return 'refused';
+      if (orphans.length > 0) await chunks.drop(orphans, deps.fenceOf(shard));
+      return orphans.length;
+    } catch (error) {
+      log.warn({ err: error, shard, chunkCount: ids.length }, 'sweep-failed');
+      return 'refused';
+    }
   }
 
   return {
@@ -44,10 +65,9 @@ export function createChunkSweep(deps: SweepDeps): Worker {
       const old = page.filter((chunk) => mayBeOrphan(chunk, nowMs));
       for (const [shard, ids] of byHomeShard(old.map(({ id }) => id))) {
         if (signal.aborted) return { state: 'busy' };
-        const orphans = await findOrphans(deps, shard, ids);
-        if (orphans === 'refused') return { state: 'idle', idleMs: PAUSE_AFTER_REFUSAL_MS };
-        if (orphans.length > 0) await chunks.drop(orphans, deps.fenceOf(shard));
-        droppedCount += orphans.length;
+        const swept = await sweep(shard, ids);
+        if (swept === 'refused') heldUp ??= { after };
+        else droppedCount += swept;
       }
       after = page.at(-1)?.id;
       // Ids are in time order: behind a young one there is nothing to ask about yet.

@@ -136,3 +136,41 @@ test('disks with many chunks are walked page by page', async () => {
   await sweep();
   expect(all.filter((data) => home.where(data)[0] !== '')).toEqual([]);
 });
+
+test('a disk that fails now and then is swept to its end, and the others meanwhile', async () => {
+  const all = Array.from({ length: 1200 }, () => orphan('ab'));
+  home.world.clock.advance(2 * DAY);
+  const disk = home.disk('a');
+  // After each page that it gives it gives none for a while.
+  const { listOf } = disk;
+  let pages = 0;
+  disk.listOf = async (options) => {
+    if (++pages % 2 === 0) throw new Error('busy');
+    return listOf(options);
+  };
+  const left = (letter: string) => all.filter((data) => home.where(data)[0]?.includes(letter)).length;
+  await sweep();
+  expect([left('a'), left('b')]).toEqual([700, 0]);
+  // Its turn comes again before the next pass over the others.
+  for (let tries = 0; tries < 2; tries++) {
+    home.world.clock.advance(10_000);
+    await home.run('sweep');
+  }
+  expect(left('a')).toBe(0);
+});
+
+test('what a shard cannot say of some chunks keeps nothing that comes behind them from being swept', async () => {
+  const data = await home.newBlob('k', 'abc');
+  home.disk('e').receive(chunkIds(data)[0] as never, home.world.clock.wallMs());
+  const all = Array.from({ length: 600 }, () => orphan('e'));
+  home.world.clock.advance(2 * DAY);
+  const { execute } = home.world.shards;
+  home.world.shards.execute = async (envelope, name, command) =>
+    name === 'note-debts' ? { kind: 'unknown' } : execute.call(home.world.shards, envelope, name, command);
+  await sweep();
+  expect(all.filter((each) => home.where(each)[0] !== '')).toEqual([]);
+  expect(home.warnings).toEqual(['sweep-failed']);
+  home.world.shards.execute = execute;
+  await sweep();
+  expect(await home.debts()).toEqual([9]);
+});

@@ -2,6 +2,7 @@
 // whether they know it. What no commit can claim any more is dropped there; what lies where it should not becomes a debt,
 // by which it goes once its owners have proven theirs (R38). Condemned blobs are not its business (R31).
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
+import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf, idTimeMs } from '../../model/names.ts';
 import { isLiveBlob } from '../../model/records/rows.ts';
@@ -17,7 +18,7 @@ const MISPLACED_AFTER_MS = 10 * 60_000;
 const IDLE_MS = 10_000;
 
 export interface DiskSweepDeps extends HomeWorkDeps {
-  /** From the end of one pass over all disks to the beginning of the next. */
+  /** From the end of one walk over a disk to the beginning of the next. */
   passEveryMs: number;
 }
 
@@ -26,42 +27,73 @@ interface ListedChunk {
   receivedAtMs: number;
 }
 
+/** One way through what a disk has; the next one begins where it ended. */
+interface DiskWalk {
+  after?: ChunkId;
+  droppedCount: number;
+  /** Not before: it is over, or the disk did not answer. Monotonic ms. */
+  nextAtMs: number;
+}
+
 export function createDiskSweep(deps: DiskSweepDeps): Worker {
   const { disks, clock, log } = deps;
-  let left: DiskId[] | undefined;
-  let after: ChunkId | undefined;
-  let droppedCount = 0;
-  let nextAtMs = 0;
+  /** In the order in which they have their turns: a disk that fails holds up no other, nor begins anew for it. */
+  const walks = new Map<DiskId, DiskWalk>();
   const times = new CommittedTimes(deps);
 
-  function endPass(): void {
-    if (droppedCount > 0) log.info({ droppedCount }, 'orphan-chunks-dropped');
-    left = undefined;
-    droppedCount = 0;
-    nextAtMs = clock.monotonicMs() + deps.passEveryMs;
+  function nextTurn(): [DiskId, DiskWalk] | undefined {
+    const there = disks.disks();
+    const known = new Set(there);
+    for (const disk of walks.keys()) if (!known.has(disk)) walks.delete(disk);
+    for (const disk of there) if (!walks.has(disk)) walks.set(disk, { droppedCount: 0, nextAtMs: 0 });
+    const nowMs = clock.monotonicMs();
+    const turn = [...walks].find(([, { nextAtMs }]) => nextAtMs <= nowMs);
+    if (turn === undefined) return undefined;
+    const [disk, walk] = turn;
+    walks.delete(disk);
+    walks.set(disk, walk);
+    return turn;
+  }
+
+  function endWalk(diskId: DiskId, walk: DiskWalk): void {
+    const { droppedCount } = walk;
+    if (droppedCount > 0) log.info({ diskId, droppedCount }, 'orphan-chunks-dropped');
+    delete walk.after;
+    walk.droppedCount = 0;
+    walk.nextAtMs = clock.monotonicMs() + deps.passEveryMs;
+  }
+
+  /** What one shard cannot say now keeps back none of the others': the next walk comes by again. */
+  async function sweepOf(disk: DiskId, shard: number, chunks: readonly ListedChunk[]): Promise<number> {
+    try {
+      return await sweep(deps, { disk, shard, chunks, times });
+    } catch (error) {
+      log.warn({ err: error, diskId: disk, shard, chunkCount: chunks.length }, 'sweep-failed');
+      return 0;
+    }
   }
 
   return {
     name: 'sweep-disks',
     async work(signal) {
-      if (left === undefined) {
-        if (clock.monotonicMs() < nextAtMs || deps.shards().length === 0)
-          return { state: 'idle', idleMs: IDLE_MS };
-        left = disks.disks();
-      }
-      const [disk] = left;
-      if (disk === undefined) {
-        endPass();
-        return { state: 'idle', idleMs: Math.min(IDLE_MS, deps.passEveryMs) };
-      }
+      const idle = { state: 'idle', idleMs: Math.min(IDLE_MS, deps.passEveryMs) } as const;
+      if (deps.shards().length === 0) return idle;
+      const turn = nextTurn();
+      if (turn === undefined) return idle;
+      const [disk, walk] = turn;
+      const { after } = walk;
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
       const page = await disks.listOf(disk, query);
-      for (const [shard, chunks] of Map.groupBy(page?.chunks ?? [], ({ id }) => homeShardOf(id.blobId))) {
-        if (signal.aborted) return { state: 'busy' };
-        droppedCount += await sweep(deps, { disk, shard, chunks, times });
+      if (page === undefined) {
+        walk.nextAtMs = clock.monotonicMs() + IDLE_MS;
+        return { state: 'busy' };
       }
-      after = page?.next;
-      if (after === undefined) left.shift();
+      for (const [shard, chunks] of Map.groupBy(page.chunks, ({ id }) => homeShardOf(id.blobId))) {
+        if (signal.aborted) return { state: 'busy' };
+        walk.droppedCount += await sweepOf(disk, shard, chunks);
+      }
+      if (page.next === undefined) endWalk(disk, walk);
+      else walk.after = page.next;
       return { state: 'busy' };
     },
   };
@@ -79,15 +111,15 @@ class CommittedTimes {
     this.#deps = deps;
   }
 
-  /** Past `afterMs`, if it is so late already. undefined: the shard does not say. */
-  async past(shard: number, afterMs: number): Promise<number | undefined> {
+  /** Past `afterMs`, if it is so late already. Rejects when the shard does not say. */
+  async past(shard: number, afterMs: number): Promise<number> {
     const { metadata, fenceOf } = this.#deps;
     const { incarnation } = fenceOf(shard);
     const known = this.#known.get(shard);
     // Another history may not have come so far.
     if (known?.incarnation === incarnation && known.timeMs > afterMs) return known.timeMs;
     const tick = await metadata.execute({ shard }, 'tick', {});
-    if (tick.kind !== 'done') return undefined;
+    if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     this.#known.set(shard, { timeMs: tick.timeMs, incarnation });
     return tick.timeMs;
   }
@@ -109,23 +141,21 @@ async function sweep(
   // The time first, the look-up second: a blob that is unknown at a committed time past its age stays unknown (R25).
   const old = asked.filter((chunk) => mayBeOrphan(chunk, nowMs)).map(({ id }) => idTimeMs(id.blobId));
   const timeMs = old.length === 0 ? 0 : await times.past(shard, Math.max(...old) + LIMITS.blobIdAgeMaxMs);
-  if (timeMs === undefined) return 0;
   const askedIds = asked.map(({ id }) => id);
   const { rows, isUnconfirmed } = await findBlobs(deps, shard, askedIds);
-  const misplaced = askedIds.filter((id) => isLiveBlob(rows.get(id.blobId)) && !disks.isOwner(disk, id));
-  const owed = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
-  await noteOwed(deps, { shard, owed, mapVersion: disks.mapVersion() });
-  // R23: what a home does not know may be what it has lost.
-  if (isUnconfirmed) return 0;
   const orphans = asked.filter(
     (chunk) =>
+      // R23: what a home does not know may be what it has lost.
+      !isUnconfirmed &&
       rows.get(chunk.id.blobId) === null &&
       mayBeOrphan(chunk, nowMs) &&
       timeMs - idTimeMs(chunk.id.blobId) > LIMITS.blobIdAgeMaxMs,
   );
-  if (orphans.length === 0) return 0;
   const ids = orphans.map(({ id }) => id);
-  if (!(await disks.drop(disk, ids, deps.fenceOf(shard)))) return 0;
-  telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
-  return ids.length;
+  const isDropped = ids.length > 0 && (await disks.drop(disk, ids, deps.fenceOf(shard)));
+  if (isDropped) telemetry.count('holdfast_orphan_chunks_dropped_total', {}, ids.length);
+  const misplaced = askedIds.filter((id) => isLiveBlob(rows.get(id.blobId)) && !disks.isOwner(disk, id));
+  const owed = misplaced.map((id) => ({ ...id, copies: COPIES_UNKNOWN, holders: [disk] }));
+  await noteOwed(deps, { shard, owed, mapVersion: disks.mapVersion() });
+  return isDropped ? ids.length : 0;
 }
