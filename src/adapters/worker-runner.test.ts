@@ -91,6 +91,24 @@ test('failures are logged and back off up to a minute; a success starts anew', a
   await runner.stop();
 });
 
+test('parts that failed are logged, and the rest goes on as it would', async () => {
+  const hand = handClock();
+  const spy = quiet();
+  const worker: Worker = {
+    name: 'part',
+    work: async () => ({ state: 'busy', failures: [new Error('one')] }),
+  };
+  const runner = createWorkerRunner({ workers: [worker], ...hand, ...spy });
+  runner.start();
+  for (let round = 1; round <= 3; round++) {
+    const { ms, end } = await hand.nextWait();
+    expect([ms, spy.errors.length]).toEqual([1, round]);
+    end();
+  }
+  expect(spy.errors[0]).toMatchObject({ worker: 'part', retryInMs: 1 });
+  await runner.stop();
+});
+
 test('stop ends waits at once, aborts units and waits for them', async () => {
   const ended: string[] = [];
   const workers: Worker[] = [

@@ -36,16 +36,21 @@ export function createWorkerRunner(deps: {
         const outcome = await worker.work(stopping.signal);
         waitMs = outcome.state === 'busy' ? BREATH_MS : outcome.idleMs;
         failureCount = 0;
+        for (const error of outcome.failures ?? []) tellOf(worker, error, waitMs);
       } catch (error) {
         // A unit that is cut off by the end of the server may fail as it likes.
         if (stopping.signal.aborted) return;
         waitMs = Math.min(RETRY_MIN_MS * 2 ** failureCount, RETRY_MAX_MS);
         failureCount++;
-        telemetry.count('holdfast_worker_failures_total', { worker: worker.name });
-        log.error({ worker: worker.name, err: error, retryInMs: waitMs }, 'worker-failed');
+        tellOf(worker, error, waitMs);
       }
       await wait(worker.name, waitMs);
     }
+  }
+
+  function tellOf({ name }: Worker, error: unknown, retryInMs: number): void {
+    telemetry.count('holdfast_worker_failures_total', { worker: name });
+    log.error({ worker: name, err: error, retryInMs }, 'worker-failed');
   }
 
   async function wait(name: string, waitMs: number): Promise<void> {

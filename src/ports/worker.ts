@@ -3,6 +3,11 @@
 
 export interface Worker {
   readonly name: string;
-  /** Does one bounded unit. `busy`: call again soon; `idle`: nothing to do for `idleMs`. */
-  work(signal: AbortSignal): Promise<{ state: 'busy' } | { state: 'idle'; idleMs: number }>;
+  /** Does one bounded unit. `busy`: call again soon; `idle`: nothing to do for `idleMs`. Rejects when nothing could be done. */
+  work(signal: AbortSignal): Promise<WorkOutcome>;
 }
+
+export type WorkOutcome = ({ state: 'busy' } | { state: 'idle'; idleMs: number }) & {
+  /** Of parts that failed: they are to be told of, and hold up nothing of the rest. */
+  failures?: readonly unknown[];
+};

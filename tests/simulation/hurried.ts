@@ -9,7 +9,7 @@ export function hurried(worker: Worker): Worker {
     name: worker.name,
     async work(signal) {
       const next = await worker.work(signal);
-      return next.state === 'busy' ? next : { state: 'idle', idleMs: Math.min(next.idleMs, IDLE_MAX_MS) };
+      return next.state === 'busy' ? next : { ...next, idleMs: Math.min(next.idleMs, IDLE_MAX_MS) };
     },
   };
 }

@@ -15,6 +15,7 @@ import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
 import { createOrderDisks, nameOf, type OrderDisk } from './order-disks.ts';
+import { runUntilIdle } from './run-worker.ts';
 
 export const HOUR = 3600_000;
 export const DAY = 24 * HOUR;
@@ -121,8 +122,7 @@ export async function openHomeWorld(): Promise<HomeWorld> {
     ...openWorkers(),
     disk: (id) => directory.of(id),
     async run(...names) {
-      for (const name of names)
-        while ((await home.workers[name].work(new AbortController().signal)).state === 'busy');
+      for (const name of names) await runUntilIdle(home.workers[name]);
     },
     reopen: () => void Object.assign(home, openWorkers()),
     changeOwners(owners, { previous, without = '' } = {}) {

@@ -11,6 +11,7 @@ import { createClaimResolver } from '../../src/metadata/background/resolve-claim
 import type { Worker } from '../../src/ports/worker.ts';
 import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
 import type { FsckWorld } from './fsck-world.ts';
+import { runUntilIdle } from './run-worker.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -54,7 +55,5 @@ function jobsOf(world: FsckWorld): Worker[] {
 }
 
 export async function runJobs(world: FsckWorld): Promise<void> {
-  for (const job of jobsOf(world)) {
-    while ((await job.work(new AbortController().signal)).state === 'busy');
-  }
+  for (const job of jobsOf(world)) await runUntilIdle(job);
 }

@@ -21,6 +21,7 @@ import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
 import { type MetadataShards, type NewData, openMetadata } from './metadata-shards.ts';
+import { runUntilIdle } from './run-worker.ts';
 
 export const MINUTE = 60_000;
 export const DAY = 24 * 60 * MINUTE;
@@ -94,9 +95,7 @@ export async function openBackground(shardCount = 1): Promise<Background> {
     warnings,
     workers: openWorkers(),
     async run(...names) {
-      for (const name of names) {
-        while ((await background.workers[name].work(new AbortController().signal)).state === 'busy');
-      }
+      for (const name of names) await runUntilIdle(background.workers[name]);
     },
     reopen() {
       background.workers = openWorkers();

@@ -62,7 +62,7 @@ export function createBucketEmptier(deps: {
       const beganAtMs = clock.monotonicMs();
       const outcome = await steps.work(signal);
       const restMs = REST_SHARE * (clock.monotonicMs() - beganAtMs);
-      return outcome.state === 'busy' && restMs > 0 ? { state: 'idle', idleMs: restMs } : outcome;
+      return outcome.state === 'busy' && restMs > 0 ? { ...outcome, state: 'idle', idleMs: restMs } : outcome;
     },
   };
 }

@@ -1,18 +1,61 @@
 import { expect, test } from 'vitest';
 import { createShardWorker } from './shard-worker.ts';
 
-test('a shard whose unit fails does not keep the others from their work', async () => {
-  const visited: number[] = [];
+const { signal } = new AbortController();
+
+/** What was done in so many rounds, as shards in the order of their turns. */
+async function rounds(
+  count: number,
+  unit: (shard: number) => Promise<boolean>,
+  idleMs = 1000,
+): Promise<string[]> {
+  let visited = '';
   const worker = createShardWorker({
-    name: 'some-job',
-    shards: () => [0, 1, 2],
-    idleMs: 1000,
+    ...{ name: 'some-job', shards: () => [0, 1, 2], idleMs },
     async unit(shard) {
-      visited.push(shard);
-      if (shard < 2) throw new Error(`shard ${shard}`);
-      return true;
+      visited += shard;
+      return unit(shard);
     },
   });
-  await expect(worker.work(new AbortController().signal)).rejects.toThrow('shard 0');
-  expect(visited).toEqual([0, 1, 2]);
+  const seen: string[] = [];
+  for (let round = 0; round < count; round++) {
+    visited = '';
+    const { failures = [] } = await worker.work(signal);
+    seen.push([visited, ...failures.map((error) => (error as Error).message)].join(' '));
+  }
+  return seen;
+}
+
+test('shards whose units fail keep the others from nothing, and have their turn again later and later', async () => {
+  const unit = async (shard: number) => {
+    if (shard < 2) throw new Error(`shard ${shard}`);
+    return true;
+  };
+  const whole = '012 shard 0 shard 1';
+  expect(await rounds(9, unit)).toEqual([whole, whole, '2', whole, '2', '2', '2', whole, '2']);
+});
+
+test('a round that waits counts for its wait, so that none rests for longer than a minute', async () => {
+  let count = 0;
+  const unit = async (shard: number) => {
+    if (shard === 0 && ++count < 9) throw new Error('again');
+    return false;
+  };
+  const seen = await rounds(10, unit, 60_000);
+  expect(seen.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => '012 again'));
+  expect(seen.slice(8)).toEqual(['012', '012']);
+});
+
+test('where every unit fails the worker has failed, and the next time all have their turn', async () => {
+  let isBroken = true;
+  const worker = createShardWorker({
+    ...{ name: 'some-job', shards: () => [0, 1], idleMs: 1000 },
+    async unit(shard) {
+      if (isBroken) throw new Error(`shard ${shard}`);
+      return false;
+    },
+  });
+  for (let round = 0; round < 5; round++) await expect(worker.work(signal)).rejects.toThrow('shard 0');
+  isBroken = false;
+  expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 1000 });
 });

@@ -14,19 +14,68 @@ export function createShardWorker(options: {
   unit: ShardUnit;
 }): Worker {
   const { name, shards, idleMs, unit } = options;
+  const rests = new FailedShards();
   return {
     name,
     async work(signal) {
-      const hasMore = await forEachJob(shards(), signal, (shard) => unit(shard, signal));
-      return hasMore ? { state: 'busy' } : { state: 'idle', idleMs };
+      let hasMore = false;
+      let doneCount = 0;
+      const failures: unknown[] = [];
+      for (const shard of rests.others(shards())) {
+        if (signal.aborted) break;
+        try {
+          if (await unit(shard, signal)) hasMore = true;
+          doneCount++;
+          rests.worked(shard);
+        } catch (error) {
+          // The others have work, too: one shard that cannot go on must not leave theirs undone, nor slow it down.
+          failures.push(error);
+          rests.failed(shard);
+        }
+      }
+      if (failures.length > 0 && doneCount === 0) throw failures[0];
+      rests.roundEnded(hasMore ? BUSY_ROUND_MS : idleMs);
+      const told = failures.length > 0 && { failures };
+      return hasMore ? { state: 'busy', ...told } : { state: 'idle', idleMs, ...told };
     },
   };
 }
 
+/** As which time a round counts that another follows at once. */
+const BUSY_ROUND_MS = 1000;
+const REST_MIN_MS = 1000;
+const REST_MAX_MS = 60_000;
+
+/** Shards whose units fail are left out of rounds, for longer each time; the time of rounds stands for the clock's. */
+class FailedShards {
+  readonly #rests = new Map<number, { leftMs: number; pauseMs: number }>();
+
+  /** Those that have their turn in this round: all, where all of them rest. */
+  others(shards: readonly number[]): readonly number[] {
+    const led = new Set(shards);
+    for (const shard of this.#rests.keys()) if (!led.has(shard)) this.#rests.delete(shard);
+    const awake = shards.filter((shard) => (this.#rests.get(shard)?.leftMs ?? 0) <= 0);
+    return awake.length === 0 ? shards : awake;
+  }
+
+  failed(shard: number): void {
+    const twiceMs = 2 * (this.#rests.get(shard)?.pauseMs ?? 0);
+    const pauseMs = Math.min(Math.max(twiceMs, REST_MIN_MS), REST_MAX_MS);
+    this.#rests.set(shard, { leftMs: pauseMs, pauseMs });
+  }
+
+  worked(shard: number): void {
+    this.#rests.delete(shard);
+  }
+
+  roundEnded(lengthMs: number): void {
+    for (const rest of this.#rests.values()) rest.leftMs -= lengthMs;
+  }
+}
+
 /**
- * Advances each of `jobs`, which may be whole shards; `advance` tells whether it has more to do now. One that fails keeps
- * none behind it from its turn, which would leave their work undone for ever: its error is thrown when all have had theirs.
- * True: one at least has more.
+ * Advances each job of a shard; `advance` tells whether it has more to do now. One that fails keeps none behind it from
+ * its turn: its error is thrown when all have had theirs. True: one at least has more.
  */
 export async function forEachJob<Job>(
   jobs: readonly Job[],
