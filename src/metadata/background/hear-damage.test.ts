@@ -185,3 +185,22 @@ test('what the only disk that has it cannot read is not lost, and stays there', 
   await home.run('repair');
   expect([home.where(data), await home.debts()]).toEqual([['abc'], []]);
 });
+
+test('what cannot be noted of some chunks keeps back none that come behind them', async () => {
+  const first = await home.newBlob('k', 'abc', { chunks: 600 });
+  for (let index = 0; index < 600; index++) damage('b', first, index);
+  home.world.clock.advance(1000);
+  const second = await home.newBlob('l', 'abc');
+  damage('b', second);
+  const { execute } = home.world.shards;
+  let isFirst = true;
+  home.world.shards.execute = async (envelope, name, command) => {
+    if (name !== 'note-debts' || !isFirst) return execute.call(home.world.shards, envelope, name, command);
+    isFirst = false;
+    return { kind: 'unknown' };
+  };
+  await expect(home.run('damage')).rejects.toThrow();
+  home.world.shards.execute = execute;
+  const { debts } = await home.world.query('list-debts', { limit: 9 });
+  expect(debts.map(({ blobId }) => blobId)).toContain(second.uses[0]?.blobId);
+});

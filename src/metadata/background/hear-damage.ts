@@ -23,21 +23,30 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
   /** Where the last round left a disk that has more: what cannot go yet must not keep what comes behind it from being heard. */
   const reached = new Map<DiskId, ChunkId>();
 
-  async function hear(disk: DiskId, signal: AbortSignal): Promise<void> {
+  /** Gives what failed: what one shard cannot note keeps back neither the others' nor what comes behind it. */
+  async function hear(disk: DiskId, signal: AbortSignal): Promise<unknown[]> {
+    const failures: unknown[] = [];
     let after = reached.get(disk);
     reached.delete(disk);
     for (let page = 0; page < PAGES_MAX; page++) {
       signal.throwIfAborted();
       const query = { homes: deps.shards(), limit: PAGE_CHUNKS, ...(after && { after }) };
       const aside = await deps.disks.listAside(disk, query);
-      if (aside === undefined || aside.length === 0) return;
-      for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId)))
-        for (const id of await noteDamage(deps, { disk, shard, ids: await newsOf(disk, shard, ids), signal }))
-          noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+      if (aside === undefined || aside.length === 0) return failures;
+      for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId))) {
+        try {
+          const news = await newsOf(disk, shard, ids);
+          for (const id of await noteDamage(deps, { disk, shard, ids: news, signal }))
+            noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+        } catch (error) {
+          failures.push(error);
+        }
+      }
       after = aside.at(-1);
-      if (aside.length < PAGE_CHUNKS) return;
+      if (aside.length < PAGE_CHUNKS) return failures;
     }
     if (after !== undefined) reached.set(disk, after);
+    return failures;
   }
 
   /** But for what is noted, and owed still: once the debt is settled, what is aside was damaged again, or left behind. */
@@ -58,11 +67,10 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
   return {
     name: 'hear-damage',
     async work(signal) {
-      if (deps.shards().length > 0) {
-        const heard = await Promise.allSettled(deps.disks.disks().map((disk) => hear(disk, signal)));
-        for (const one of heard) if (one.status === 'rejected') throw one.reason;
-      }
-      return { state: 'idle', idleMs: ASK_EVERY_MS };
+      const disks = deps.shards().length > 0 ? deps.disks.disks() : [];
+      const heard = await Promise.allSettled(disks.map((disk) => hear(disk, signal)));
+      const failures = heard.flatMap((one) => (one.status === 'rejected' ? [one.reason] : one.value));
+      return { state: 'idle', idleMs: ASK_EVERY_MS, ...(failures.length > 0 && { failures }) };
     },
   };
 }

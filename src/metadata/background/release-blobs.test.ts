@@ -93,6 +93,33 @@ describe('blobs without links', () => {
     });
   });
 
+  test('a manifest that cannot go keeps nothing that is condemned behind it', async () => {
+    const key = 'a' as ObjectKey;
+    const uploadId = await beginUpload(world, key);
+    const parts = [];
+    for (let partNumber = 1; partNumber <= 65; partNumber++) {
+      await putPart(world, { key, uploadId }, { partNumber, data: await newStored(5 * MiB) });
+      parts.push({ partNumber, etag: etagOf(`part ${partNumber}`) });
+    }
+    await world.execute('complete-upload', { bucketId: BUCKET, key, uploadId, parts });
+    await world.put('b', { data: await newStored(1) });
+    await world.remove('a');
+    await run('condemn');
+    await world.remove('b');
+    await run('condemn');
+    world.clock.advance(11 * MINUTE);
+    const { execute } = world.shards;
+    world.shards.execute = async (envelope, name, command) =>
+      name === 'release-manifest-page' ? { kind: 'unknown' } : execute(envelope, name, command);
+    await expect(run('release')).rejects.toThrow();
+    expect(await chunksLeft()).toBe(65 * 5);
+    world.shards.execute = execute;
+    await run('release', 'condemn');
+    world.clock.advance(11 * MINUTE);
+    await run('release');
+    expect(await chunksLeft()).toBe(0);
+  });
+
   test('many, in batches, with what is new among them', async () => {
     for (let at = 0; at < 600; at++) await world.put(`k${at}`, { data: await newStored(1) });
     const all = await world.query('list-objects', { bucketId: BUCKET, prefix: '', max: 1000 });

@@ -44,17 +44,22 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
       const { blobs } = doneValue(await metadata.query({ shard }, 'list-condemned', query));
       const last = blobs.at(-1);
       if (last === undefined) return false;
+      const failures = new Map<BlobId, unknown>();
       for (const { blobId, blob } of blobs) {
-        if (blob.kind === 'manifest') await releasePages(shard, blobId, signal);
+        if (blob.kind !== 'manifest') continue;
+        // One that cannot go must not keep all that are condemned behind it.
+        await releasePages(shard, blobId, signal).catch((error: unknown) => failures.set(blobId, error));
       }
-      for (const ids of chunkBatches(blobs)) {
+      const free = blobs.filter(({ blobId }) => !failures.has(blobId));
+      for (const ids of chunkBatches(free)) {
         signal.throwIfAborted();
         await chunks.drop(ids, fenceOf(shard));
       }
       // Rows last: as long as they are there, what could not be dropped is tried again.
-      const blobIds = blobs.map(({ blobId }) => blobId);
+      const blobIds = free.map(({ blobId }) => blobId);
       const { kind } = doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
       if (kind === 'unconfirmed') return false;
+      for (const failure of failures.values()) throw failure;
       cursors.advance(shard, last.blob.condemnedAtMs ?? 0);
       return blobs.length === BLOB_BATCH;
     },
