@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { chunkIds, DAY, type HomeWorld, openHomeWorld } from '../../../tests/support/home-world.ts';
 import { nameOf } from '../../../tests/support/order-disks.ts';
 import { StaleMap } from '../../model/chunk-refusals.ts';
+import type { ChunkId } from '../../ports/chunks.ts';
 
 let home: HomeWorld;
 beforeEach(async () => {
@@ -10,9 +11,14 @@ beforeEach(async () => {
 type Data = Awaited<ReturnType<HomeWorld['newBlob']>>;
 /** As its scrub found it. */
 function damage(disk: string, data: Data, index = 0): void {
-  const name = nameOf(chunkIds(data)[index] as never);
-  home.disk(disk).stored.delete(name);
-  home.disk(disk).aside.add(name);
+  damageChunk(disk, chunkIds(data)[index] as never);
+}
+function damageAll(disk: string, data: Data): void {
+  for (const id of chunkIds(data)) damageChunk(disk, id);
+}
+function damageChunk(disk: string, id: ChunkId): void {
+  home.disk(disk).stored.delete(nameOf(id));
+  home.disk(disk).aside.add(nameOf(id));
 }
 const asideOf = (disk: string) => [...home.disk(disk).aside];
 
@@ -138,7 +144,7 @@ test('what is damaged behind thousands of copies that cannot go yet is heard of 
   home.world.clock.advance(5);
   const last = await home.newBlob('l', 'abc');
   home.disk('c').mood = 'dead';
-  for (const data of [many, last]) for (const index of chunkIds(data).keys()) damage('b', data, index);
+  for (const data of [many, last]) damageAll('b', data);
   await home.run('damage');
   expect(await home.debts()).toEqual([1]);
   home.world.clock.advance(31_000);
@@ -188,7 +194,7 @@ test('what the only disk that has it cannot read is not lost, and stays there', 
 
 test('what cannot be noted of some chunks keeps back none that come behind them', async () => {
   const first = await home.newBlob('k', 'abc', { chunks: 600 });
-  for (let index = 0; index < 600; index++) damage('b', first, index);
+  damageAll('b', first);
   home.world.clock.advance(1000);
   const second = await home.newBlob('l', 'abc');
   damage('b', second);
