@@ -121,6 +121,13 @@ test('stop ends waits at once, aborts units and waits for them', async () => {
         throw new Error('cut off');
       },
     },
+    {
+      name: 'in part',
+      async work(signal) {
+        await once(signal, 'abort');
+        return { state: 'busy', failures: [new Error('cut off')] };
+      },
+    },
   ];
   const spy = quiet();
   const runner = createWorkerRunner({ workers, clock: systemClock, ...spy });

@@ -34,6 +34,7 @@ export function createWorkerRunner(deps: {
       let waitMs: number;
       try {
         const outcome = await worker.work(stopping.signal);
+        if (stopping.signal.aborted) return;
         waitMs = outcome.state === 'busy' ? BREATH_MS : outcome.idleMs;
         failureCount = 0;
         for (const error of outcome.failures ?? []) tellOf(worker, error, waitMs);
