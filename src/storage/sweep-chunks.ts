@@ -45,14 +45,18 @@ export function createChunkSweep(deps: SweepDeps): Worker {
   }
 
   /** How many were dropped. What fails of one shard's chunks keeps back none of the others. */
-  async function sweep(shard: number, ids: readonly ChunkId[]): Promise<number | 'refused'> {
+  async function sweep(
+    shard: number,
+    ids: readonly ChunkId[],
+    signal: AbortSignal,
+  ): Promise<number | 'refused'> {
     try {
       const orphans = await findOrphans(deps, shard, ids);
       if (orphans === 'refused') return 'refused';
       if (orphans.length > 0) await chunks.drop(orphans, deps.fenceOf(shard));
       return orphans.length;
     } catch (error) {
-      log.warn({ err: error, shard, chunkCount: ids.length }, 'sweep-failed');
+      if (!signal.aborted) log.warn({ err: error, shard, chunkCount: ids.length }, 'sweep-failed');
       return 'refused';
     }
   }
@@ -65,7 +69,7 @@ export function createChunkSweep(deps: SweepDeps): Worker {
       const old = page.filter((chunk) => mayBeOrphan(chunk, nowMs));
       for (const [shard, ids] of byHomeShard(old.map(({ id }) => id))) {
         if (signal.aborted) return { state: 'busy' };
-        const swept = await sweep(shard, ids);
+        const swept = await sweep(shard, ids, signal);
         if (swept === 'refused') heldUp ??= { after };
         else droppedCount += swept;
       }

@@ -59,10 +59,10 @@ export function createClaimAssertion(deps: {
   }
 
   /** A page of what `shard` may have released in the history that is given up, and holds again. True: all homes have heard all. */
-  async function tellOwn(shard: number, { own }: Progress): Promise<boolean> {
+  async function tellOwn(shard: number, { own }: Progress, signal: AbortSignal): Promise<boolean> {
     const { after, isThrough, behind } = own;
     if (isThrough) {
-      await askEach(shard, behind, async (homeShard, from) => {
+      await askEach({ shard, signal }, behind, async (homeShard, from) => {
         const { claims, next } = await listPage(shard, { homeShard, after: from });
         await assertPage(homeShard, shard, claims);
         if (next === undefined) behind.delete(homeShard);
@@ -74,7 +74,7 @@ export function createClaimAssertion(deps: {
     const byHome = Map.groupBy(claims, ({ blobId }) => homeShardOf(blobId));
     for (const home of behind.keys()) byHome.delete(home);
     const heard = new Set<number>();
-    await askEach(shard, byHome, async (home, its) => {
+    await askEach({ shard, signal }, byHome, async (home, its) => {
       await assertPage(home, shard, its);
       heard.add(home);
     });
@@ -107,7 +107,7 @@ export function createClaimAssertion(deps: {
   }
 
   function askEach<Part>(
-    shard: number,
+    { shard, signal }: { shard: number; signal: AbortSignal },
     parts: ReadonlyMap<number, Part>,
     ask: (other: number, part: Part) => Promise<void>,
   ): Promise<void> {
@@ -115,7 +115,7 @@ export function createClaimAssertion(deps: {
       try {
         await ask(other, part);
       } catch (error) {
-        log.warn({ err: error, shard, other }, 'claims-not-asserted');
+        if (!signal.aborted) log.warn({ err: error, shard, other }, 'claims-not-asserted');
         throw error;
       }
     });
@@ -145,13 +145,13 @@ export function createClaimAssertion(deps: {
       const left = all.filter((other) => !history.assertedBy.includes(other));
       const asked = left.filter((other) => other !== shard && !others.isAway(other)).slice(0, HOLDERS_MAX);
       let toldCount = 0;
-      await askEach(shard, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
+      await askEach({ shard, signal }, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
         if (await hear(holder, shard, come)) await note(shard, holder);
         toldCount++;
       });
       signal.throwIfAborted();
       if (left.includes(shard) && maySayMore(come)) {
-        if (await tellOwn(shard, come)) await note(shard, shard);
+        if (await tellOwn(shard, come, signal)) await note(shard, shard);
         toldCount++;
       }
       return toldCount > 0;

@@ -37,12 +37,12 @@ export function createOutboxDelivery(deps: {
   const progress = new Map<number, Progress>();
 
   /** Gives those that are not done. What comes late of the others ends by itself. */
-  async function deliver(shard: number, items: readonly Item[]): Promise<Item[]> {
+  async function deliver(shard: number, items: readonly Item[], signal: AbortSignal): Promise<Item[]> {
     const left = new Set(items);
     await others.askEach(Map.groupBy(items, targetOf), async (target, its) => {
       const done: Item[] = [];
       try {
-        await carryOut(deps, target, its, done);
+        await carryOut(deps, target, its, { done, signal });
       } finally {
         const ids = done.map(({ id }) => id);
         if (ids.length > 0) doneValue(await metadata.execute({ shard }, 'finish-outbox', { ids }));
@@ -62,7 +62,7 @@ export function createOutboxDelivery(deps: {
         signal.throwIfAborted();
         const query = { ...page, limit: BATCH };
         const { items } = doneValue(await metadata.query({ shard }, 'list-outbox', query));
-        walk.passed(items, await deliver(shard, items));
+        walk.passed(items, await deliver(shard, items, signal));
       }
       progress.set(shard, walk.progress());
       return false;
@@ -127,7 +127,7 @@ async function carryOut(
   { metadata, log }: { metadata: MetadataPort; log: Logger },
   target: number,
   items: readonly Item[],
-  done: Item[],
+  { done, signal }: { done: Item[]; signal: AbortSignal },
 ): Promise<void> {
   let failure: { error: unknown } | undefined;
   const attempt = async (some: readonly Item[], act: () => Promise<void>) => {
@@ -137,7 +137,7 @@ async function carryOut(
     } catch (error) {
       failure ??= { error };
       const fields = { err: error, shard: target, kind: some[0]?.record.kind, count: some.length };
-      log.warn(fields, 'outbox-delivery-failed');
+      if (!signal.aborted) log.warn(fields, 'outbox-delivery-failed');
     }
   };
   const releases = items.filter(isRelease);

@@ -60,7 +60,7 @@ export function createClaimResolver(deps: {
   }
 
   /** Asks about one page of claims; gives those that stay open, or are not known to be settled yet. */
-  async function settle(shard: number, page: readonly Claim[]): Promise<Claim[]> {
+  async function settle(shard: number, page: readonly Claim[], signal: AbortSignal): Promise<Claim[]> {
     const open = new Map(page.map((claim) => [textOf(claim), claim]));
     await others.askEach(
       Map.groupBy(page, (claim) => claim.shard),
@@ -70,7 +70,8 @@ export function createClaimResolver(deps: {
           if (claims.length > 0) doneValue(await metadata.execute({ shard }, 'settle-claims', { claims }));
           for (const claim of claims) open.delete(textOf(claim));
         } catch (error) {
-          log.warn({ err: error, shard, claimingShard, count: asked.length }, 'claims-not-resolved');
+          const fields = { err: error, shard, claimingShard, count: asked.length };
+          if (!signal.aborted) log.warn(fields, 'claims-not-resolved');
           throw error;
         }
       },
@@ -95,7 +96,7 @@ export function createClaimResolver(deps: {
         };
         const reply = await metadata.query({ shard }, 'list-pending-claims', query);
         const { claims, next } = doneValue(reply);
-        for (const { linkId } of await settle(shard, claims)) {
+        for (const { linkId } of await settle(shard, claims, signal)) {
           oldestOpenMs = Math.min(oldestOpenMs, idTimeMs(linkId));
         }
         after = next;

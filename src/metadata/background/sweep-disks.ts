@@ -64,11 +64,16 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
   }
 
   /** What one shard cannot say now keeps back none of the others': the next walk comes by again. */
-  async function sweepOf(disk: DiskId, shard: number, chunks: readonly ListedChunk[]): Promise<number> {
+  async function sweepOf(
+    disk: DiskId,
+    { shard, chunks }: { shard: number; chunks: readonly ListedChunk[] },
+    signal: AbortSignal,
+  ): Promise<number> {
     try {
       return await sweep(deps, { disk, shard, chunks, times });
     } catch (error) {
-      log.warn({ err: error, diskId: disk, shard, chunkCount: chunks.length }, 'sweep-failed');
+      const fields = { err: error, diskId: disk, shard, chunkCount: chunks.length };
+      if (!signal.aborted) log.warn(fields, 'sweep-failed');
       return 0;
     }
   }
@@ -90,7 +95,7 @@ export function createDiskSweep(deps: DiskSweepDeps): Worker {
       }
       for (const [shard, chunks] of Map.groupBy(page.chunks, ({ id }) => homeShardOf(id.blobId))) {
         if (signal.aborted) return { state: 'busy' };
-        walk.droppedCount += await sweepOf(disk, shard, chunks);
+        walk.droppedCount += await sweepOf(disk, { shard, chunks }, signal);
       }
       if (page.next === undefined) endWalk(disk, walk);
       else walk.after = page.next;
