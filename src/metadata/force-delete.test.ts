@@ -1,6 +1,7 @@
 // Force delete of a bucket (service.txt 3 and 4.1; extensions.md 2.5) as its home and its worker do it: nothing is written
 // while it is looked at, nothing goes when something has to stay, and all goes when nothing has, whoever drives it.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { inSlices } from '../../tests/support/in-slices.ts';
 import {
   BUCKET,
   BUCKET_NAME,
@@ -187,7 +188,7 @@ test('where nothing can be kept, nothing is looked at, and all the same counted'
 describe('what is left goes by itself', () => {
   test('versions, markers, their links, tokens and uploads, and counters follow', async () => {
     await fill();
-    for (let count = 0; count < 2 * EMPTY_ROWS_MAX + 10; count++) await world.put(`many-${count}`);
+    await inSlices(2 * EMPTY_ROWS_MAX + 10, (count) => world.put(`many-${count}`));
     const uploadId = await beginUpload(world, 'unfinished');
     await putPart(world, { key: 'unfinished', uploadId }, { partNumber: 1 });
     const job = await close();
@@ -312,8 +313,8 @@ describe('a closing that nobody drives', () => {
     expect((await bucketOf()).state).toBe('open');
   });
 
-  test('once taken over it goes on step by step without waiting again', async () => {
-    for (let count = 0; count < LOOK_ROWS_MAX + 5; count++) await world.put(`many-${count}`);
+  test('once taken over it goes on step by step without waiting again', { timeout: 60_000 }, async () => {
+    await inSlices(LOOK_ROWS_MAX + 5, (count) => world.put(`many-${count}`));
     await close();
     world.clock.advance(LIMITS.jobLeftMs);
     expect((await work()).state).toBe('busy');

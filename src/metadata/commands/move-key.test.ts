@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { beginMove, driveJob } from '../../../tests/support/drive-job.ts';
+import { inSlices } from '../../../tests/support/in-slices.ts';
 import {
   BUCKET,
   type BUCKET_NAME,
@@ -285,8 +286,10 @@ describe('one key', () => {
       expect(versions).toEqual([]);
     }
 
-    test(`${LIMITS.moveVersionsMax} of them move at once; of one more, none does`, async () => {
-      for (let count = 0; count < LIMITS.moveVersionsMax; count++) await world.put('a');
+    test(`${LIMITS.moveVersionsMax} of them move at once; of one more, none does`, {
+      timeout: 60_000,
+    }, async () => {
+      await inSlices(LIMITS.moveVersionsMax, () => world.put('a'));
       const outcome = await world.execute('move-key', moved('a', 'b'));
       if (outcome.kind !== 'moved-key' || !Array.isArray(outcome.result)) throw new Error(outcome.kind);
       expect(new Set(outcome.result).size).toBe(LIMITS.moveVersionsMax);
