@@ -278,6 +278,7 @@ async function check(steps: readonly Step[], first: Versioning): Promise<void> {
 
 test.each(['unversioned', 'enabled', 'suspended'] as const)(
   '%s: the store is what the model is',
+  { timeout: 60_000 },
   async (first) => {
     const changes = fc.array(
       first === 'unversioned'
