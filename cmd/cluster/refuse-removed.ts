@@ -1,5 +1,5 @@
 // A metadata node that the operator has had forgotten (`holdfast cluster remove`) and that is started again with its folder.
-import { votingNodes } from '../../src/cluster/place-shards.ts';
+import { voterCounts } from '../../src/cluster/place-shards.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { Coordination } from '../../src/ports/coordination.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
@@ -17,7 +17,7 @@ export async function refuseRemovedNode(
   if (!nodes.some((node) => node.nodeId === nodeId && node.leave === 'gone')) return;
   for (let shard = 0; shard < shardCount; shard++) {
     const registered = await registry.read(shard);
-    if (registered !== undefined && votingNodes(registered.record).has(nodeId)) return;
+    if (voterCounts([registered?.record]).has(nodeId)) return;
   }
   throw new Refusal(
     `${folder} is the folder of metadata node ${short(nodeId)}, which was removed from the cluster: \`holdfast cluster undrain ${short(nodeId)}\` takes that back, and an empty folder is a new node`,

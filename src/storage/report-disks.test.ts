@@ -11,7 +11,11 @@ const USAGE = {
   ...{ diskFreeBytes: 5, diskTotalBytes: 1000 },
 };
 const diskOf = (diskId: string, usage: () => Promise<typeof USAGE>) =>
-  ({ identity: { diskId }, capacityBytes: 1000, chunks: { usage, asideCount: 0, unreadCount: 0 } }) as unknown as OpenDisk;
+  ({
+    identity: { diskId },
+    capacityBytes: 1000,
+    chunks: { usage, asideCount: 0, unreadCount: 0 },
+  }) as unknown as OpenDisk;
 
 function setUp(disks: OpenDisk[], unservedCount = 0) {
   const clock = createManualClock(1e12);
