@@ -1,22 +1,13 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LOOKED_MS, openPlacer } from '../../tests/support/disk-placer.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
 import { must } from '../lib/assert.ts';
 import { holdings } from './placement-changes.ts';
 
-let stop = () => {};
-afterEach(() => stop());
-
-function startPlacer() {
-  const placer = openPlacer();
-  stop = placer.stop;
-  return placer;
-}
-
 test('disks that do not answer get no share before they do, and are told of once', async () => {
   const disks = placedDisks({ zones: 5 });
   const [first, , , , last] = disks.map(({ id }) => id);
-  const placer = startPlacer();
+  const placer = openPlacer();
   placer.unreached.add(must(first, 'a disk'));
   placer.serve(disks.slice(0, 3));
   await placer.pass(LOOKED_MS);
@@ -39,13 +30,13 @@ describe('the first map, while disks are just being asked', () => {
   const ids = disks.map(({ id }) => id);
 
   test('waits for their answers, and has them all', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3500);
     expect(await placer.after(disks)).toMatchObject({ version: 1, disks });
   });
 
   test('waits for no other answer of one that has failed', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     placer.unreached.add(must(ids[4], 'a disk'));
     placer.answersAfterMs.set(must(ids[4], 'a disk'), 1500);
     const first = await placer.after(disks, 5000);
@@ -53,7 +44,7 @@ describe('the first map, while disks are just being asked', () => {
   });
 
   test('does not wait for ever, though ever more come that do not answer', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     for (const id of ids.slice(3)) placer.answersAfterMs.set(id, 3_600_000);
     placer.serve(disks.slice(0, 4));
     await placer.pass(4000);
@@ -65,7 +56,7 @@ describe('the first map, while disks are just being asked', () => {
 
 test('one that never answers lets others that come later join together', async () => {
   const disks = placedDisks({ zones: 7 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   const unreached = must(disks[6], 'a disk');
   placer.unreached.add(unreached.id);
   await placer.after(disks.slice(0, 3));

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { pass, startCoordinatorWorld } from '../../tests/support/coordinator-world.ts';
 import { eventLog } from '../../tests/support/coordinators.ts';
 import {
@@ -16,22 +16,13 @@ import { changePlacement, makePlacement } from './placement.ts';
 import { holdings, withLeave } from './placement-changes.ts';
 import { documentOf, placementOf } from './placement-document.ts';
 
-let stop = () => {};
-afterEach(() => stop());
-
-function startPlacer(options?: Parameters<typeof openPlacer>[0]) {
-  const placer = openPlacer(options);
-  stop = placer.stop;
-  return placer;
-}
-
 const leaveOf = (map: PlacementMap, id: DiskId | undefined) =>
   map.disks.find((disk) => disk.id === id)?.leave;
 const ownedBy = (map: PlacementMap, id: DiskId | undefined) => holdings(map).get(id ?? '')?.ownedCount;
 
 test('no map before there are nodes for all copies; disks that come later get their share, together', async () => {
   const disks = placedDisks({ zones: 5 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   placer.serve(disks.slice(0, 2));
   await placer.pass(LOOKED_MS);
   expect(await placer.read()).toBeUndefined();
@@ -48,7 +39,7 @@ test('no map before there are nodes for all copies; disks that come later get th
 
 test('who places disks says what it goes by, and says it no more when another one does', async () => {
   const disks = placedDisks({ zones: 3 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   expect(placer.seenBy('a')).toBeUndefined();
   placer.serve(disks.slice(0, 2));
   await placer.pass(LOOKED_MS);
@@ -62,14 +53,14 @@ test('who places disks says what it goes by, and says it no more when another on
 });
 
 test('what etcd has is learnt, though a watch says nothing of it', async () => {
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after(placedDisks({ zones: 3 }));
   expect(placer.learnt).toContain(1);
 });
 
 test('a change ends when all shards have audited it; until then nobody joins', async () => {
   const disks = placedDisks({ zones: 6 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after(disks.slice(0, 4));
   expect((await placer.after(disks.slice(0, 5))).version).toBe(2);
   placer.hasAudited(1);
@@ -87,7 +78,7 @@ describe('disks that are away', () => {
   const others = disks.slice(2);
 
   test('are given up together after a while, and get back what they had when they return', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     const full = await placer.after(disks);
     expect((await placer.after(others, AWAY_AFTER_MS - 10_000)).version).toBe(1);
     const less = await placer.after(others, GIVEN_UP_MS);
@@ -104,7 +95,7 @@ describe('disks that are away', () => {
   });
 
   test('one that keeps coming and going is given up as well', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after(disks);
     for (let turn = 0; turn < 6; turn++) {
       await placer.after(disks, 5500);
@@ -114,7 +105,7 @@ describe('disks that are away', () => {
   });
 
   test('one that has just joined is not, though it was started anew twice', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after(others, 2 * AWAY_AFTER_MS);
     expect((await placer.after(disks)).version).toBe(2);
     // Less than a fifth of the time, served and gone by turns.
@@ -127,7 +118,7 @@ describe('disks that are away', () => {
   });
 
   test('one that misses a while now and then is not', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after(disks);
     for (let turn = 0; turn < 6; turn++) {
       await placer.after(disks, 40_000);
@@ -137,7 +128,7 @@ describe('disks that are away', () => {
   });
 
   test('a holder counts for itself, and not the time for which it stood still', async () => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after(disks);
     await placer.after(others, AWAY_AFTER_MS - 20_000);
     placer.standStill(5 * AWAY_AFTER_MS);
@@ -153,7 +144,7 @@ describe('disks that are away', () => {
     ['most are silent at once', placedDisks({ zones: 9 }), 4],
     ['most zones are silent, though few disks', zonesOf([5, 1, 1, 1, 1]), 6],
   ])('are not given up when %s', async (_why, all, staying) => {
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after(all);
     expect((await placer.after(all.slice(0, staying), GIVEN_UP_MS)).disks).toEqual(all);
     expect(placer.events('disks-away-not-given-up')).toBe(1);
@@ -164,7 +155,7 @@ describe('disks that are away', () => {
   test('where too few are left, a new disk takes the place of a lost one, though a change is pending', async () => {
     type Five = [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
     const [a, b, c, d, e] = placedDisks({ zones: 5 }) as Five;
-    const placer = startPlacer();
+    const placer = openPlacer();
     await placer.after([a, b, c]);
     await placer.after([a, b], GIVEN_UP_MS);
     const replaced = await placer.after([a, b, d]);
@@ -186,7 +177,7 @@ function zonesOf(sizes: readonly number[]): PlacedDisk[] {
 
 test('what could not be moved while a change was pending is evened out when it is done', async () => {
   const [a, b, c, d] = placedDisks({ zones: 4 }) as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after([a, b, c]);
   // All partitions pending, and one disk that owns nothing.
   const stuck = {
@@ -202,7 +193,7 @@ test('what could not be moved while a change was pending is evened out when it i
 
 test('a disk in another zone than before is placed anew', async () => {
   const disks = placedDisks({ zones: 4, disksPerNode: 2 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after(disks);
   const elsewhere = disks.map((disk, at) => (at === 0 ? { ...disk, zone: 'new', nodeId: 'new' } : disk));
   expect(await placer.after(elsewhere)).toMatchObject({ version: 2, disks: elsewhere });
@@ -214,7 +205,7 @@ test('a disk in another zone than before is placed anew', async () => {
 
 test('all is audited when a disk has come back without what it acknowledged last, each time once', async () => {
   const disks = placedDisks({ zones: 4 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   const placed = await placer.after(disks);
   const cut = disks.map((disk, at) => (at === 1 ? { ...disk, cuts: 1 } : disk));
   const first = await placer.after(cut);
@@ -231,7 +222,7 @@ test('a node that has moved takes those of its disks with it that it does not se
   const [a, b, c, d] = disks as [PlacedDisk, PlacedDisk, PlacedDisk, PlacedDisk];
   // Three nodes, and zones 0 and 1: with one disk of the first node left behind, zones could not be kept apart by nodes.
   const others = [c, { ...d, nodeId: 'another' }];
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after([a, b, ...others]);
   const map = await placer.after([{ ...a, zone: 'new' }, ...others]);
   expect(map.version).toBe(2);
@@ -246,7 +237,7 @@ test('a node that has moved takes those of its disks with it that it does not se
 
 test('what has to do with something else moves nothing because a file system tells a little more', async () => {
   const disks = placedDisks({ zones: 5 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   const placed = await placer.after(disks);
   const told = disks.map((disk, at) =>
     at > 1 ? disk : { ...disk, capacityBytes: 1.05 * disk.capacityBytes },
@@ -264,7 +255,7 @@ test('what has to do with something else moves nothing because a file system tel
 test('a disk that drains stays so when it is away, and one that was removed does not join again', async () => {
   const disks = placedDisks({ zones: 6 });
   const [first, ...others] = disks as [PlacedDisk, ...PlacedDisk[]];
-  const placer = startPlacer();
+  const placer = openPlacer();
   const full = await placer.after(disks);
   const drained = changePlacement(full, { disks: withLeave(disks, new Set([first.id]), 'draining') });
   await placer.write(drained);
@@ -274,82 +265,9 @@ test('a disk that drains stays so when it is away, and one that was removed does
   expect((await placer.after(disks)).disks).toEqual(others);
 });
 
-describe('etcd has forgotten', () => {
-  const disks = placedDisks({ zones: 4 });
-  const old = makePlacement({ disks, copies: 3 });
-  const newest = {
-    ...changePlacement(old, { disks: withLeave(disks, new Set([disks[0]?.id ?? '']), 'draining') }),
-    version: 7,
-  };
-
-  test('the map: the newest that is known is written back, and no first one made', async () => {
-    const placer = startPlacer({ known: newest });
-    const map = await placer.after(disks);
-    expect(map).toEqual({ ...newest, version: 8 });
-    expect(placer.events('placement-restored')).toBe(1);
-    expect(placer.events('placement-made')).toBe(0);
-  });
-
-  test('the last ones: the newest that is known is written over an older one', async () => {
-    const placer = startPlacer();
-    await placer.write(old);
-    placer.knows(newest);
-    expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
-  });
-
-  test('the map, and nobody knows it but who has only heard of it: a first one waits, and outdoes it', async () => {
-    const placer = startPlacer();
-    placer.hears(7);
-    placer.serve(disks);
-    await placer.pass(40_000);
-    expect(await placer.read()).toBeUndefined();
-    expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8, disks });
-  });
-
-  test('the map, and another process knows it: no first one is made before that writes it back', async () => {
-    const placer = startPlacer();
-    placer.hears(7);
-    const waiting = placer.alsoRuns(newest);
-    expect(await placer.after(disks, 30_000)).toEqual({ ...newest, version: 8 });
-    expect(placer.events('placement-made')).toBe(0);
-    waiting.abort();
-  });
-
-  test('and others have heard of a newer one than is known here: who knows that writes it back', async () => {
-    const placer = startPlacer({ known: { ...old, version: 5 } });
-    await placer.write(old);
-    placer.hears(7);
-    expect((await placer.after(disks, 30_000)).version).toBe(1);
-    await placer.write({ ...newest, version: 8 });
-    expect(await placer.after(disks)).toEqual({ ...newest, version: 8 });
-    expect(placer.events('placement-restored') + placer.events('placement-unknown-outdone')).toBe(0);
-  });
-});
-
-test('etcd has forgotten, and who does not place disks knows: it writes the map back', async () => {
-  const disks = placedDisks({ zones: 4 });
-  const placer = startPlacer();
-  const first = await placer.after(disks);
-  const waiting = placer.alsoRuns({ ...first, version: 5 });
-  expect((await placer.after(disks, 25_000)).version).toBe(6);
-  waiting.abort();
-});
-
-test('a map that others have heard of and nobody knows is outdone after a while, and all audited', async () => {
-  const disks = placedDisks({ zones: 4 });
-  for (const version of [1, 5]) {
-    const placer = startPlacer();
-    placer.knows({ ...(await placer.after(disks)), version });
-    placer.hears(7);
-    expect((await placer.after(disks, 40_000)).version).toBe(1);
-    expect(await placer.after(disks, 40_000)).toMatchObject({ version: 8, auditFrom: 8 });
-    stop();
-  }
-});
-
 test('who does not say what was audited keeps nobody from looking after disks', async () => {
   const disks = placedDisks({ zones: 6 });
-  const placer = startPlacer();
+  const placer = openPlacer();
   await placer.after(disks.slice(0, 5));
   placer.neverSaysAudited();
   expect((await placer.after(disks)).version).toBe(2);
@@ -363,7 +281,7 @@ test('who loses a race looks again: nothing that another wrote is undone', async
   const { clock, connect } = world;
   const { placementMap, jobLocks } = connect('a');
   const over = new AbortController();
-  stop = () => over.abort();
+  onTestFinished(() => over.abort());
   const draining = new Set([disks[1]?.id ?? '']);
   let isRaced = false;
   const raced = {

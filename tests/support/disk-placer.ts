@@ -1,5 +1,6 @@
 // Who places disks (src/cluster/place-disks.ts), alone with etcd: which disks are served, what is known and what other
 // processes do is said by the test.
+import { onTestFinished } from 'vitest';
 import { type PlacementSeen, runDiskPlacer } from '../../src/cluster/place-disks.ts';
 import { documentOf, placementOf } from '../../src/cluster/placement-document.ts';
 import { must } from '../../src/lib/assert.ts';
@@ -18,6 +19,7 @@ export const memberOf = ({ id, nodeId, zone, address, capacityBytes, cuts }: Pla
   disks: [{ diskId: id, capacityBytes, ...(cuts !== undefined && { cuts }) }],
 });
 
+/** Of one test: it stops with it. */
 export function openPlacer({ known }: { known?: PlacementMap } = {}) {
   const world = startCoordinatorWorld();
   const { clock, connect } = world;
@@ -106,5 +108,6 @@ export function openPlacer({ known }: { known?: PlacementMap } = {}) {
     standStill: (ms: number) => clock.advance(ms),
     pass: (ms: number) => pass(clock, ms),
   };
+  onTestFinished(placer.stop);
   return placer;
 }
