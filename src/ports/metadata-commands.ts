@@ -367,7 +367,7 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
     outcome: { kind: 'asserted'; gone: BlobId[] };
   };
   /** In the home: `shard` has told all. */
-  'note-asserted': { command: { shard: number }; outcome: { kind: 'noted' } };
+  'note-asserted': { command: { shard: number; incarnation: number }; outcome: { kind: 'noted' } };
   /** The operator's word that what is lost is lost. */
   'confirm-history': {
     command: Record<never, never>;

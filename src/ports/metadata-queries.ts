@@ -99,6 +99,12 @@ export interface FoundVersion {
 /** A part without where its bytes are. */
 export type ListedPart = Omit<PartRecord, keyof ManifestBody>;
 
+/** Where a blob stands in the queue of those that are condemned. */
+export interface CondemnedPlace {
+  condemnedAtMs: number;
+  blobId: BlobId;
+}
+
 export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries {
   'get-access-key': {
     query: { accessKey: string };
@@ -195,13 +201,16 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
   'list-ended-links': { query: { fromMs?: number; limit: number }; result: { ended: EndedLink[] } };
   /** Uploads that were aborted or have expired, with parts to release. */
   'list-ended-uploads': {
-    query: { fromMs?: number; limit: number };
+    query: { fromMs?: number; after?: { endedAtMs: number; uploadId: UploadId }; limit: number };
     result: { ended: { endedAtMs: number; uploadId: UploadId }[] };
   };
   'list-condemned': {
-    query: { fromMs?: number; olderThanMs: number; limit: number };
-    /** Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. */
-    result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number };
+    query: { fromMs?: number; after?: CondemnedPlace; olderThanMs: number; limit: number };
+    /**
+     * Condemned for longer than `olderThanMs`; `totalCount` of all, also of those that are not listed. A page may have fewer
+     * than `limit` and yet not be the last: `next` is absent at the end.
+     */
+    result: { blobs: { blobId: BlobId; blob: BlobRecord }[]; totalCount: number; next?: CondemnedPlace };
   };
   /**
    * Claims whose link ids are older than `olderThanMs`. A page may have fewer than `limit` and yet not be the last: `next` is

@@ -1,5 +1,5 @@
 // What a chunk store refuses, in the words of its port.
-import { OtherBytes } from '../model/chunk-refusals.ts';
+import { ChunkUnread, OtherBytes } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { chunkName } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
@@ -13,6 +13,11 @@ export interface Checksum {
 /** Throws AppError ServiceUnavailable for a fetch that a drop has overtaken. */
 export function refuseDropped({ isDropped }: { isDropped: boolean }): void {
   if (isDropped) throw unavailable(new Error('the chunk was dropped while it was fetched'));
+}
+
+/** What cannot be said of one chunk's bytes holds up none of the others. */
+export function passUnread(error: unknown): undefined {
+  if (!(error instanceof ChunkUnread)) throw error;
 }
 
 /** Any failure of the disk as ServiceUnavailable; refusals stay what they are. */

@@ -1,7 +1,7 @@
 // Reads of the bytes of one disk's chunks that come to an end. A drive may leave one unanswered for as long as it likes: then
-// nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so the same
-// chunk is not asked for again meanwhile, and a drive with several of them is asked for nothing; as long as that lasts it is
-// of no use, and in the end it has failed.
+// nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so it keeps
+// its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
+// them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
 import { DriveHangs } from '../lib/drive-hangs.ts';
@@ -50,15 +50,8 @@ export class ChunkReads {
     const [key] = keys;
     if (column !== 'data' || key === undefined) return this.#kv.getMany(column, keys);
     const name = toHex(key);
-    this.#refuse(name);
-    await this.#enter();
-    try {
-      // Found out while it waited for its turn.
-      this.#refuse(name);
-      return await this.#read(name, keys);
-    } finally {
-      this.#leave();
-    }
+    await this.#enter(name);
+    return this.#read(name, keys);
   }
 
   /** What is read of it from now on lies elsewhere. */
@@ -77,6 +70,9 @@ export class ChunkReads {
 
   async #read(name: string, keys: readonly Uint8Array[]): Promise<Values> {
     const reading = this.#kv.getMany('data', keys);
+    const left = () => this.#leave();
+    // Not before it is answered, late or not: until then it has its thread.
+    reading.then(left, left);
     const over = new AbortController();
     try {
       const outcome = await Promise.race([reading, this.#late(over.signal)]);
@@ -90,7 +86,11 @@ export class ChunkReads {
     this.#unanswered.add(unanswered);
     const ended = () => void this.#unanswered.delete(unanswered);
     reading.then(ended, ended);
-    if (this.#isRefusing()) void this.#watch();
+    if (this.#isRefusing()) {
+      // No place comes free for them, and they are to hear so.
+      for (const wake of this.#waiting.splice(0)) wake();
+      void this.#watch();
+    }
     throw new ChunkUnread(new Error(`the drive has not answered for ${LIMITS.chunkReadMaxMs / 1000} s`));
   }
 
@@ -118,15 +118,31 @@ export class ChunkReads {
   }
 
   /** No more at once than there are threads for: what waits for one is not waiting for the drive. */
-  async #enter(): Promise<void> {
-    if (this.#underWay < LIMITS.chunkReadsAtOnceMax) this.#underWay++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  async #enter(name: string): Promise<void> {
+    this.#refuse(name);
+    for (let hasWaited = false; this.#underWay >= LIMITS.chunkReadsAtOnceMax; hasWaited = true) {
+      // Whose place was taken by one that came just then is the next in turn again.
+      await new Promise<void>((resolve) =>
+        hasWaited ? this.#waiting.unshift(resolve) : this.#waiting.push(resolve),
+      );
+      // Found out while it waited.
+      this.#refuseOrPass(name);
+    }
+    this.#underWay++;
   }
 
-  /** The place goes to who waits longest. */
+  /** A turn that was not taken is the next one's. */
+  #refuseOrPass(name: string): void {
+    try {
+      this.#refuse(name);
+    } catch (error) {
+      if (this.#underWay < LIMITS.chunkReadsAtOnceMax) this.#waiting.shift()?.();
+      throw error;
+    }
+  }
+
   #leave(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#underWay--;
-    else next();
+    this.#underWay--;
+    this.#waiting.shift()?.();
   }
 }

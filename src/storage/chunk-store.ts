@@ -16,13 +16,13 @@ import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { AsideChunks } from './aside-chunks.ts';
-import { assertSame, type Checksum, unavailable } from './chunk-checks.ts';
+import { assertSame, type Checksum, passUnread, unavailable } from './chunk-checks.ts';
 import { ChunkFills } from './chunk-fills.ts';
 import { judge, readHalves, readRows, storedOf, type Verdict } from './chunk-halves.ts';
 import { ChunkReads, type ChunkReadsDeps } from './chunk-reads.ts';
 import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
-import { dataKey, encodeIndexRow, indexKey } from './keyspace.ts';
+import { dataKey, encodeIndexRow, indexKey, removalsOf } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
@@ -54,6 +54,11 @@ export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> 
   return new ChunkStore(deps, { totals, aside, reads, unread });
 }
 
+interface DropHow {
+  withAside: boolean;
+  check?: () => void;
+}
+
 interface StoreParts {
   totals: DiskTotals;
   aside: AsideChunks;
@@ -76,7 +81,7 @@ export class ChunkStore implements ChunkPort {
   /** Chunks that are read to be verified, of all who ask. */
   readonly #verified = createByteGate(LIMITS.chunkVerifyBytesMax);
   /** Puts under way, so that one that is sent twice at once is still compared. */
-  readonly #puts = new Map<string, Checksum & { done: Promise<undefined> }>();
+  readonly #puts = new Map<string, Checksum & { isAnew: boolean; done: Promise<undefined> }>();
   /** Of each chunk that is being set aside, the last time: puts wait for it. */
   readonly #takes = new Map<string, Promise<unknown>>();
   readonly #drops = new PendingDrops();
@@ -114,12 +119,14 @@ export class ChunkStore implements ChunkPort {
     const underWay = this.#puts.get(name);
     if (underWay !== undefined) {
       assertSame(id, underWay, checksum);
-      return underWay.done;
+      await underWay.done;
+      // That one may have found the row, and written nothing.
+      return how.isAnew && !underWay.isAnew ? this.#put(id, bytes, how) : undefined;
     }
     const done = this.#store(id, bytes, { ...checksum, isAnew: how.isAnew }).finally(() =>
       this.#puts.delete(name),
     );
-    this.#puts.set(name, { ...checksum, done });
+    this.#puts.set(name, { ...checksum, isAnew: how.isAnew, done });
     return done;
   }
 
@@ -135,13 +142,13 @@ export class ChunkStore implements ChunkPort {
     if (known !== undefined) assertSame(id, known, checksum);
     if (known !== undefined && !isAnew && !this.#unread.has(id)) return;
     const { sizeBytes } = checksum;
-    const counted = known === undefined ? { chunks: 1, bytes: sizeBytes } : { chunks: 0, bytes: 0 };
+    const addedCount = known === undefined ? 1 : 0;
     const hold = await this.#reserve.hold(sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
     const receivedAtMs = known?.receivedAtMs ?? this.#clock.wallMs();
     const row = encodeIndexRow({ ...checksum, receivedAtMs });
-    this.#totals.count(counted.chunks, counted.bytes);
+    this.#totals.count(addedCount, addedCount * sizeBytes);
     try {
       await this.#kv.commit([
         { column: 'data', key: dataKey(id), value: bytes },
@@ -149,7 +156,7 @@ export class ChunkStore implements ChunkPort {
         this.#totals.row(),
       ]);
     } catch (error) {
-      this.#totals.count(-counted.chunks, -counted.bytes);
+      this.#totals.count(-addedCount, -addedCount * sizeBytes);
       throw unavailable(error);
     } finally {
       this.#gate.leave(sizeBytes);
@@ -226,7 +233,10 @@ export class ChunkStore implements ChunkPort {
       const verdict = await this.#judge(id, false);
       this.#unread.forget(id);
       if (verdict.kind === 'damaged') return { kind: 'missing', isAside: this.#setsAside };
-      if (verdict.kind === 'missing') return { kind: 'missing', isAside: await this.#isAside(id) };
+      if (verdict.kind === 'missing') {
+        const [isAside = false] = await this.#aside.has([id]);
+        return { kind: 'missing', isAside };
+      }
       freeMemory(verdict.bytes);
       return { kind: 'whole', ...storedOf(verdict.row) };
     } catch (error) {
@@ -237,18 +247,14 @@ export class ChunkStore implements ChunkPort {
     }
   }
 
-  async #isAside(id: ChunkId): Promise<boolean> {
-    const [isAside] = await this.#aside.has([id]);
-    return isAside === true;
-  }
-
   /** As `verify`, by what is known of the chunks alone. */
   async lookUp(ids: readonly ChunkId[]): Promise<InspectedChunk[]> {
     await this.#drops.ended(ids);
     const [rows, aside] = await Promise.all([this.#rows(ids), this.#aside.has(ids)]);
     return rows.map((row, at) => {
+      const id = must(ids[at], 'a row for each');
+      if (row === undefined ? this.#unread.isKnown(id) : this.#unread.has(id)) return { kind: 'unread' };
       if (row === undefined) return { kind: 'missing', isAside: aside[at] === true };
-      if (this.#unread.has(must(ids[at], 'a row for each'))) return { kind: 'unread' };
       return { kind: 'whole', ...storedOf(row) };
     });
   }
@@ -258,7 +264,7 @@ export class ChunkStore implements ChunkPort {
     return rows.map((row) => (row === undefined ? null : storedOf(row)));
   }
 
-  /** Where a row is lost the chunk counts as missing, and is set aside. */
+  /** Where a row is lost the chunk counts as missing, and is set aside, if its bytes can be read. */
   async #rows(ids: readonly ChunkId[], how = { isPut: false }) {
     const rows = await readRows(this.#kv, ids).catch((error: unknown) => {
       throw unavailable(error);
@@ -266,7 +272,7 @@ export class ChunkStore implements ChunkPort {
     const found = [];
     for (const [at, id] of ids.entries()) {
       const row = rows[at];
-      if (row === 'lost' && this.#setsAside) await this.#takeAside(id, how);
+      if (row === 'lost' && this.#setsAside) await this.#takeAside(id, how).catch(passUnread);
       found.push(row === 'lost' ? undefined : row);
     }
     return found;
@@ -296,11 +302,7 @@ export class ChunkStore implements ChunkPort {
     return this.#drops.track(ids, this.#orderDrop(ids, fence, { withAside: false, check }));
   }
 
-  async #orderDrop(
-    ordered: readonly ChunkId[],
-    fence: Fence,
-    how: { withAside: boolean; check?: () => void },
-  ): Promise<void> {
+  async #orderDrop(ordered: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
     assertOfHome(ordered, fence);
     const byName = new Map(ordered.map((id) => [chunkName(id), id]));
     const [names, ids] = [[...byName.keys()], [...byName.values()]];
@@ -310,15 +312,13 @@ export class ChunkStore implements ChunkPort {
     await this.#inTurn(() => this.#drop(ids, fence, how));
   }
 
-  async #drop(
-    ids: readonly ChunkId[],
-    fence: Fence,
-    how: { withAside: boolean; check?: () => void },
-  ): Promise<void> {
+  async #drop(ids: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
     const fenceRows = await this.#fences.rowsOf(fence);
     const rows = await readRows(this.#kv, ids);
-    // What is lost is counted out first, as well as that can be done.
-    for (const [at, id] of ids.entries()) if (rows[at] === 'lost') await this.#aside.take(id);
+    // What is lost is counted out first, as well as that can be done; a drop needs no bytes.
+    const unread: ChunkId[] = [];
+    for (const [at, id] of ids.entries())
+      if (rows[at] === 'lost' && !(await this.#aside.take(id).catch(passUnread))) unread.push(id);
     const aside = await this.#aside.rowsToDrop(how.withAside ? ids : []);
     how.check?.();
     const present = ids.flatMap((id, at) => {
@@ -329,10 +329,7 @@ export class ChunkStore implements ChunkPort {
     this.#totals.count(-present.length, -sizeBytes);
     try {
       await this.#kv.commit([
-        ...present.flatMap(({ id }) => [
-          { column: 'data', key: dataKey(id), value: null },
-          { column: 'index', key: indexKey(id), value: null },
-        ]),
+        ...removalsOf([...present.map(({ id }) => id), ...unread]),
         ...aside.rows,
         this.#totals.row(),
         ...fenceRows,
@@ -342,7 +339,10 @@ export class ChunkStore implements ChunkPort {
       throw error;
     }
     aside.dropped();
-    for (const id of ids) this.#unread.forget(id);
+    for (const id of ids) {
+      this.#unread.forget(id);
+      this.#reads?.wasReplaced(dataKey(id));
+    }
     this.#fences.kept(fence);
   }
 

@@ -5,6 +5,7 @@ import { asBuffer } from '../lib/bytes.ts';
 import { defineRecord } from '../lib/record-codec.ts';
 import type { BlobId } from '../model/names.ts';
 import type { ChunkId, ChunkTotals, Fence } from '../ports/chunks.ts';
+import type { KvPut } from '../ports/kv.ts';
 
 /** `data` first: usage is told of the first column. */
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
@@ -52,6 +53,14 @@ export function parseDataKey(key: Uint8Array): ChunkId {
 /** Column `index`: table 1 | blob id 16 | index 4. */
 export function indexKey(id: ChunkId): Uint8Array {
   return keyIn(TABLE.chunk, id);
+}
+
+/** Takes chunks out of both columns. */
+export function removalsOf(ids: readonly ChunkId[]): KvPut[] {
+  return ids.flatMap((id) => [
+    { column: 'data', key: dataKey(id), value: null },
+    { column: 'index', key: indexKey(id), value: null },
+  ]);
 }
 
 /** Of a chunk that is kept, kept aside, or could not be read. */

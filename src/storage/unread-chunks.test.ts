@@ -13,7 +13,7 @@ import { makeBlobId } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { KvPort } from '../ports/kv.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
-import { CHUNK_COLUMNS, dataKey } from './keyspace.ts';
+import { CHUNK_COLUMNS, dataKey, indexKey } from './keyspace.ts';
 import { createScrub } from './scrub.ts';
 
 const CHUNK_BYTES = 1000;
@@ -170,6 +170,40 @@ test('those that wait for their turn behind reads that are not answered are refu
   const settled = await ended(reads);
   expect(settled.map(({ status }) => status)).toEqual(ids.map(() => 'rejected'));
   expect(asked.length).toBeLessThanOrEqual(LIMITS.chunkReadsAtOnceMax);
+});
+
+test('a drive that hangs keeps no more threads than it has places, however late each read was', async () => {
+  const { ids } = await putNew(10);
+  for (const id of ids) hang(id);
+  const reads = ids.map(async (id, at) => {
+    await clock.sleep((at * LIMITS.chunkReadMaxMs) / 4);
+    return store.get(id);
+  });
+  const settled = await ended(Promise.allSettled(reads));
+  expect(settled.map(({ status }) => status)).toEqual(ids.map(() => 'rejected'));
+  expect(asked.length).toBeLessThanOrEqual(LIMITS.chunkReadsAtOnceMax);
+});
+
+test('a lost row whose bytes cannot be read holds up neither the chunks beside it nor a drop', async () => {
+  const { ids } = await putNew(3);
+  const [lost, good, gone] = ids as [ChunkId, ChunkId, ChunkId];
+  const rowOf = (id: ChunkId) => Buffer.from(indexKey(id)).toString('hex');
+  let lostRow = rowOf(lost);
+  const { getMany } = kv;
+  kv.getMany = async (column, keys) => {
+    if (column === 'index' && keys.some((key) => Buffer.from(key).toString('hex') === lostRow))
+      throw new Corruption('block checksum mismatch');
+    return getMany.call(kv, column, keys);
+  };
+  failWith(lost, new Error('IO error: While pread: Too many open files'));
+  expect(await store.lookUp([lost, good])).toMatchObject([{ kind: 'unread' }, { kind: 'whole' }]);
+  expect(await store.verify(lost)).toEqual({ kind: 'unread' });
+  expect(await store.have([lost, good])).toMatchObject([null, { sizeBytes: CHUNK_BYTES }]);
+  lostRow = rowOf(gone);
+  failWith(gone, new Error('IO error: While pread: Too many open files'));
+  await store.drop([gone, good], fence);
+  lostRow = '';
+  expect(await store.lookUp([gone, good])).toMatchObject([{ kind: 'missing' }, { kind: 'missing' }]);
 });
 
 test('lost bytes are a loss, other errors are not', async () => {

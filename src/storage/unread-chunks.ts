@@ -87,6 +87,11 @@ export class UnreadChunks {
     return this.#chunks.size > 0 && this.#chunks.get(chunkName(id))?.isSure === true;
   }
 
+  /** Whether it could not be read when that was tried last. */
+  isKnown(id: ChunkId): boolean {
+    return this.#chunks.size > 0 && this.#chunks.has(chunkName(id));
+  }
+
   /** Those that `has` has, of these homes, in id order. */
   list(options: { homes: readonly number[]; after?: ChunkId; limit: number }): ChunkId[] {
     const homes = new Set(options.homes);

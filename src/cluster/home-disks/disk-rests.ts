@@ -15,7 +15,7 @@ export interface DiskRests {
   worked(disk: DiskId, effort: DiskEffort): void;
   /** Its node has started, or is heard of again: it is tried at once. */
   returned(disk: DiskId): void;
-  /** Those that have not answered since they were last asked. */
+  /** Those that have not answered since they were last asked, unless nobody has asked for long. */
   silent(): DiskId[];
   /** How often it answered after it had not. */
   returnsOf(disk: DiskId): number;
@@ -45,7 +45,10 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
       const now = { untilMs: clock.monotonicMs(), pauseMs: 0 };
       for (const each of [rests.ask, rests.take]) if (each.has(disk)) each.set(disk, now);
     },
-    silent: () => [...rests.ask.keys()],
+    silent() {
+      const sinceMs = clock.monotonicMs() - 2 * LIMITS.diskRestMaxMs;
+      return [...rests.ask].flatMap(([disk, { untilMs }]) => (untilMs >= sinceMs ? [disk] : []));
+    },
     returnsOf: (disk) => returns.get(disk) ?? 0,
   };
 }

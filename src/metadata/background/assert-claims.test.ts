@@ -10,6 +10,7 @@ import {
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
 import { createSilentShards, type SilentShards } from '../../../tests/support/silent-shards.ts';
+import { must } from '../../lib/assert.ts';
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type BlobId, homeShardOf, makeBlobId, makeLinkId, type ObjectKey } from '../../model/names.ts';
@@ -209,7 +210,12 @@ describe('a home that has lost the end of its history', () => {
   test('cannot be confirmed before all have told, and need not be twice', async () => {
     await loseHistory([]);
     expect(await confirm()).toEqual({ kind: 'waiting', shards: [0, 1] });
-    await world.execute('note-asserted', { shard: 1 }, HOME);
+    const { history } = await world.query('get-history', {}, HOME);
+    const incarnation = must(history, 'it began anew').incarnation;
+    // Of a former history: what is late.
+    await world.execute('note-asserted', { shard: 1, incarnation: incarnation - 1 }, HOME);
+    expect(await confirm()).toEqual({ kind: 'waiting', shards: [0, 1] });
+    await world.execute('note-asserted', { shard: 1, incarnation }, HOME);
     expect(await confirm()).toEqual({ kind: 'waiting', shards: [0] });
     await run('assert');
     expect((await confirm()).kind).toBe('confirmed');

@@ -7,7 +7,7 @@ import type { CommandOf, MetadataPort } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards } from './other-shards.ts';
+import { createOtherShards, ofOwn } from './other-shards.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const PAGE = 250;
@@ -36,20 +36,25 @@ export function createClaimAssertion(deps: {
   const others = createOtherShards(deps.clock);
   const progress = new Map<number, Progress>();
 
-  /** `claims` of blobs of `home`, as `holder` has just told them. */
-  async function assertPage(home: number, holder: number, claims: HeldClaim[]): Promise<void> {
+  /** `claims` of blobs of `home`, as `holder` has just told them. `own`: the one of both whose work this is. */
+  async function assertPage(
+    { home, holder, own }: { home: number; holder: number; own: number },
+    claims: HeldClaim[],
+  ): Promise<void> {
     if (claims.length === 0) return;
-    const asserted = await metadata.execute({ shard: home }, 'assert-links', { shard: holder, claims });
-    const { gone } = doneValue(asserted);
+    const of = <T>(shard: number, work: Promise<T>) => (shard === own ? ofOwn(work) : work);
+    const command = { shard: holder, claims };
+    const asserted = metadata.execute({ shard: home }, 'assert-links', command).then(doneValue);
+    const { gone } = await of(home, asserted);
     if (gone.length > 0) log.error({ home, holder, blobIds: gone }, 'held-blobs-are-gone');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const resolved = await metadata.query({ shard: holder }, 'resolve-claims', { claims: names });
-    const { held } = doneValue(resolved);
+    const resolved = metadata.query({ shard: holder }, 'resolve-claims', { claims: names }).then(doneValue);
+    const { held } = await of(holder, resolved);
     // It was held a moment ago: a claim that is not held any more was released, and is made by nobody again (R29).
     const settled = names.map(
       (name, at): Settled => ({ ...name, verdict: held[at] === true ? 'confirmed' : 'dropped' }),
     );
-    doneValue(await metadata.execute({ shard: home }, 'settle-claims', { claims: settled }));
+    await of(home, metadata.execute({ shard: home }, 'settle-claims', { claims: settled }).then(doneValue));
   }
 
   async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {
@@ -63,8 +68,8 @@ export function createClaimAssertion(deps: {
     const { after, isThrough, behind } = own;
     if (isThrough) {
       await askEach({ shard, signal }, behind, async (homeShard, from) => {
-        const { claims, next } = await listPage(shard, { homeShard, after: from });
-        await assertPage(homeShard, shard, claims);
+        const { claims, next } = await ofOwn(listPage(shard, { homeShard, after: from }));
+        await assertPage({ home: homeShard, holder: shard, own: shard }, claims);
         if (next === undefined) behind.delete(homeShard);
         else behind.set(homeShard, next);
       });
@@ -75,7 +80,7 @@ export function createClaimAssertion(deps: {
     for (const home of behind.keys()) byHome.delete(home);
     const heard = new Set<number>();
     await askEach({ shard, signal }, byHome, async (home, its) => {
-      await assertPage(home, shard, its);
+      await assertPage({ home, holder: shard, own: shard }, its);
       heard.add(home);
     });
     // They hear the rest by themselves: the others do not wait for them.
@@ -96,13 +101,15 @@ export function createClaimAssertion(deps: {
     const command = { homeShard: home, incarnation };
     if (after === undefined) doneValue(await metadata.execute({ shard: holder }, 'learn-history', command));
     const { claims, next } = await listPage(holder, { homeShard: home, after });
-    await assertPage(home, holder, claims);
+    await assertPage({ home, holder, own: home }, claims);
     if (next !== undefined) reached.set(holder, next);
     return next === undefined;
   }
 
-  async function note(shard: number, holder: number): Promise<void> {
-    doneValue(await metadata.execute({ shard }, 'note-asserted', { shard: holder }));
+  /** Of this history: what is late may meet another one, to which that holder has told nothing yet. */
+  async function note(shard: number, holder: number, { incarnation }: Progress): Promise<void> {
+    const command = { shard: holder, incarnation };
+    await ofOwn(metadata.execute({ shard }, 'note-asserted', command).then(doneValue));
     log.info({ shard, holder }, 'claims-asserted');
   }
 
@@ -146,12 +153,12 @@ export function createClaimAssertion(deps: {
       const asked = left.filter((other) => other !== shard && !others.isAway(other)).slice(0, HOLDERS_MAX);
       let toldCount = 0;
       await askEach({ shard, signal }, new Map(asked.map((holder) => [holder, holder])), async (holder) => {
-        if (await hear(holder, shard, come)) await note(shard, holder);
+        if (await hear(holder, shard, come)) await note(shard, holder, come);
         toldCount++;
       });
       signal.throwIfAborted();
       if (left.includes(shard) && maySayMore(come)) {
-        if (await tellOwn(shard, come, signal)) await note(shard, shard);
+        if (await tellOwn(shard, come, signal)) await note(shard, shard, come);
         toldCount++;
       }
       return toldCount > 0;

@@ -72,12 +72,14 @@ describe('a shard that does not answer', () => {
   let shards: SilentShards;
   let worker: Worker;
   let serial = 0;
+  let led = [0];
   beforeEach(async () => {
     await setUp(3);
     shards = createSilentShards(world.shards);
+    led = [0];
     const nothing = () => {};
     worker = createOutboxDelivery({
-      ...{ metadata: shards.port, shards: () => [0], clock: world.clock },
+      ...{ metadata: shards.port, shards: () => led, clock: world.clock },
       log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     });
   });
@@ -85,7 +87,7 @@ describe('a shard that does not answer', () => {
   const work = () => worker.work(new AbortController().signal);
 
   /** Orders that are older the earlier they are made. */
-  async function order(homeShard: number, count: number): Promise<void> {
+  async function order(homeShard: number, count: number, { by = 0 } = {}): Promise<void> {
     const rows = Array.from({ length: count }, () => {
       const timeMs = world.clock.wallMs() + serial++;
       const tail = Buffer.from(String(serial).padStart(10, '0'));
@@ -93,13 +95,13 @@ describe('a shard that does not answer', () => {
       const blobId = makeBlobId({ timeMs, homeShard, random: tail.subarray(2) });
       const linkId = makeLinkId({ timeMs, random: tail });
       const value = outboxCodec.encode({ kind: 'release-link', homeShard, blobId, linkId });
-      return { column: table.column, key: rowKey(0, table, key), value };
+      return { column: table.column, key: rowKey(by, table, key), value };
     });
     await world.kv.commit(rows);
   }
 
-  async function leftFor(): Promise<number[]> {
-    const { items } = await world.query('list-outbox', { limit: 5000 });
+  async function leftFor({ by = 0 } = {}): Promise<number[]> {
+    const { items } = await world.query('list-outbox', { limit: 5000 }, by);
     return items.flatMap(({ record }) => ('homeShard' in record ? [record.homeShard] : []));
   }
 
@@ -150,5 +152,25 @@ describe('a shard that does not answer', () => {
     world.clock.advance(LIMITS.shardRestMinMs);
     await work();
     expect(await leftFor()).toEqual([]);
+  });
+
+  test('one item that fails again and again holds up none of the others, of whichever shard they are', async () => {
+    led = [0, 1];
+    const name = 'bad' as BucketName;
+    const timeMs = world.clock.wallMs();
+    const { table, key } = outboxRow(makeOutboxId({ timeMs, tail: Buffer.alloc(8) }));
+    const bucketId = '0'.repeat(32) as BucketId;
+    const value = outboxCodec.encode({ kind: 'create-bucket', homeShard: WELL, bucketId, name, owner: OWNER });
+    await world.kv.commit([{ column: table.column, key: rowKey(0, table, key), value }]);
+    await order(WELL, 600);
+    await order(WELL, 10, { by: 1 });
+    const { execute } = shards.port;
+    shards.port.execute = async (envelope, kind, command) =>
+      kind === 'create-bucket' ? { kind: 'unknown' } : execute.call(shards.port, envelope, kind, command);
+    for (let round = 0; round < 3; round++) {
+      await work();
+      world.clock.advance(LIMITS.shardRestMaxMs);
+    }
+    expect([await leftFor(), await leftFor({ by: 1 })]).toEqual([[WELL], []]);
   });
 });

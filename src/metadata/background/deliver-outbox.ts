@@ -7,7 +7,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards } from './other-shards.ts';
+import { createOtherShards, ofOwn } from './other-shards.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -40,14 +40,12 @@ export function createOutboxDelivery(deps: {
   async function deliver(shard: number, items: readonly Item[], signal: AbortSignal): Promise<Item[]> {
     const left = new Set(items);
     await others.askEach(Map.groupBy(items, targetOf), async (target, its) => {
-      const done: Item[] = [];
-      try {
-        await carryOut(deps, target, its, { done, signal });
-      } finally {
-        const ids = done.map(({ id }) => id);
-        if (ids.length > 0) doneValue(await metadata.execute({ shard }, 'finish-outbox', { ids }));
-        for (const item of done) left.delete(item);
-      }
+      const { done, failure } = await carryOut(deps, target, its, signal);
+      const ids = done.map(({ id }) => id);
+      if (ids.length > 0) await ofOwn(metadata.execute({ shard }, 'finish-outbox', { ids }).then(doneValue));
+      for (const item of done) left.delete(item);
+      // A shard that has done some of it is there: one item that fails is no ground to leave out those of others.
+      if (failure !== undefined && done.length === 0) throw failure.error;
     });
     return [...left];
   }
@@ -122,13 +120,14 @@ function targetOf({ record }: Item): number {
   return record.kind === 'forget-name' ? SYSTEM_SHARD : record.homeShard;
 }
 
-/** `done` gets those that are, also when others fail: it rejects then. */
+/** Each item is tried, whatever becomes of the others. `failure`: the first one. Never rejects. */
 async function carryOut(
   { metadata, log }: { metadata: MetadataPort; log: Logger },
   target: number,
   items: readonly Item[],
-  { done, signal }: { done: Item[]; signal: AbortSignal },
-): Promise<void> {
+  signal: AbortSignal,
+): Promise<{ done: Item[]; failure: { error: unknown } | undefined }> {
+  const done: Item[] = [];
   let failure: { error: unknown } | undefined;
   const attempt = async (some: readonly Item[], act: () => Promise<void>) => {
     try {
@@ -150,7 +149,7 @@ async function carryOut(
     // One that fails keeps none behind it from its turn.
     if (record.kind !== 'release-link') await attempt([item], () => finishName(metadata, id, record));
   }
-  if (failure !== undefined) throw failure.error;
+  return { done, failure };
 }
 
 function isRelease(item: Item): item is Item & { record: ReleaseLink } {

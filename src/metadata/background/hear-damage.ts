@@ -16,6 +16,8 @@ const PAGE_CHUNKS = 500;
 const PAGES_MAX = 10;
 /** A repair may take that long: noted again while its blob owes something, it would have to begin anew. */
 const NOTED_KEPT_MS = 10 * 60_000;
+/** What it owes no more, and is aside still, is looked at again so often. */
+const AGAIN_AFTER_MS = 60_000;
 const NOTED_MAX = 20_000;
 
 export function createDamageHearing(deps: HomeWorkDeps): Worker {
@@ -36,8 +38,9 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
       for (const [shard, ids] of Map.groupBy(aside, ({ blobId }) => homeShardOf(blobId))) {
         try {
           const news = await newsOf(disk, shard, ids);
-          for (const id of await noteDamage(deps, { disk, shard, ids: news, signal }))
-            noted.set(nameOf(disk, id), deps.clock.monotonicMs());
+          const live = await noteDamage(deps, { disk, shard, ids: news, signal });
+          tellOf(disk, shard, live);
+          for (const id of live) noted.set(nameOf(disk, id), deps.clock.monotonicMs());
         } catch (error) {
           failures.push(error);
         }
@@ -49,19 +52,31 @@ export function createDamageHearing(deps: HomeWorkDeps): Worker {
     return failures;
   }
 
-  /** But for what is noted, and owed still: once the debt is settled, what is aside was damaged again, or left behind. */
+  /** Of what is looked at again nothing is new. */
+  function tellOf(diskId: DiskId, shard: number, live: readonly ChunkId[]): void {
+    const chunkCount = live.filter((id) => notedForMs(diskId, id) >= NOTED_KEPT_MS).length;
+    if (chunkCount === 0) return;
+    deps.telemetry.count('holdfast_damaged_chunks_found_total', {}, chunkCount);
+    deps.log.warn({ diskId, shard, chunkCount }, 'damaged-chunks-heard-of');
+  }
+
+  /**
+   * But for what is noted, and owed still: once the debt is settled, what is aside was damaged again, or left behind, and is
+   * looked at again before long.
+   */
   async function newsOf(disk: DiskId, shard: number, ids: readonly ChunkId[]): Promise<ChunkId[]> {
-    const known = new Set(ids.filter((id) => isNoted(disk, id)));
-    if (known.size === 0) return [...ids];
+    const others = ids.filter((id) => notedForMs(disk, id) >= AGAIN_AFTER_MS);
+    const known = new Set(others.filter((id) => notedForMs(disk, id) < NOTED_KEPT_MS));
+    if (known.size === 0) return others;
     const blobIds = [...new Set([...known].map(({ blobId }) => blobId))];
     const { debts } = doneValue(await deps.metadata.query({ shard }, 'get-debts', { blobIds }));
     const owing = new Set(blobIds.filter((_blobId, at) => debts[at] !== null));
-    return ids.filter((id) => !known.has(id) || !owing.has(id.blobId));
+    return others.filter((id) => !known.has(id) || !owing.has(id.blobId));
   }
 
-  function isNoted(disk: DiskId, id: ChunkId): boolean {
-    const notedAtMs = noted.get(nameOf(disk, id));
-    return notedAtMs !== undefined && deps.clock.monotonicMs() - notedAtMs < NOTED_KEPT_MS;
+  /** For ever: it is not noted. */
+  function notedForMs(disk: DiskId, id: ChunkId): number {
+    return deps.clock.monotonicMs() - (noted.get(nameOf(disk, id)) ?? Number.NEGATIVE_INFINITY);
   }
 
   return {
@@ -84,7 +99,7 @@ async function noteDamage(
   deps: HomeWorkDeps,
   damage: { disk: DiskId; shard: number; ids: readonly ChunkId[]; signal: AbortSignal },
 ): Promise<ChunkId[]> {
-  const { metadata, disks, telemetry, log } = deps;
+  const { metadata, disks } = deps;
   const { disk, shard, ids, signal } = damage;
   if (ids.length === 0) return [];
   const fence = deps.fenceOf(shard);
@@ -108,7 +123,5 @@ async function noteDamage(
   // An owner may have found its copy damaged just now, when it was to prove it.
   if (mended !== undefined)
     await noteOwed(deps, { shard, owed: owedOf(replaced, mended.states), mapVersion: mended.mapVersion });
-  telemetry.count('holdfast_damaged_chunks_found_total', {}, live.length);
-  log.warn({ diskId: disk, shard, chunkCount: live.length }, 'damaged-chunks-heard-of');
   return live;
 }

@@ -8,13 +8,26 @@ export interface OtherShards {
   /** Not to be asked now: it has not answered lately, or has not yet answered what it was asked before. */
   isAway(shard: number): boolean;
   /**
-   * Runs `ask` for each of those that are not away, all at once; it rejects when the shard did not answer, having told of it.
+   * Runs `ask` for each of those that are not away, all at once; it rejects when the shard did not answer, having told of it,
+   * or with OwnFailure.
    * Resolves when all have ended, or after LIMITS.shardLateMs: what is late goes on, and its shard is away until it ends.
    */
   askEach<Part>(
     parts: ReadonlyMap<number, Part>,
     ask: (shard: number, part: Part) => Promise<void>,
   ): Promise<void>;
+}
+
+/** The other shard has answered; what has failed is what the asking one was to make of it. */
+export class OwnFailure extends Error {}
+
+/** Rejects with OwnFailure. */
+export async function ofOwn<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new OwnFailure('the shard itself does not answer', { cause });
+  }
 }
 
 interface Rest {
@@ -42,8 +55,9 @@ export function createOtherShards(clock: Pick<ClockPort, 'monotonicMs' | 'sleep'
     try {
       await ask();
       rests.delete(shard);
-    } catch {
-      failed(shard);
+    } catch (error) {
+      if (error instanceof OwnFailure) rests.delete(shard);
+      else failed(shard);
     } finally {
       asked.delete(shard);
     }

@@ -5,8 +5,9 @@ import type { BlobRecord } from '../../model/records/rows.ts';
 import { chunkCount } from '../../model/version.ts';
 import type { ChunkId, ChunkPort, Fence } from '../../ports/chunks.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
+import type { CondemnedPlace } from '../../ports/metadata-queries.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
+import { createQueueWalks, createShardWorker, doneValue } from './shard-worker.ts';
 
 const BLOB_BATCH = 100;
 const CHUNK_BATCH = 1000;
@@ -24,7 +25,7 @@ export interface BlobReleaseDeps {
 
 export function createBlobRelease(deps: BlobReleaseDeps): Worker {
   const { metadata, chunks, shards, fenceOf, readingGraceMs } = deps;
-  const cursors = createQueueCursors();
+  const walks = createQueueWalks<CondemnedPlace>();
 
   async function releasePages(shard: number, manifestId: BlobId, signal: AbortSignal): Promise<void> {
     for (let page = 0, isLast = false; !isLast; page++) {
@@ -40,10 +41,8 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
     shards,
     idleMs: IDLE_MS,
     async unit(shard, signal) {
-      const query = { ...cursors.from(shard), olderThanMs: readingGraceMs, limit: BLOB_BATCH };
-      const { blobs } = doneValue(await metadata.query({ shard }, 'list-condemned', query));
-      const last = blobs.at(-1);
-      if (last === undefined) return false;
+      const query = { ...walks.from(shard), olderThanMs: readingGraceMs, limit: BLOB_BATCH };
+      const { blobs, next } = doneValue(await metadata.query({ shard }, 'list-condemned', query));
       const failures = new Map<BlobId, unknown>();
       for (const { blobId, blob } of blobs) {
         if (blob.kind !== 'manifest') continue;
@@ -57,11 +56,15 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
       }
       // Rows last: as long as they are there, what could not be dropped is tried again.
       const blobIds = free.map(({ blobId }) => blobId);
-      const { kind } = doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
-      if (kind === 'unconfirmed') return false;
+      if (blobIds.length > 0) {
+        const { kind } = doneValue(await metadata.execute({ shard }, 'erase-blobs', { blobIds }));
+        if (kind === 'unconfirmed') return false;
+      }
+      const firstLeft = blobs.find(({ blobId }) => failures.has(blobId));
+      const [lastMs, leftFromMs] = [blobs.at(-1), firstLeft].map((one) => one?.blob.condemnedAtMs);
+      walks.passed(shard, { next, lastMs, leftFromMs });
       for (const failure of failures.values()) throw failure;
-      cursors.advance(shard, last.blob.condemnedAtMs ?? 0);
-      return blobs.length === BLOB_BATCH;
+      return next !== undefined;
     },
   });
 }

@@ -7,7 +7,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards } from './other-shards.ts';
+import { createOtherShards, ofOwn } from './other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -67,7 +67,8 @@ export function createClaimResolver(deps: {
       async (claimingShard, asked) => {
         try {
           const claims = await ask(claimingShard, asked);
-          if (claims.length > 0) doneValue(await metadata.execute({ shard }, 'settle-claims', { claims }));
+          if (claims.length > 0)
+            await ofOwn(metadata.execute({ shard }, 'settle-claims', { claims }).then(doneValue));
           for (const claim of claims) open.delete(textOf(claim));
         } catch (error) {
           const fields = { err: error, shard, claimingShard, count: asked.length };

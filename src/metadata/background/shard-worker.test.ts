@@ -3,7 +3,7 @@ import { createShardWorker } from './shard-worker.ts';
 
 const { signal } = new AbortController();
 
-/** What was done in so many rounds, as shards in the order of their turns. */
+/** What was done in so many rounds, in the order of shards. */
 async function rounds(
   count: number,
   unit: (shard: number) => Promise<boolean>,
@@ -21,7 +21,8 @@ async function rounds(
   for (let round = 0; round < count; round++) {
     visited = '';
     const { failures = [] } = await worker.work(signal);
-    seen.push([visited, ...failures.map((error) => (error as Error).message)].join(' '));
+    const told = failures.map((error) => (error as Error).message).sort();
+    seen.push([[...visited].sort().join(''), ...told].join(' '));
   }
   return seen;
 }
@@ -33,6 +34,24 @@ test('shards whose units fail keep the others from nothing, and have their turn 
   };
   const whole = '012 shard 0 shard 1';
   expect(await rounds(9, unit)).toEqual([whole, whole, '2', whole, '2', '2', '2', whole, '2']);
+});
+
+test('each shard begins a round in its turn', async () => {
+  const firsts: number[] = [];
+  let isFirst = true;
+  const worker = createShardWorker({
+    ...{ name: 'some-job', shards: () => [4, 5, 6], idleMs: 1000 },
+    async unit(shard) {
+      if (isFirst) firsts.push(shard);
+      isFirst = false;
+      return false;
+    },
+  });
+  for (let round = 0; round < 4; round++) {
+    isFirst = true;
+    await worker.work(signal);
+  }
+  expect(firsts).toEqual([4, 5, 6, 4]);
 });
 
 test('a round that waits counts for its wait, so that none rests for longer than a minute', async () => {
@@ -55,7 +74,7 @@ test('where every unit fails the worker has failed, and the next time all have t
       return false;
     },
   });
-  for (let round = 0; round < 5; round++) await expect(worker.work(signal)).rejects.toThrow('shard 0');
+  for (let round = 0; round < 5; round++) await expect(worker.work(signal)).rejects.toThrow(/^shard [01]$/);
   isBroken = false;
   expect(await worker.work(signal)).toEqual({ state: 'idle', idleMs: 1000 });
 });

@@ -15,13 +15,17 @@ export function createShardWorker(options: {
 }): Worker {
   const { name, shards, idleMs, unit } = options;
   const rests = new FailedShards();
+  let roundCount = 0;
   return {
     name,
     async work(signal) {
       let hasMore = false;
       let doneCount = 0;
       const failures: unknown[] = [];
-      for (const shard of rests.others(shards())) {
+      const others = rests.others(shards());
+      // Each begins a round in its turn: what one finds used up, or has others rest for, is not always the same ones' loss.
+      const first = others.length === 0 ? 0 : roundCount++ % others.length;
+      for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
         if (signal.aborted) break;
         try {
           if (await unit(shard, signal)) hasMore = true;
@@ -100,6 +104,37 @@ export async function forEachJob<Job>(
 export function doneValue<T>(reply: Reply<T>): T {
   if (reply.kind !== 'done') throw new AppError('ServiceUnavailable');
   return reply.value;
+}
+
+/**
+ * Looks into each shard's queue, a page in each unit (protocol B11): what cannot be done holds up nothing that is behind it,
+ * and the next look begins with it. Kept in memory: after a restart a look begins at the queue's start once.
+ */
+export function createQueueWalks<Place>(): {
+  /** Of the next page. */
+  from(shard: number): { fromMs?: number; after?: Place };
+  /** `next`: there may be more behind it; `lastMs`: the time of the last item; `leftFromMs`: of the first that is to come again. */
+  passed(
+    shard: number,
+    page: { next: Place | undefined; lastMs: number | undefined; leftFromMs: number | undefined },
+  ): void;
+} {
+  const walks = new Map<number, { fromMs?: number; after?: Place; leftFromMs?: number }>();
+  return {
+    from(shard) {
+      const { fromMs, after } = walks.get(shard) ?? {};
+      return { ...(fromMs !== undefined && { fromMs }), ...(after !== undefined && { after }) };
+    },
+    passed(shard, { next, lastMs, ...page }) {
+      const before = walks.get(shard);
+      const leftFromMs = before?.leftFromMs ?? page.leftFromMs;
+      const fromMs = leftFromMs ?? lastMs ?? before?.fromMs;
+      walks.set(shard, {
+        ...(fromMs !== undefined && { fromMs }),
+        ...(next !== undefined && { after: next, ...(leftFromMs !== undefined && { leftFromMs }) }),
+      });
+    },
+  };
 }
 
 /**

@@ -22,9 +22,10 @@ export const learnHistory = defineCommand<CommandOf<'learn-history'>, OutcomeOf<
 export const noteAsserted = defineCommand<CommandOf<'note-asserted'>, OutcomeOf<'note-asserted'>>({
   locks: () => [exclusive(LOCK.history)],
   look: (_command, view) => void view.row(HISTORY_ROW),
-  decide({ shard }, view) {
+  decide({ shard, incarnation }, view) {
     const history = findHistory(view);
-    if (history === undefined || history.assertedBy.includes(shard)) return refuse({ kind: 'noted' });
+    if (history?.incarnation !== incarnation || history.assertedBy.includes(shard))
+      return refuse({ kind: 'noted' });
     const assertedBy = [...history.assertedBy, shard].sort((a, b) => a - b);
     return {
       outcome: { kind: 'noted' },

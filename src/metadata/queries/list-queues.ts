@@ -9,6 +9,8 @@ import { isUnconfirmedRow } from '../history.ts';
 import { END_OF_TIME_MS, readU48 } from '../key-parts.ts';
 import {
   blobRow,
+  condemnedRow,
+  endedUploadRow,
   foreignRow,
   HISTORY_ROW,
   linkRow,
@@ -44,8 +46,9 @@ export const listEndedLinks: QuerySpec<QueryOf<'list-ended-links'>, ResultOf<'li
 };
 
 export const listEndedUploads: QuerySpec<QueryOf<'list-ended-uploads'>, ResultOf<'list-ended-uploads'>> = {
-  async run({ fromMs, limit }, state) {
-    const range = timeRange({ table: TABLES.endedUploads, fromMs, toMs: END_OF_TIME_MS, limit });
+  async run({ fromMs, after: place, limit }, state) {
+    const after = place && endedUploadRow(place.endedAtMs, place.uploadId);
+    const range = timeRange({ table: TABLES.endedUploads, fromMs, after, toMs: END_OF_TIME_MS, limit });
     const ended = (await state.range(range)).map(({ key }) => ({
       endedAtMs: readU48(key),
       uploadId: toHex(key.subarray(6)) as UploadId,
@@ -55,21 +58,26 @@ export const listEndedUploads: QuerySpec<QueryOf<'list-ended-uploads'>, ResultOf
 };
 
 export const listCondemned: QuerySpec<QueryOf<'list-condemned'>, ResultOf<'list-condemned'>> = {
-  async run({ fromMs, olderThanMs, limit }, state, { nowMs }) {
+  async run({ fromMs, after: place, olderThanMs, limit }, state, { nowMs }) {
     const [totalCount = 0] = await state.counters([COUNTER.condemned]);
     const [history] = await state.rows([HISTORY_ROW]);
     // R23: none of them may go.
     if (isUnconfirmedRow(history)) return { blobs: [], totalCount };
     const toMs = Math.max(0, nowMs - olderThanMs);
-    const range = timeRange({ table: TABLES.condemned, fromMs, toMs, limit });
-    const blobIds = (await state.range(range)).map(({ key }) => toHex(key.subarray(6)) as BlobId);
-    const rows = await state.rows(blobIds.map(blobRow));
-    const blobs = blobIds.flatMap((blobId, at) => {
+    const after = place && condemnedRow(place.condemnedAtMs, place.blobId);
+    const range = timeRange({ table: TABLES.condemned, fromMs, after, toMs, limit });
+    const places = (await state.range(range)).map(({ key }) => ({
+      condemnedAtMs: readU48(key),
+      blobId: toHex(key.subarray(6)) as BlobId,
+    }));
+    const rows = await state.rows(places.map(({ blobId }) => blobRow(blobId)));
+    const blobs = places.flatMap(({ blobId }, at) => {
       const row = rows[at];
       // Erased between the two reads.
       return row === undefined ? [] : [{ blobId, blob: blobCodec.decode(row) }];
     });
-    return { blobs, totalCount };
+    const next = places.length < limit ? undefined : places.at(-1);
+    return { blobs, totalCount, ...(next && { next }) };
   },
 };
 
