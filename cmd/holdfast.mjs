@@ -195,6 +195,14 @@ function writeStamp() {
   }
 }
 
+/**
+ * Reads of a drive that hangs keep their threads for as long: with four, which is what libuv has otherwise, two such drives of
+ * a storage node would leave none to the others (deploy/holdfast has the same).
+ */
+function threadsFor(command) {
+  return command === 'storage' ? { UV_THREADPOOL_SIZE: '32' } : {};
+}
+
 /** The Node to run the program with: the locked Node 24 where there is one for this platform, else this one. */
 function chooseNode() {
   const locked = join(MODULES, `node-${process.platform}-${process.arch}`, 'bin', 'node');
@@ -214,7 +222,7 @@ try {
   const script = new URL(program ?? './main.ts', import.meta.url);
   const programArgs = [fileURLToPath(script), ...args.slice(program === undefined ? 0 : 1)];
   // Compiled code is kept from one start to the next: without it most of a start goes into reading TypeScript.
-  const env = { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env };
+  const env = { NODE_COMPILE_CACHE: COMPILE_CACHE, ...threadsFor(args[0]), ...process.env };
   endLike(await runForeground(chooseNode(), programArgs, { env }));
 } catch (error) {
   say(error instanceof StartError ? error.message : error.stack);

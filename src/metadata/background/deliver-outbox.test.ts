@@ -160,7 +160,13 @@ describe('a shard that does not answer', () => {
     const timeMs = world.clock.wallMs();
     const { table, key } = outboxRow(makeOutboxId({ timeMs, tail: Buffer.alloc(8) }));
     const bucketId = '0'.repeat(32) as BucketId;
-    const value = outboxCodec.encode({ kind: 'create-bucket', homeShard: WELL, bucketId, name, owner: OWNER });
+    const value = outboxCodec.encode({
+      kind: 'create-bucket',
+      homeShard: WELL,
+      bucketId,
+      name,
+      owner: OWNER,
+    });
     await world.kv.commit([{ column: table.column, key: rowKey(0, table, key), value }]);
     await order(WELL, 600);
     await order(WELL, 10, { by: 1 });
