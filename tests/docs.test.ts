@@ -73,10 +73,11 @@ test('docs/errors.md lists the errors as the catalogue has them', async () => {
 
 const METRICS_HEAD = `# Metrics
 
-\`GET /metrics\` in the text form of Prometheus: at the S3 address, and at that of \`health.listen\`, which metadata and
-storage nodes need for it ([configuration.md](configuration.md)). Each process tells of itself; a figure that it does not know
-is absent, and not 0. Beside those below there are the usual ones of a Node process, with the
-prefix \`holdfast_\` (processor time, memory, event-loop lag, garbage collection).
+\`GET /metrics\` in the text form of Prometheus: at the S3 address, but not to requests that come through a proxy
+([security.md](security.md)), and at that of \`health.listen\`, which metadata and storage nodes need for it
+([configuration.md](configuration.md)). Each process tells of itself; a figure that it does not know is absent, and not 0. Beside
+those below there are the usual ones of a Node process, with the prefix \`holdfast_\` (processor time, memory, event-loop lag,
+garbage collection).
 
 | Name | Kind | Labels | Meaning |
 |---|---|---|---|
