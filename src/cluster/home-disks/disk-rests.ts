@@ -1,5 +1,6 @@
 // Disks that do not answer or take nothing are left alone for a while, longer each time, so that what waits for them holds
 // up nothing else. A guess of this process: a disk that rests counts as one that does not answer.
+import { doubledPause } from '../../lib/doubled-pause.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { DiskId } from '../../ports/placement.ts';
@@ -26,8 +27,7 @@ export function createDiskRests(clock: Pick<ClockPort, 'monotonicMs'>): DiskRest
   const returns = new Map<DiskId, number>();
   const isNow = (rest: Rest | undefined) => rest !== undefined && rest.untilMs > clock.monotonicMs();
   function rest(disk: DiskId, effort: DiskEffort, maxMs: number): void {
-    const twiceMs = 2 * (rests[effort].get(disk)?.pauseMs ?? 0);
-    const pauseMs = Math.min(Math.max(twiceMs, LIMITS.diskRestMinMs), maxMs);
+    const pauseMs = doubledPause(rests[effort].get(disk)?.pauseMs, { minMs: LIMITS.diskRestMinMs, maxMs });
     rests[effort].set(disk, { untilMs: clock.monotonicMs() + pauseMs, pauseMs });
   }
 

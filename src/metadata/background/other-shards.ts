@@ -1,5 +1,6 @@
 // What the work of a shard asks of other shards (R29, R30): each of them by itself, so that one that is silent, or slow,
 // holds up nothing that is for the others. The one place that knows which do not answer; a guess of this worker.
+import { doubledPause } from '../../lib/doubled-pause.ts';
 import { within } from '../../lib/within.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
@@ -41,8 +42,8 @@ export function createOtherShards(clock: Pick<ClockPort, 'monotonicMs' | 'sleep'
   const asked = new Set<number>();
 
   function failed(shard: number): void {
-    const twiceMs = 2 * (rests.get(shard)?.pauseMs ?? 0);
-    const pauseMs = Math.min(Math.max(twiceMs, LIMITS.shardRestMinMs), LIMITS.shardRestMaxMs);
+    const bounds = { minMs: LIMITS.shardRestMinMs, maxMs: LIMITS.shardRestMaxMs };
+    const pauseMs = doubledPause(rests.get(shard)?.pauseMs, bounds);
     rests.set(shard, { untilMs: clock.monotonicMs() + pauseMs, pauseMs });
   }
 

@@ -1,4 +1,5 @@
 // What the background jobs over shards have in common: a round visits each shard once and does one bounded unit there.
+import { doubledPause } from '../../lib/doubled-pause.ts';
 import { AppError } from '../../model/errors.ts';
 import type { Reply } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
@@ -59,8 +60,7 @@ class FailedShards {
   }
 
   failed(shard: number): void {
-    const twiceMs = 2 * (this.#rests.get(shard)?.pauseMs ?? 0);
-    const pauseMs = Math.min(Math.max(twiceMs, REST_MIN_MS), REST_MAX_MS);
+    const pauseMs = doubledPause(this.#rests.get(shard)?.pauseMs, { minMs: REST_MIN_MS, maxMs: REST_MAX_MS });
     this.#rests.set(shard, { leftMs: pauseMs, pauseMs });
   }
 
