@@ -2,12 +2,10 @@
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
 // kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 import { type BlobId, homeShardOf } from '../../model/names.ts';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { CommandOf, MetadataPort } from '../../ports/metadata.ts';
+import type { CommandOf } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
-import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards, ofOwn } from './other-shards.ts';
+import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const PAGE = 250;
@@ -26,12 +24,7 @@ interface Progress {
   own: { after?: BlobId; isThrough: boolean; behind: Map<number, BlobId | undefined> };
 }
 
-export function createClaimAssertion(deps: {
-  metadata: MetadataPort;
-  shards(): readonly number[];
-  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
-  log: Logger;
-}): Worker {
+export function createClaimAssertion(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
   const others = createOtherShards(deps.clock);
   const progress = new Map<number, Progress>();

@@ -3,11 +3,10 @@
 // is for them alone.
 import type { OutboxId } from '../../model/names.ts';
 import type { OutboxRecord } from '../../model/records/rows.ts';
-import type { ClockPort } from '../../ports/clock.ts';
 import { type MetadataPort, type ResultOf, SYSTEM_SHARD } from '../../ports/metadata.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards, ofOwn } from './other-shards.ts';
+import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
 import { createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -26,12 +25,7 @@ interface Progress {
   waitedFor: Set<number>;
 }
 
-export function createOutboxDelivery(deps: {
-  metadata: MetadataPort;
-  shards(): readonly number[];
-  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
-  log: Logger;
-}): Worker {
+export function createOutboxDelivery(deps: AskingWorkDeps): Worker {
   const { metadata, shards, clock } = deps;
   const others = createOtherShards(clock);
   const progress = new Map<number, Progress>();

@@ -4,6 +4,17 @@ import { doubledPause } from '../../lib/doubled-pause.ts';
 import { within } from '../../lib/within.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ClockPort } from '../../ports/clock.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+
+/** What work needs that asks other shards. */
+export interface AskingWorkDeps {
+  metadata: MetadataPort;
+  /** Whose work it is: those whose open primary is here. */
+  shards(): readonly number[];
+  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
+  log: Logger;
+}
 
 export interface OtherShards {
   /** Not to be asked now: it has not answered lately, or has not yet answered what it was asked before. */

@@ -3,11 +3,9 @@
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { idTimeMs } from '../../model/names.ts';
-import type { ClockPort } from '../../ports/clock.ts';
-import type { CommandOf, MetadataPort, ResultOf } from '../../ports/metadata.ts';
-import type { Logger } from '../../ports/telemetry.ts';
+import type { CommandOf, ResultOf } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
-import { createOtherShards, ofOwn } from './other-shards.ts';
+import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
 
 const BATCH = 250;
@@ -19,12 +17,7 @@ const LOOK_BACK_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
 type Claim = ResultOf<'list-pending-claims'>['claims'][number];
 type Settled = CommandOf<'settle-claims'>['claims'][number];
 
-export function createClaimResolver(deps: {
-  metadata: MetadataPort;
-  shards(): readonly number[];
-  clock: Pick<ClockPort, 'monotonicMs' | 'sleep'>;
-  log: Logger;
-}): Worker {
+export function createClaimResolver(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
   const cursors = createQueueCursors();
   const others = createOtherShards(deps.clock);
