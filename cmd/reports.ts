@@ -1,5 +1,7 @@
 // What the server tells of itself: the status report and the gauges of the metrics, from the same figures.
+
 import type { Accounts } from '../src/accounts/accounts.ts';
+import { gaugeIfKnown } from '../src/adapters/prom-telemetry.ts';
 import type { StatusReport } from '../src/gateway/operator/status-report.ts';
 import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
 import { JOB_KINDS, JOB_STATES } from '../src/model/records/job-record.ts';
@@ -39,13 +41,11 @@ export function createReports(
         telemetry.gauge('holdfast_jobs', jobs.get(`${kind} ${state}`) ?? 0, { kind, state });
       }
     }
-    const tell = (name: string, value: number | undefined) =>
-      telemetry.gaugeAll(name, value === undefined ? [] : [{ value }]);
-    tell('holdfast_chunks', stored?.chunkCount);
-    tell('holdfast_chunk_bytes', stored?.liveBytes);
-    tell('holdfast_pending_reclaim_bytes', pendingBytes);
-    tell('holdfast_disk_free_bytes', stored?.diskFreeBytes);
-    tell('holdfast_disk_bytes', stored?.diskTotalBytes);
+    gaugeIfKnown(telemetry, 'holdfast_chunks', stored?.chunkCount);
+    gaugeIfKnown(telemetry, 'holdfast_chunk_bytes', stored?.liveBytes);
+    gaugeIfKnown(telemetry, 'holdfast_pending_reclaim_bytes', pendingBytes);
+    gaugeIfKnown(telemetry, 'holdfast_disk_free_bytes', stored?.diskFreeBytes);
+    gaugeIfKnown(telemetry, 'holdfast_disk_bytes', stored?.diskTotalBytes);
   });
 
   return {

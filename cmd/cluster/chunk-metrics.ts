@@ -1,6 +1,6 @@
 // What a metadata node measures of where chunks lie: the placement map that it knows, and how far the shards that it leads
 // have looked at that. What they owe is src/metadata/background/watch-debts.ts.
-import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import { gaugeIfKnown, type PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import { countOwnerNodes, isMissed, type SeenDisk } from '../../src/cluster/see-disks.ts';
 import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
@@ -60,9 +60,8 @@ export function measureDisks(telemetry: PromTelemetry, seen: readonly SeenDisk[]
     ({ disk, state, ...held }) => state === 'away' && isMissed({ ...disk, ...held }),
   );
   const nodeCount = countOwnerNodes(rows.map(({ disk, ...held }) => ({ ...disk, ...held })));
-  const known = (value: number) => (seen === undefined ? [] : [{ value }]);
-  telemetry.gaugeAll('holdfast_missed_disks', known(missed.length));
-  telemetry.gaugeAll('holdfast_placement_owner_nodes', known(nodeCount));
+  gaugeIfKnown(telemetry, 'holdfast_missed_disks', seen && missed.length);
+  gaugeIfKnown(telemetry, 'holdfast_placement_owner_nodes', seen && nodeCount);
 }
 
 type Node = Pick<MetadataNode, 'status' | 'replica'>;
@@ -83,11 +82,10 @@ export function measureAudits(
     const known = audits.filter((answer) => answer !== undefined);
     const { version, auditFrom } = placement();
     const { leastVersion = 0, underWayCount, doneCount } = describeAudits(known, auditFrom);
-    const tell = (name: string, value: number, isKnown: boolean) =>
-      telemetry.gaugeAll(name, isKnown ? [{ value }] : []);
-    tell('holdfast_audited_placement_version', leastVersion, known.length > 0);
-    tell('holdfast_audits_under_way', underWayCount, true);
-    tell('holdfast_audits_awaited', known.length - doneCount, version > 0);
+    const audited = known.length > 0 ? leastVersion : undefined;
+    gaugeIfKnown(telemetry, 'holdfast_audited_placement_version', audited);
+    telemetry.gauge('holdfast_audits_under_way', underWayCount);
+    gaugeIfKnown(telemetry, 'holdfast_audits_awaited', version > 0 ? known.length - doneCount : undefined);
     const isUnconfirmed = (history: HistoryRecord | null | undefined) =>
       history !== undefined && history !== null && history.confirmedAtMs === undefined;
     const unconfirmed = histories.filter((answer) => isUnconfirmed(answer?.history));

@@ -1,5 +1,5 @@
 // What a metadata node tells at its own address (health.listen): whether it is ready, and gauges.
-import type { PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import { gaugeIfKnown, type PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import type { ShardsSeen } from '../../src/cluster/place-shards.ts';
 import { within } from '../../src/lib/within.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
@@ -80,7 +80,7 @@ export function measureRoom(
   telemetry.onScrape(async () => {
     const space = await within(reserve.measure(), ROOM_ANSWER_MAX_MS, clock).catch(() => undefined);
     const tell = (name: string, value: number | undefined) =>
-      telemetry.gaugeAll(`holdfast_disk_${name}`, value === undefined ? [] : [{ value }]);
+      gaugeIfKnown(telemetry, `holdfast_disk_${name}`, value);
     const limits = space && roomLimitsOf(space);
     tell('free_bytes', space?.freeBytes);
     tell('bytes', space?.totalBytes);
@@ -96,10 +96,8 @@ function measureComparisons(telemetry: PromTelemetry, led: readonly ReplicaStatu
   const ends = led.map(({ verification }) => verification?.lastPass?.endedAtMs);
   const isKnown = ends.length > 0 && !ends.includes(undefined);
   const oldestMs = Math.min(...ends.map((endedAtMs = 0) => endedAtMs));
-  telemetry.gaugeAll(
-    'holdfast_shards_compared_timestamp_seconds',
-    isKnown ? [{ value: oldestMs / 1000 }] : [],
-  );
+  const oldest = isKnown ? oldestMs / 1000 : undefined;
+  gaugeIfKnown(telemetry, 'holdfast_shards_compared_timestamp_seconds', oldest);
 }
 
 /** By who places shards; undefined: another one does. */
@@ -115,6 +113,5 @@ export function measureShards(telemetry: PromTelemetry, seen: ShardsSeen | undef
     changing: seen.unsettled.changing,
   };
   tell('holdfast_unsettled_shards', 'why', why);
-  const lacking = seen === undefined ? [] : [{ value: seen.lackingNodeCount }];
-  telemetry.gaugeAll('holdfast_lacking_metadata_nodes', lacking);
+  gaugeIfKnown(telemetry, 'holdfast_lacking_metadata_nodes', seen?.lackingNodeCount);
 }

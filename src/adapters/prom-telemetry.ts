@@ -349,3 +349,8 @@ export function createPromTelemetry(deps: { log: Logger }): PromTelemetry {
     },
   };
 }
+
+/** A gauge without labels. undefined: it is not known here, and absent. */
+export function gaugeIfKnown(telemetry: TelemetryPort, name: string, value: number | undefined): void {
+  telemetry.gaugeAll(name, value === undefined ? [] : [{ value }]);
+}
