@@ -72,6 +72,15 @@ export function chunkName({ blobId, index }: { blobId: BlobId; index: number }):
   return `${blobId}.${index}`;
 }
 
+/** Below 0: `a` stands before `b` on a disk. */
+export function compareChunkIds(
+  a: { blobId: BlobId; index: number },
+  b: { blobId: BlobId; index: number },
+): number {
+  if (a.blobId === b.blobId) return a.index - b.index;
+  return a.blobId < b.blobId ? -1 : 1;
+}
+
 export function homeShardOf(blobId: BlobId): number {
   return Number.parseInt(blobId.slice(12, 16), 16);
 }

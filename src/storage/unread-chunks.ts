@@ -3,7 +3,7 @@
 // another copy (R39, R40); those are remembered over a restart. None of this is a ground to drop anything.
 import { defineRecord } from '../lib/record-codec.ts';
 import { LIMITS } from '../model/limits.ts';
-import { chunkName, homeShardOf } from '../model/names.ts';
+import { chunkName, compareChunkIds, homeShardOf } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -95,12 +95,12 @@ export class UnreadChunks {
   /** Those that `has` has, of these homes, in id order. */
   list(options: { homes: readonly number[]; after?: ChunkId; limit: number }): ChunkId[] {
     const homes = new Set(options.homes);
-    const from = options.after && orderOf(options.after);
+    const { after } = options;
     return [...this.#chunks.values()]
       .filter(({ id, isSure }) => isSure && homes.has(homeShardOf(id.blobId)))
       .map(({ id }) => id)
-      .filter((id) => from === undefined || orderOf(id) > from)
-      .sort(compareIds)
+      .filter((id) => after === undefined || compareChunkIds(id, after) > 0)
+      .sort(compareChunkIds)
       .slice(0, options.limit);
   }
 
@@ -124,14 +124,5 @@ export class UnreadChunks {
 /** Of two lists in id order one, with each id once: beside a copy that was set aside there may be one that cannot be read. */
 export function mergeIds(first: readonly ChunkId[], second: readonly ChunkId[]): ChunkId[] {
   const all = new Map([...first, ...second].map((id) => [chunkName(id), id]));
-  return [...all.values()].sort(compareIds);
-}
-
-function compareIds(a: ChunkId, b: ChunkId): number {
-  const [left, right] = [orderOf(a), orderOf(b)];
-  return left < right ? -1 : Number(left > right);
-}
-
-function orderOf({ blobId, index }: ChunkId): string {
-  return blobId + index.toString(16).padStart(8, '0');
+  return [...all.values()].sort(compareChunkIds);
 }

@@ -1,6 +1,7 @@
 // What a node answers to batches, looked at before it is believed: a member may have a bug, or be another's by now. A size or
 // an id that cannot be would lead astray whoever goes by it: hold up all repair, or walk a disk without end.
 import { AppError } from '../../model/errors.ts';
+import { compareChunkIds } from '../../model/names.ts';
 import type { ChunkId, StoredChunk } from '../../ports/chunks.ts';
 import type { InspectedChunk } from '../../ports/disk-orders.ts';
 import { CHUNK_BODY_BYTES_MAX, isChunkId, isIndex } from './wire.ts';
@@ -32,11 +33,7 @@ export function toPage<Row>(
 
 export function toNext(answer: unknown, after: ChunkId | undefined): ChunkId {
   if (!isChunkId(answer)) return refuse();
-  return after === undefined || isBehind(answer, after) ? answer : refuse();
-}
-
-function isBehind(id: ChunkId, after: ChunkId): boolean {
-  return id.blobId === after.blobId ? id.index > after.index : id.blobId > after.blobId;
+  return after === undefined || compareChunkIds(answer, after) > 0 ? answer : refuse();
 }
 
 function isSize(value: unknown): value is number {
