@@ -1,6 +1,6 @@
 // What appends cost, and what they leave: the rate of appends of 1 KiB against PUTs of 1 KiB, compositions of two of them,
 // and reads of an object of 1,023 appended pieces against a plain one of its size. Ends with exit code 1 when reads take
-// more than twice as long. Run: node bench/append.ts [--seconds N] [--clients N] [--reads N] [--endpoint URL] [--cluster]
+// more than twice as long. Run: npx node bench/append.ts [--seconds N] [--clients N] [--reads N] [--endpoint URL] [--cluster]
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -46,7 +46,7 @@ async function main(options: Options): Promise<void> {
       toTable(['workload', 'requests/s', 'of PUT'], rates),
       toTable(['object', 'written, ms each', 'median ms', 'p99 ms'], reads.lines),
     ].join('\n');
-    const surroundings = await describeSurroundings('node bench/append.ts');
+    const surroundings = await describeSurroundings('npx node bench/append.ts');
     process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
     process.exitCode = reads.ratio > READS_AIM ? 1 : 0;
   } finally {

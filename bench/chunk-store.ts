@@ -1,5 +1,5 @@
 // What the chunk store itself does on this disk: puts of whole chunks, synced, and reads, at several depths. Run:
-// node bench/chunk-store.ts [--folder PATH] [--mib N]
+// npx node bench/chunk-store.ts [--folder PATH] [--mib N]
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Throughput of the committer and of the shard engine on it, without HTTP: `node bench/commit.ts [--seconds N]`.
+// Throughput of the committer and of the shard engine on it, without HTTP: `npx node bench/commit.ts [--seconds N]`.
 // Prints one line per measurement, with machine and commit, so that two runs can be laid side by side.
 import { execFileSync } from 'node:child_process';
 import { randomFillSync } from 'node:crypto';

@@ -1,7 +1,7 @@
 // Does a copy depend on the size of what is copied? Objects of 1 KiB to 5 GiB, copied into buckets of other shards of a
 // cluster, one after the other. Its own cluster on this machine, or the one of --endpoint. The large ones are made of part copies,
 // so that no bytes are needed. Ends with exit code 1 when a median is not below the aim. Run:
-// node bench/copy.ts [--rounds N] [--buckets N] [--endpoint URL]
+// npx node bench/copy.ts [--rounds N] [--buckets N] [--endpoint URL]
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
 import { formatBytes } from '../src/cli/format.ts';
@@ -63,7 +63,7 @@ async function main(options: Options): Promise<void> {
       ['object', 'median ms', 'p99 ms', 'max ms', 'slowest bucket, median ms'],
       tookMs.map(lineOf),
     );
-    const surroundings = await describeSurroundings('node bench/copy.ts');
+    const surroundings = await describeSurroundings('npx node bench/copy.ts');
     process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
     const isAimMissed = tookMs.some((perBucket) => percentile(perBucket.flat(), 50) >= AIM_MS);
     process.exitCode = isAimMissed ? 1 : 0;

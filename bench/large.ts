@@ -1,6 +1,6 @@
 // Large things, each done once and checked: a single PUT of 5 GiB and its GET, an object of twenty times that and one of
 // 10,000 parts by copies, their copies, ranges across borders, and `holdfast fsck --read-data` of it all. Run:
-// node bench/large.ts [--size BYTES] [--parts N]; the data folder needs a little more than the size.
+// npx node bench/large.ts [--size BYTES] [--parts N]; the data folder needs a little more than the size.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -110,7 +110,7 @@ async function main(options: Options): Promise<void> {
     await context.client.close();
     await server.stop();
   }
-  const surroundings = await describeSurroundings('node bench/large.ts');
+  const surroundings = await describeSurroundings('npx node bench/large.ts');
   const table = toTable(['what', 'took', '', 'peak RSS MiB so far'], lines);
   process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
 }

@@ -1,5 +1,5 @@
 // Whether a page of a listing costs more when the bucket holds more: pages of 1,000 keys from random places in a small
-// bucket, a large one, and one whose keys have many old versions, in turn on one server. Run: node bench/listing.ts
+// bucket, a large one, and one whose keys have many old versions, in turn on one server. Run: npx node bench/listing.ts
 // [--keys N] [--versions N] [--pages N]; filling the large bucket takes most of the time.
 import { Command } from 'commander';
 import { formatCount } from '../src/cli/format.ts';
@@ -66,7 +66,7 @@ async function main(options: Options): Promise<void> {
   } finally {
     await server.stop();
   }
-  const surroundings = await describeSurroundings('node bench/listing.ts');
+  const surroundings = await describeSurroundings('npx node bench/listing.ts');
   process.stdout.write(toPage({ table: tableOf(buckets), surroundings, bounds: undefined }));
 }
 

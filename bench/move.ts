@@ -1,4 +1,4 @@
-// Renames without HTTP: `node bench/move.ts [--keys N] [--versions N]`. A prefix of N objects of 1 KiB, each with so many
+// Renames without HTTP: `npx node bench/move.ts [--keys N] [--versions N]`. A prefix of N objects of 1 KiB, each with so many
 // versions, is renamed by its job, and objects one by one, on one shard over RocksDB. Prints keys for each second.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // What a rename of a prefix takes over HTTP, and what clients beside it notice: PUT and GET of 4 KiB with and without it;
-// renames of single objects and of a bucket. Run: node bench/rename.ts [--keys N] [--seconds N] [--endpoint URL] [--cluster]
+// renames of single objects and of a bucket. Run: npx node bench/rename.ts [--keys N] [--seconds N] [--endpoint URL] [--cluster]
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
 import { LoadClient, type LoadRequest, succeed } from './load/client.ts';
@@ -75,7 +75,7 @@ async function main(options: Options): Promise<void> {
       ),
     ].join('\n');
     const surroundings = await describeSurroundings(
-      `node bench/rename.ts --keys ${options.keys}${options.cluster ? ' --cluster' : ''}`,
+      `npx node bench/rename.ts --keys ${options.keys}${options.cluster ? ' --cluster' : ''}`,
     );
     process.stdout.write(toPage({ table, surroundings, bounds: undefined }));
   } finally {

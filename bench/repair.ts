@@ -1,6 +1,6 @@
 // How fast does a cluster mend what a lost disk has held, and what do clients notice of it? A cluster of its own with four
 // storage nodes is filled; one of them is killed for good, its disk removed. Repair is seen from outside: by the bytes that the
-// disks of the other nodes hold. Run: node bench/repair.ts [--mib N] [--seconds N]
+// disks of the other nodes hold. Run: npx node bench/repair.ts [--mib N] [--seconds N]
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -53,7 +53,7 @@ async function main(options: Options): Promise<void> {
   );
   try {
     const lines = await measure(own, options);
-    const surroundings = await describeSurroundings('node bench/repair.ts');
+    const surroundings = await describeSurroundings('npx node bench/repair.ts');
     process.stdout.write(toPage({ table: toTable(['what', ''], lines), surroundings, bounds: undefined }));
   } finally {
     await own.stop();

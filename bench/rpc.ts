@@ -1,4 +1,4 @@
-// What the transports between nodes carry over loopback, without shards behind them: `node bench/rpc.ts [--seconds N]`.
+// What the transports between nodes carry over loopback, without shards behind them: `npx node bench/rpc.ts [--seconds N]`.
 // Caller and callee are two processes, as in a cluster. Prints one line per measurement, with machine and commit.
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 // What hashing and sealing cost by body size, on the calling thread and on worker threads: bodies a second, and how long
-// the calling thread is busy for each. LIMITS.codecInlineBytesMax is chosen by it. Run: node bench/seal.ts [--seconds N]
+// the calling thread is busy for each. LIMITS.codecInlineBytesMax is chosen by it. Run: npx node bench/seal.ts [--seconds N]
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
