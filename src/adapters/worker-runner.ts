@@ -8,6 +8,8 @@ const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 60_000;
 /** Between two units of a busy job, so that requests are served in between. */
 const BREATH_MS = 1;
+/** One for all: an exception of its own, with its stack, for every wait that is cut short costs more than the wait. */
+const WOKEN = new Error('there is something to do');
 
 export interface WorkerRunner {
   start(): void;
@@ -57,7 +59,7 @@ export function createWorkerRunner(deps: {
   async function wait(name: string, waitMs: number): Promise<void> {
     const woken = new AbortController();
     waits.set(name, woken);
-    await clock.sleep(waitMs, AbortSignal.any([woken.signal, stopping.signal]));
+    await clock.sleep(waitMs, woken.signal);
     waits.delete(name);
   }
 
@@ -66,10 +68,11 @@ export function createWorkerRunner(deps: {
       loops = deps.workers.map(run);
     },
     wake(name) {
-      waits.get(name)?.abort();
+      waits.get(name)?.abort(WOKEN);
     },
     async stop() {
       stopping.abort();
+      for (const woken of waits.values()) woken.abort(WOKEN);
       await Promise.all(loops);
     },
   };

@@ -50,10 +50,9 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
     }
     return route;
   };
-  const stopped = new AbortController();
   const shared: Shared = {
     ...{ deps, silence: new NodeSilence(deps.clock), patience: new Patience(deps.clock) },
-    stopped: stopped.signal,
+    ...{ isStopped: false, pauses: new Set() },
   };
   const ask = (call: Question) => new Attempts(shared, routeOf(call.envelope.shard), call).run();
   return {
@@ -72,7 +71,10 @@ export function createMetadataRouter(deps: RouterDeps): MetadataRouter {
       route.nodes = record.voters.map(({ nodeId }) => nodeId);
       route.primary = record.primary?.nodeId;
     },
-    stop: () => stopped.abort(),
+    stop() {
+      shared.isStopped = true;
+      for (const pause of shared.pauses) pause.abort(OVER);
+    },
   };
 }
 
@@ -121,28 +123,31 @@ interface Shared {
   silence: NodeSilence;
   patience: Patience;
   /** Nothing is asked again. */
-  stopped: AbortSignal;
+  isStopped: boolean;
+  /** That a stop ends. */
+  readonly pauses: Set<AbortController>;
 }
 
-/** Why the signal of a question that is answered aborts: one for all, because an exception with its stack costs more. */
-const ANSWERED = new Error('the question is answered');
+/** Why calls and pauses of a question end that is over: one for all, because an exception with its stack costs more. */
+const OVER = new Error('the question is answered, or nothing is asked again');
 
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 
 /** Of one command or query. */
 class Attempts {
+  readonly #shared: Shared;
   readonly #deps: RouterDeps;
   readonly #route: Route;
   readonly #silence: NodeSilence;
   readonly #patience: Patience;
-  readonly #stopped: AbortSignal;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
   readonly #over = new AbortController();
   #isSettled = false;
-  /** Calls and pauses that `over` would end. */
-  #underWayCount = 0;
+  /** Calls that `over` would end. */
+  #callCount = 0;
+  #pausing: AbortController | undefined;
   /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
   #sentMs: number | undefined;
   /** Since the last pause. */
@@ -151,12 +156,13 @@ class Attempts {
   /** Times that it was sent to somebody who may still evaluate it, or has. */
   #inDoubtCount = 0;
 
-  constructor({ deps, silence, patience, stopped }: Shared, route: Route, question: Question) {
+  constructor(shared: Shared, route: Route, question: Question) {
+    const { deps, silence, patience } = shared;
+    this.#shared = shared;
     this.#deps = deps;
     this.#route = route;
     this.#silence = silence;
     this.#patience = patience;
-    this.#stopped = stopped;
     this.#question = question;
     this.#startedMs = deps.clock.monotonicMs();
   }
@@ -170,13 +176,14 @@ class Attempts {
     this.#isSettled = true;
     this.#settled.resolve(reply);
     // What is still under way is not waited for.
-    if (this.#underWayCount > 0) this.#over.abort(ANSWERED);
+    if (this.#callCount > 0) this.#over.abort(OVER);
+    this.#pausing?.abort(OVER);
   }
 
   async #repeat(): Promise<void> {
     const { clock } = this.#deps;
     const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
-    while (!this.#isSettled && !this.#stopped.aborted && hasTime()) {
+    while (!this.#isSettled && !this.#shared.isStopped && hasTime()) {
       const node = this.#choose();
       if (node === undefined || (await this.#ask(node)) === 'later') await this.#pause(this.#pauseMs());
     }
@@ -185,9 +192,14 @@ class Attempts {
 
   async #pause(ms: number): Promise<void> {
     this.#redirectCount = 0;
-    this.#underWayCount++;
-    await this.#deps.clock.sleep(ms, AbortSignal.any([this.#over.signal, this.#stopped]));
-    this.#underWayCount--;
+    const { pauses, isStopped } = this.#shared;
+    if (this.#isSettled || isStopped) return;
+    const pausing = new AbortController();
+    this.#pausing = pausing;
+    pauses.add(pausing);
+    await this.#deps.clock.sleep(ms, pausing.signal);
+    pauses.delete(pausing);
+    this.#pausing = undefined;
   }
 
   #choose(): NodeId | undefined {
@@ -217,10 +229,10 @@ class Attempts {
         resolve('now');
       });
       const ended = () => {
-        this.#underWayCount--;
+        this.#callCount--;
         this.#patience.end(wait);
       };
-      this.#underWayCount++;
+      this.#callCount++;
       calls.call(node, call, this.#over.signal).then(
         (reply) => {
           ended();
@@ -271,7 +283,7 @@ class Attempts {
     const { clock } = this.#deps;
     const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
     const leftMs = safeMs - clock.monotonicMs();
-    if (this.#sentMs !== undefined && leftMs > 0 && !this.#stopped.aborted) await this.#pause(leftMs);
+    if (this.#sentMs !== undefined && leftMs > 0 && !this.#shared.isStopped) await this.#pause(leftMs);
     if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 

@@ -100,8 +100,8 @@ export class DiskSession implements KvPort {
     // The caller may do with its bytes what it likes from now on.
     const own = rows.map(({ column, key, value }) => ({
       column,
-      key: new Uint8Array(key),
-      value: value && new Uint8Array(value),
+      key: Buffer.from(key),
+      value: value && Buffer.from(value),
     }));
     return this.#take(own, options.sync ?? true);
   }

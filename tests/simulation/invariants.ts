@@ -27,8 +27,8 @@ export class Invariants {
   readonly #histories: ShardHistory[];
   /** `shard/epoch` -> who opened it. */
   readonly #primaries = new Map<string, NodeId>();
-  /** `node/shard` -> the epoch in which it was open last. */
-  readonly #lastOpen = new Map<string, number>();
+  /** Node -> by shard, the epoch in which it was open last. */
+  readonly #lastOpen = new Map<NodeId, (number | undefined)[]>();
   /** By shard, the highest epoch in which anything was answered. */
   readonly #answeredEpoch = new Map<number, number>();
   readonly #givenUp = new Set<string>();
@@ -64,12 +64,12 @@ export class Invariants {
   check(): void {
     for (const { nodeId, node, watch } of this.#nodes) {
       if (node === undefined) continue;
-      for (const { shard } of this.#histories) {
+      const lastOpen = this.#lastOpen.get(nodeId) ?? [];
+      this.#lastOpen.set(nodeId, lastOpen);
+      for (let shard = 0; shard < this.#histories.length; shard++) {
         const epoch = node.openEpoch(shard);
-        if (epoch === undefined) continue;
-        const name = `${nodeId}/${shard}`;
-        if (this.#lastOpen.get(name) === epoch && this.#primaries.has(`${shard}/${epoch}`)) continue;
-        this.#lastOpen.set(name, epoch);
+        if (epoch === undefined || epoch === lastOpen[shard]) continue;
+        lastOpen[shard] = epoch;
         this.#notePrimary(nodeId, shard, epoch);
         watch.checkOpened(shard, epoch);
         this.#onOpened(nodeId, shard);
@@ -88,7 +88,7 @@ export class Invariants {
   onAnswer(nodeId: NodeId, call: ShardCall, reply: ShardReply): void {
     if (reply.kind !== 'done') return;
     const { shard, requestId } = call.envelope;
-    const epoch = this.#lastOpen.get(`${nodeId}/${shard}`);
+    const epoch = this.#lastOpen.get(nodeId)?.[shard];
     const seq = requestId === undefined ? undefined : this.history(shard).seqOf(requestId);
     if (epoch === undefined)
       throw new SimulationFailure(`I3: shard ${shard}: ${nodeId} answers ${call.name} and never was primary`);

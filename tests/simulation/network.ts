@@ -97,12 +97,14 @@ export class Network {
     return () => {
       if (isHealed) return;
       isHealed = true;
-      this.#cuts.set(link, (this.#cuts.get(link) ?? 1) - 1);
+      const left = (this.#cuts.get(link) ?? 1) - 1;
+      if (left > 0) this.#cuts.set(link, left);
+      else this.#cuts.delete(link);
     };
   }
 
   isCut(from: string, to: string): boolean {
-    return (this.#cuts.get(`${from}>${to}`) ?? 0) > 0;
+    return this.#cuts.size > 0 && this.#cuts.has(`${from}>${to}`);
   }
 
   /** Until the returned function is called. */

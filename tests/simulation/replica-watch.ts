@@ -3,6 +3,7 @@
 // (I5), also when the store is opened again.
 import { equalBytes } from '../../src/lib/bytes.ts';
 import type { KvPut } from '../../src/ports/kv.ts';
+import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import type { SimulatedDisk } from './disk.ts';
 import type { EntryFact, NodeKind, RowFact } from './node.ts';
 import { SimulationFailure } from './scheduler.ts';
@@ -29,8 +30,8 @@ interface Replica {
 export class ReplicaWatch {
   readonly #surroundings: Surroundings;
   #replicas = new Map<number, Replica>();
-  /** What rows tell, by their values: each is read many times. */
-  readonly #facts = new WeakMap<Uint8Array, RowFact>();
+  /** What entries of the log tell, by their bytes: each is read many times. */
+  readonly #entries = new WeakMap<Uint8Array, RowFact>();
 
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
@@ -130,8 +131,11 @@ export class ReplicaWatch {
       if (fact === undefined) continue;
       const replica = this.#replica(fact.shard);
       if (!before.has(fact.shard)) before.set(fact.shard, { applied: replica.applied, state: replica.state });
-      if (fact.kind === 'state') touched.set(fact.shard, [...(touched.get(fact.shard) ?? []), row]);
-      else this.#note(replica, fact, (what) => this.#failure(fact.shard, what));
+      if (fact.kind === 'state') {
+        const rowsOfShard = touched.get(fact.shard);
+        if (rowsOfShard === undefined) touched.set(fact.shard, [row]);
+        else rowsOfShard.push(row);
+      } else this.#note(replica, fact, (what) => this.#failure(fact.shard, what));
     }
     for (const [shard, was] of before) this.#checkApplied(shard, { was, touched: touched.get(shard) ?? [] });
   }
@@ -206,11 +210,11 @@ export class ReplicaWatch {
 
   #readRow(row: KvPut): RowFact | undefined {
     const { kind } = this.#surroundings;
-    if (row.value === null) return kind.readRow(row);
-    const known = this.#facts.get(row.value);
+    if (row.column !== LOG_COLUMN || row.value === null) return kind.readRow(row);
+    const known = this.#entries.get(row.value);
     if (known !== undefined) return known;
     const fact = kind.readRow(row);
-    if (fact !== undefined) this.#facts.set(row.value, fact);
+    if (fact !== undefined) this.#entries.set(row.value, fact);
     return fact;
   }
 

@@ -24,13 +24,19 @@ export class SimulationFailure extends Error {
 
 const TRACE_LINES_KEPT = 400;
 
+/** Written out when somebody reads it: there are as many as there are steps. */
+interface TraceLine {
+  atMs: number;
+  text: string;
+}
+
 export class Scheduler {
   #nowMs = 0;
   #stepCount = 0;
   #order = 0;
   #hash = 0x811c9dc5;
   readonly #heap: SimulatedEvent[] = [];
-  readonly #lines: string[] = [];
+  readonly #lines: TraceLine[] = [];
   readonly #afterStep: (() => void)[] = [];
   readonly #atEnd: (() => void)[] = [];
   #failure: Error | undefined;
@@ -54,7 +60,7 @@ export class Scheduler {
 
   /** The newest lines of the trace. */
   get traceTail(): readonly string[] {
-    return this.#lines;
+    return this.#lines.map(show);
   }
 
   /** Runs `run` as a step of its own. */
@@ -102,13 +108,13 @@ export class Scheduler {
 
   /** Adds to the trace, and to its hash. */
   trace(text: string): void {
-    const line = `${this.#nowMs.toFixed(3)} ${text}`;
-    let hash = this.#hash;
-    for (let i = 0; i < line.length; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193);
+    const line = { atMs: this.#nowMs, text };
+    let hash = Math.imul(this.#hash ^ Math.round(line.atMs * 1000), 0x01000193);
+    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
     this.#hash = hash;
     this.#lines.push(line);
     if (this.#lines.length > 2 * TRACE_LINES_KEPT) this.#lines.splice(0, TRACE_LINES_KEPT);
-    this.onTrace?.(line);
+    this.onTrace?.(show(line));
   }
 
   /** Runs steps until `isDone`, or until time has passed `untilMs`; false then. Throws the first failure. */
@@ -176,6 +182,10 @@ export class Scheduler {
     heap[at] = last;
     return first;
   }
+}
+
+function show({ atMs, text }: TraceLine): string {
+  return `${atMs.toFixed(3)} ${text}`;
 }
 
 function isBefore(one: SimulatedEvent, other: SimulatedEvent): boolean {
