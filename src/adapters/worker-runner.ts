@@ -1,5 +1,6 @@
 // Runs the background jobs: one loop each, that does a unit of work, waits, and begins again. Errors, back-off and
 // shutdown are written here once. What a unit is, and how long an idle job waits, are the job's to say.
+import { OVER } from '../lib/over.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
@@ -8,8 +9,6 @@ const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 60_000;
 /** Between two units of a busy job, so that requests are served in between. */
 const BREATH_MS = 1;
-/** One for all: an exception of its own, with its stack, for every wait that is cut short costs more than the wait. */
-const WOKEN = new Error('there is something to do');
 
 export interface WorkerRunner {
   start(): void;
@@ -68,11 +67,11 @@ export function createWorkerRunner(deps: {
       loops = deps.workers.map(run);
     },
     wake(name) {
-      waits.get(name)?.abort(WOKEN);
+      waits.get(name)?.abort(OVER);
     },
     async stop() {
       stopping.abort();
-      for (const woken of waits.values()) woken.abort(WOKEN);
+      for (const woken of waits.values()) woken.abort(OVER);
       await Promise.all(loops);
     },
   };

@@ -2,6 +2,7 @@
 // same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
 // the primary says so, and evaluates nothing.
 import { toHex } from '../lib/bytes.ts';
+import { OVER } from '../lib/over.ts';
 import { CallBroken } from '../model/call-broken.ts';
 import { LIMITS } from '../model/limits.ts';
 import { compareMoments } from '../model/registry-order.ts';
@@ -127,9 +128,6 @@ interface Shared {
   /** That a stop ends. */
   readonly pauses: Set<AbortController>;
 }
-
-/** Why calls and pauses of a question end that is over: one for all, because an exception with its stack costs more. */
-const OVER = new Error('the question is answered, or nothing is asked again');
 
 type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envelope: Envelope };
 

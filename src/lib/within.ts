@@ -1,4 +1,5 @@
 // A bound for what may take as long as it likes, or never end.
+import { OVER } from './over.ts';
 
 /** As `ClockPort` has it. */
 interface Sleeper {
@@ -11,6 +12,6 @@ export async function within<T>(work: Promise<T>, maxMs: number, clock: Sleeper)
   try {
     return await Promise.race([work, clock.sleep(maxMs, over.signal).then(() => undefined)]);
   } finally {
-    over.abort();
+    over.abort(OVER);
   }
 }

@@ -2,9 +2,11 @@
 // nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so it keeps
 // its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
 // them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
+
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
 import { DriveHangs } from '../lib/drive-hangs.ts';
+import { OVER } from '../lib/over.ts';
 import { ChunkUnread } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -80,7 +82,7 @@ export class ChunkReads {
     } catch (error) {
       throw error instanceof Corruption || error instanceof AppError ? error : new ChunkUnread(error);
     } finally {
-      over.abort();
+      over.abort(OVER);
     }
     const unanswered = { name };
     this.#unanswered.add(unanswered);

@@ -4,6 +4,7 @@
 import { crc32 } from 'node:zlib';
 import { codeOf, Refused } from '../../src/adapters/chunk-http/refused.ts';
 import type { RefusalCode } from '../../src/adapters/chunk-http/wire.ts';
+import { OVER } from '../../src/lib/over.ts';
 import { OldFence, OtherBytes, OwnedHere, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
@@ -161,7 +162,7 @@ export class ChunkNetwork {
       if (hold !== undefined || !send()) lost();
     }
     return outcome.promise.finally(() => {
-      settled.abort();
+      settled.abort(OVER);
       signal?.removeEventListener('abort', onAbort);
     });
   }

@@ -145,7 +145,7 @@ export class SimulatedProcess implements EventOwner {
   }
 
   /** An event of this process: held while it is stopped, dropped when it has ended. */
-  schedule(delayMs: number, name: string, run: () => void): SimulatedEvent {
+  schedule(delayMs: number, name: string, run: () => unknown): SimulatedEvent {
     return this.host.scheduler.after(delayMs, { name: `${this.name} ${name}`, owner: this, run });
   }
 

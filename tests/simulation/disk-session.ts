@@ -6,6 +6,7 @@ import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRow } from '
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { Change, SimulatedDisk } from './disk.ts';
+import { AT_REST } from './scheduler.ts';
 
 interface Commit {
   change: Change;
@@ -151,7 +152,9 @@ export class DiskSession implements KvPort {
         for (const record of records) this.#disk.apply(record, isSynced);
         // Durable, and nobody knows yet: the process may end here.
         this.#step(0, 'tells what is written', () => this.#tell(commits));
+        return AT_REST;
       });
+      return AT_REST;
     });
   }
 
@@ -168,10 +171,8 @@ export class DiskSession implements KvPort {
     this.#settleFailed(error);
   }
 
-  #step(delayMs: number, name: string, run: () => void): void {
-    this.#process.schedule(delayMs, name, () => {
-      if (!this.#hasEnded) run();
-    });
+  #step(delayMs: number, name: string, run: () => unknown): void {
+    this.#process.schedule(delayMs, name, () => (this.#hasEnded ? undefined : run()));
   }
 
   #read<T>(name: string, read: () => T): Promise<T> {

@@ -8,12 +8,15 @@ export interface EventOwner {
   admit(event: SimulatedEvent): 'run' | 'hold' | 'drop';
 }
 
+/** What an event may return that has woken nobody: no promise is settled by it, so nothing has to come to rest. */
+export const AT_REST = Symbol('at rest');
+
 export interface SimulatedEvent {
   readonly atMs: number;
   readonly order: number;
   readonly name: string;
   readonly owner: EventOwner | undefined;
-  readonly run: () => void;
+  readonly run: () => unknown;
   isCancelled: boolean;
 }
 
@@ -66,7 +69,7 @@ export class Scheduler {
   /** Runs `run` as a step of its own. */
   after(
     delayMs: number,
-    event: { name: string; owner?: EventOwner | undefined; run(): void },
+    event: { name: string; owner?: EventOwner | undefined; run(): unknown },
   ): SimulatedEvent {
     const scheduled: SimulatedEvent = {
       atMs: this.#nowMs + Math.max(0, delayMs),
@@ -141,8 +144,7 @@ export class Scheduler {
 
   async #step(event: SimulatedEvent): Promise<void> {
     try {
-      event.run();
-      await settle();
+      if (event.run() !== AT_REST) await settle();
       for (const check of this.#afterStep) check();
     } catch (error) {
       this.fail(error);

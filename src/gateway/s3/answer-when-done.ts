@@ -1,6 +1,8 @@
 // For operations that may take long: clients give up on a connection that stays silent, so after a while the answer
 // begins with 200 and white space, and its outcome comes as the body (AWS CompleteMultipartUpload, CopyObject).
+
 import { assert } from '../../lib/assert.ts';
+import { OVER } from '../../lib/over.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { OperationContext } from './context.ts';
 import type { AnswerHeaders } from './object-headers.ts';
@@ -18,7 +20,7 @@ export async function answerWhenDone(
     const result = await Promise.race([work, isLate]);
     if (result !== undefined) return result;
   } finally {
-    inTime.abort();
+    inTime.abort(OVER);
   }
   const text = work.then(textOf);
   // A client that has left asks for no outcome; the error of the work is then nobody's.
