@@ -9,7 +9,7 @@ import { AppError } from '../../src/model/errors.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { checkKeys } from './check-history.ts';
-import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
+import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf, mayBeBorn } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import { ChunkRest } from './chunk-rest.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';
@@ -106,7 +106,10 @@ export class ChunkPart implements Part {
     });
     this.#network = new ChunkNetwork(network, chance.fork('network'));
     this.#board = new PlacementBoard(ground, chance.fork('board'));
-    this.#copies = new StoredCopies((id) => this.#blobs.checkChunk(id));
+    this.#copies = new StoredCopies({
+      onDropped: (id) => this.#blobs.checkChunk(id),
+      nowMs: () => ground.scheduler.nowMs,
+    });
     const sites = STORAGE.map((where, index) => {
       const parts = { ground, ...where, chunks: this.#network, board: this.#board };
       const site = new StorageSite(`storage-${index}`, parts);
@@ -134,6 +137,7 @@ export class ChunkPart implements Part {
     this.#rest = new ChunkRest({
       ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
       ...{ blobs: this.#blobs, copies: this.#copies },
+      mayBeBorn: (atMs) => mayBeBorn(this.#history, { atMs, nowMs: ground.scheduler.nowMs }),
     });
     this.#board.observe((before, after) => {
       try {

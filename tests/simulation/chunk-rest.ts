@@ -22,6 +22,8 @@ export interface ChunkRestParts {
   operators: DiskOperators;
   blobs: LiveBlobs;
   copies: StoredCopies;
+  /** Whether a body may still be committed that was under way at this time. */
+  mayBeBorn(atMs: number): boolean;
 }
 
 export class ChunkRest {
@@ -42,9 +44,12 @@ export class ChunkRest {
     return staying.every(({ node, failedCount }) => node !== undefined && failedCount === 0);
   }
 
-  /** Every chunk that lives lies on its owners. */
+  /**
+   * Every chunk that lives lies on its owners, and none that may live yet has lost a copy: a second loss while one body is
+   * under way is more than its two synced copies stand for.
+   */
   isLevel(): boolean {
-    const { board, blobs, copies } = this.#parts;
+    const { board, blobs, copies, mayBeBorn } = this.#parts;
     const { map } = board;
     // What went is seen when the store is opened again.
     if (map === undefined || !this.areAllUp()) return false;
@@ -59,7 +64,7 @@ export class ChunkRest {
       if (isWhole) copies.noteWhole(id);
       else isLevel = false;
     }
-    return isLevel;
+    return isLevel && !copies.short().some(({ id, atMs }) => !blobs.isGone(id.blobId) && mayBeBorn(atMs));
   }
 
   /**

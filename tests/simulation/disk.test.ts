@@ -118,7 +118,7 @@ test('a failed sync is final, and the next process finds a store that works', as
 test('a corrupt row cannot be read until it is written anew, also by the next process', async () => {
   const kv = disk.open(process);
   await settled(kv.commit([put('a'), put('b')]));
-  expect(disk.corrupt('rows', (key) => fromUtf8(key) === 'a')).toEqual(utf8('a'));
+  expect(disk.corrupt('rows', (key) => fromUtf8(key) === 'a')).toEqual(Buffer.from('a'));
   const failure = { name: 'Corruption' };
   await expect(settled(kv.getMany('rows', [utf8('b'), utf8('a')]))).rejects.toMatchObject(failure);
   const all = { column: 'rows', gte: utf8('a'), lt: utf8('z'), limit: 9 };

@@ -58,6 +58,11 @@ export class LiveBlobs {
     return this.#debts.has(blobId);
   }
 
+  /** It lived, and never will again. */
+  isGone(blobId: BlobId): boolean {
+    return this.#gone.has(blobId);
+  }
+
   #noteDebt(blobId: BlobId, isOwed: boolean): void {
     if (isOwed) this.debtsEver++;
     if (isOwed) this.#debts.add(blobId);

@@ -18,17 +18,18 @@ let other: SimulatedDisk;
 let copies: StoredCopies;
 let dropped: ChunkId[];
 let process: SimulatedProcess;
+let scheduler: Scheduler;
 
 beforeEach(() => {
   const chance = new Chance(1);
-  const scheduler = new Scheduler();
+  scheduler = new Scheduler();
   process = new SimulatedProcess('p', { host: new SimulatedHost('h', { scheduler, chance }), chance });
   [one, other] = [1, 2].map((at) => new SimulatedDisk(CHUNK_COLUMNS, chance.fork(`${at}`))) as [
     SimulatedDisk,
     SimulatedDisk,
   ];
   dropped = [];
-  copies = new StoredCopies((id) => dropped.push(id));
+  copies = new StoredCopies({ onDropped: (id) => dropped.push(id), nowMs: () => scheduler.nowMs });
   for (const disk of [one, other]) {
     copies.watch(disk);
     put(disk, Uint8Array.of(7));
@@ -73,4 +74,14 @@ test('what a disk has lost is seen when it is opened again', () => {
 test('a disk that was taken away has nothing', () => {
   copies.retire(other);
   expect([has(), dropped, [...copies.on(one)]]).toEqual([[true, false], [ID], [nameOf(ID)]]);
+});
+
+test('what has lost a copy is short since then, until it is whole; what was dropped is not', async () => {
+  put(other, null);
+  expect(copies.short()).toEqual([]);
+  await scheduler.run(() => false, 5000);
+  copies.damage(one, ID);
+  expect(copies.short()).toEqual([{ id: ID, atMs: 5000 }]);
+  copies.noteWhole(ID);
+  expect(copies.short()).toEqual([]);
 });

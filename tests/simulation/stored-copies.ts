@@ -22,14 +22,16 @@ export class StoredCopies {
   readonly #copies = new Map<string, Set<SimulatedDisk>>();
   /** Per disk: chunks whose bytes there are not what they were. */
   readonly #damaged = new Map<SimulatedDisk, Set<string>>();
-  /** Chunks that have lost a copy by a fault, and are not whole since. */
-  readonly #short = new Set<string>();
+  /** Chunks that have lost a copy by a fault, and are not whole since -> when they did, of true time. */
+  readonly #short = new Map<string, number>();
   readonly #everDamaged = new Map<SimulatedDisk, Set<string>>();
   readonly #onDropped: (id: ChunkId) => void;
+  readonly #nowMs: () => number;
 
-  /** `onDropped`: an intact copy has gone from a disk that works. */
-  constructor(onDropped: (id: ChunkId) => void) {
-    this.#onDropped = onDropped;
+  /** `onDropped`: an intact copy has gone from a disk that works. `nowMs`: true time. */
+  constructor(options: { onDropped(id: ChunkId): void; nowMs(): number }) {
+    this.#onDropped = options.onDropped;
+    this.#nowMs = options.nowMs;
   }
 
   watch(disk: SimulatedDisk): void {
@@ -59,7 +61,7 @@ export class StoredCopies {
     for (const name of [...this.on(disk)]) this.#note(disk, name, false);
   }
 
-  /** Once before: its home asks about the same copy again no sooner than after ten minutes. */
+  /** Once before: its home hears of the same copy a second time after a minute only. */
   wasDamaged(disk: SimulatedDisk, id: ChunkId): boolean {
     return this.#everDamaged.get(disk)?.has(nameOf(id)) === true;
   }
@@ -69,7 +71,7 @@ export class StoredCopies {
     const name = nameOf(id);
     this.#everDamaged.get(disk)?.add(name);
     this.#damaged.get(disk)?.add(name);
-    if (this.#copies.get(name)?.delete(disk) === true) this.#short.add(name);
+    if (this.#copies.get(name)?.delete(disk) === true) this.#lose(name);
   }
 
   /** How many intact copies a fault has taken from it, and nobody has replaced yet. */
@@ -77,9 +79,18 @@ export class StoredCopies {
     return this.#short.has(nameOf(id)) ? 1 : 0;
   }
 
+  /** Chunks that have lost a copy by a fault and are not whole since, and when. */
+  short(): { id: ChunkId; atMs: number }[] {
+    return Array.from(this.#short, ([name, atMs]) => ({ id: chunkOf(name), atMs }));
+  }
+
   /** It has all that it should again. */
   noteWhole(id: ChunkId): void {
     this.#short.delete(nameOf(id));
+  }
+
+  #lose(name: string): void {
+    this.#short.set(name, this.#nowMs());
   }
 
   #note(disk: SimulatedDisk, name: string, isThere: boolean): void {
@@ -99,7 +110,7 @@ export class StoredCopies {
     for (const [name, disks] of this.#copies)
       if (disks.has(disk) && !found.has(name)) {
         disks.delete(disk);
-        this.#short.add(name);
+        this.#lose(name);
       }
     for (const name of found)
       if (!damaged.has(name)) {

@@ -36,6 +36,24 @@ test('shards whose units fail keep the others from nothing, and have their turn 
   expect(await rounds(9, unit)).toEqual([whole, whole, '2', whole, '2', '2', '2', whole, '2']);
 });
 
+test('each shard begins a round in its turn', async () => {
+  const firsts: number[] = [];
+  let isFirst = true;
+  const worker = createShardWorker({
+    ...{ name: 'some-job', shards: () => [4, 5, 6], idleMs: 1000 },
+    async unit(shard) {
+      if (isFirst) firsts.push(shard);
+      isFirst = false;
+      return false;
+    },
+  });
+  for (let round = 0; round < 4; round++) {
+    isFirst = true;
+    await worker.work(signal);
+  }
+  expect(firsts).toEqual([4, 5, 6, 4]);
+});
+
 test('a round that waits counts for its wait, so that none rests for longer than a minute', async () => {
   let count = 0;
   const unit = async (shard: number) => {

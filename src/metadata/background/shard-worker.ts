@@ -16,13 +16,17 @@ export function createShardWorker(options: {
 }): Worker {
   const { name, shards, idleMs, unit } = options;
   const rests = new FailedShards();
+  let roundCount = 0;
   return {
     name,
     async work(signal) {
       let hasMore = false;
       let doneCount = 0;
       const failures: unknown[] = [];
-      for (const shard of rests.others(shards())) {
+      const others = rests.others(shards());
+      // Each begins a round in its turn: what one finds used up, or has others rest for, is not always the same ones' loss.
+      const first = others.length === 0 ? 0 : roundCount++ % others.length;
+      for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
         if (signal.aborted) break;
         try {
           if (await unit(shard, signal)) hasMore = true;
