@@ -45,7 +45,7 @@ class LongFirst extends BaseSequencer {
 const LAST = ['tests/last/**/*.test.ts'];
 
 // Files that share a server (tests/support/given-server.ts) count what is in it, and take turns.
-const maxWorkers = process.env.HOLDFAST_TEST_ENDPOINT === undefined ? 2 : 1;
+const maxWorkers = process.env.HOLDFAST_TEST_ENDPOINT === undefined ? 3 : 1;
 
 // Of tests that take no time to speak of: it is there for what hangs, not for machines that are slow or busy.
 const TIMEOUT_MS = 60_000;

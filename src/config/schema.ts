@@ -246,7 +246,7 @@ export const SETTINGS = [
     key: 'storage.scrubPeriod',
     kind: 'duration',
     default: '14d',
-    min: MINUTE,
+    min: 10 * SECOND,
     max: 365 * DAY,
     help: 'How often everything on a disk is read: from the beginning of one pass to that of the next.',
   },

@@ -30,7 +30,7 @@ beforeAll(async () => {
       settings: {
         'storage.awayAfter': `${AWAY_AFTER_MS / 1000}s`,
         'storage.readingGrace': '1s',
-        'storage.scrubPeriod': '1min',
+        'storage.scrubPeriod': '20s',
         'storage.scrubRate': '64MiB',
       },
     },

@@ -16,7 +16,7 @@ import { startCluster, type TestCluster } from '../support/start-cluster.ts';
 import { changeTree, compareTrees, writeTree } from '../support/tree.ts';
 
 const TREE_MIB = 24;
-const WITHIN = { timeout: 120_000, interval: 500 };
+const WITHIN = { timeout: 120_000, interval: 1000 };
 
 let cluster: TestCluster;
 /** Nodes that the test has started by a command of the document. */

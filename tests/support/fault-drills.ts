@@ -26,7 +26,7 @@ export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'
   return openEndurance({
     ...{ seed: SEED, workersPerShard: isLong ? 4 : 2, betweenMs: isLong ? 5000 : 500 },
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
-    ...(ASKED === undefined && { restMs: 20 }),
+    ...(ASKED === undefined && { restMs: 60 }),
     compare: isLong ? 'all' : 'touched',
     ...options,
     cluster: { shards: SHARDS, ...options.cluster },

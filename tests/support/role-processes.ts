@@ -7,7 +7,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClusterStatus } from '../../cmd/cluster/status.ts';
+import { type ClusterStatus, readClusterStatus } from '../../cmd/cluster/status.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
 import { freePort } from './free-ports.ts';
@@ -126,9 +127,13 @@ export async function openRoleProcesses(
       const [code] = await once(child, 'close');
       return { code: Number(code), output: parts.join('') };
     },
-    async status() {
-      const { output } = await cluster.run('cluster', 'status', '--json');
-      return JSON.parse(output) as ClusterStatus;
+    // Not by the command, as which it starts a process: tests that wait ask several times a second.
+    status() {
+      const config = loadConfig({
+        flags: { join: etcd.endpoint },
+        env: { HOLDFAST_CLUSTER_SECRET: SECRET },
+      });
+      return readClusterStatus({ config });
     },
     async untilReady(keysFolder = keys) {
       await cluster.until('a gateway that is ready', async () => {

@@ -22,7 +22,8 @@ export { ETCD };
 const HOST = '127.0.0.1';
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
-const LOOK_AGAIN_MS = 200;
+/** Each look asks every process. */
+const LOOK_AGAIN_MS = 400;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 120_000;
 
