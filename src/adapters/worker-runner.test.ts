@@ -136,3 +136,22 @@ test('stop ends waits at once, aborts units and waits for them', async () => {
   expect(ended).toEqual(['at work']);
   expect(spy.errors).toEqual([]);
 });
+
+test('several workers may have one name: all of them are woken, and all of them end', async () => {
+  const hand = handClock();
+  const units = [0, 0];
+  const workers = units.map((_, at): Worker => {
+    const work = async () => {
+      units[at] = (units[at] ?? 0) + 1;
+      return { state: 'idle', idleMs: 5000 } as const;
+    };
+    return { name: 'scrub', work };
+  });
+  const runner = createWorkerRunner({ workers, ...hand, ...quiet() });
+  runner.start();
+  for (let wait = 0; wait < 2; wait++) await hand.nextWait();
+  runner.wake('scrub');
+  for (let wait = 0; wait < 2; wait++) await hand.nextWait();
+  expect(units).toEqual([2, 2]);
+  await runner.stop();
+});

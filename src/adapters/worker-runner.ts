@@ -26,7 +26,8 @@ export function createWorkerRunner(deps: {
 }): WorkerRunner {
   const { clock, log, telemetry } = deps;
   const stopping = new AbortController();
-  const waits = new Map<string, AbortController>();
+  /** Several workers may have one name: one for each disk. */
+  const waits = new Map<Worker, AbortController>();
   let loops: Promise<void>[] = [];
 
   async function run(worker: Worker): Promise<void> {
@@ -46,7 +47,7 @@ export function createWorkerRunner(deps: {
         failureCount++;
         tellOf(worker, error, waitMs);
       }
-      await wait(worker.name, waitMs);
+      await wait(worker, waitMs);
     }
   }
 
@@ -55,11 +56,11 @@ export function createWorkerRunner(deps: {
     log.error({ worker: name, err: error, retryInMs }, 'worker-failed');
   }
 
-  async function wait(name: string, waitMs: number): Promise<void> {
+  async function wait(worker: Worker, waitMs: number): Promise<void> {
     const woken = new AbortController();
-    waits.set(name, woken);
+    waits.set(worker, woken);
     await clock.sleep(waitMs, woken.signal);
-    waits.delete(name);
+    waits.delete(worker);
   }
 
   return {
@@ -67,7 +68,7 @@ export function createWorkerRunner(deps: {
       loops = deps.workers.map(run);
     },
     wake(name) {
-      waits.get(name)?.abort(OVER);
+      for (const [worker, woken] of waits) if (worker.name === name) woken.abort(OVER);
     },
     async stop() {
       stopping.abort();

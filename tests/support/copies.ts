@@ -10,6 +10,7 @@ import { placementOf } from '../../src/cluster/placement-document.ts';
 import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
+import { within } from '../../src/lib/within.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../../src/model/names.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { DiskChunks } from '../../src/ports/disk-chunks.ts';
@@ -19,6 +20,7 @@ const PAGE_CHUNKS = 1000;
 const BLOBS_AT_ONCE = 200;
 const YOUNG_MS = 2000;
 const LOOK_AGAIN_MS = 500;
+const LOOK_MAX_MS = 100_000;
 const LATE_COPIES_MAX = 8;
 const WHOLE_WITHIN_MS = 120_000;
 
@@ -46,6 +48,12 @@ export async function readPlacementMap(config: Config): Promise<PlacementMap> {
  * Rejects when one that is there, or a shard, does not answer.
  */
 export async function findCopies(config: Config): Promise<Copies> {
+  const found = await within(lookForCopies(config), LOOK_MAX_MS, systemClock);
+  if (found === undefined) throw new Error(`where copies are is not known after ${LOOK_MAX_MS} ms`);
+  return found;
+}
+
+async function lookForCopies(config: Config): Promise<Copies> {
   return withOperatorTools(
     { config, clusterId: undefined },
     async ({ coordination, identity, members, calls }) => {

@@ -1,7 +1,7 @@
 // A cluster of real processes for a test: etcd, metadata nodes, storage nodes and gateways, each a process with its data
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,6 +24,8 @@ const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 /** Each look asks every process. */
 const LOOK_AGAIN_MS = 400;
+/** Of a command, which waits for a minute at most for others. */
+const ENDS_WITHIN_MS = 100_000;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 120_000;
 
@@ -83,6 +85,20 @@ export interface TestCluster {
   logOf(name: string): Promise<LogLine[]>;
   /** Ends all and removes the folder. */
   stop(): Promise<void>;
+}
+
+/**
+ * Resolves with the exit code of a process that is to end by itself, null when a signal ended it. Kills one that does not, and
+ * rejects with what it is.
+ */
+export async function endOf(child: ChildProcess, what: () => string): Promise<number | null> {
+  const closed = once(child, 'close');
+  const isLate = AbortSignal.timeout(ENDS_WITHIN_MS);
+  const late = once(isLate, 'abort').then(() => 'late' as const);
+  const outcome = await Promise.race([closed, late]);
+  if (outcome !== 'late') return outcome[0] as number | null;
+  child.kill('SIGKILL');
+  throw new Error(`it has not ended in ${ENDS_WITHIN_MS} ms: ${what()}`);
 }
 
 /** Resolves when it is healthy. */
@@ -228,7 +244,7 @@ class RunningCluster implements TestCluster {
     const parts: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
-    const [code] = await once(child, 'close');
+    const code = await endOf(child, () => `holdfast ${args.join(' ')}: ${parts.join('')}`);
     return { code: Number(code), output: parts.join('') };
   }
 
