@@ -45,7 +45,8 @@ class LongFirst extends BaseSequencer {
 const LAST = ['tests/last/**/*.test.ts'];
 
 // Files that share a server (tests/support/given-server.ts) count what is in it, and take turns.
-const maxWorkers = process.env.HOLDFAST_TEST_ENDPOINT === undefined ? 3 : 1;
+const sharesServer = process.env.HOLDFAST_TEST_ENDPOINT !== undefined;
+const maxWorkers = sharesServer ? 1 : 2;
 
 // Of tests that take no time to speak of: it is there for what hangs, not for machines that are slow or busy.
 const TIMEOUT_MS = 60_000;
@@ -76,10 +77,11 @@ export default defineConfig({
           include: CLIENTS,
           env,
           // Half of the time such a program starts up, on one core, while the server has nothing to do; and clusters wait
-          // for promises to lapse.
-          maxWorkers,
+          // for promises to lapse: two cores bear three of them.
+          maxWorkers: sharesServer ? 1 : 3,
           testTimeout: 180_000,
-          hookTimeout: 60_000,
+          // Three clusters may start at once.
+          hookTimeout: 180_000,
           sequence: { groupOrder: 1 },
         },
       },

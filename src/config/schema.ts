@@ -248,7 +248,7 @@ export const SETTINGS = [
     default: '14d',
     min: 10 * SECOND,
     max: 365 * DAY,
-    help: 'How often everything on a disk is read: from the beginning of one pass to that of the next.',
+    help: 'How often everything on a disk is read: from the beginning of one pass to that of the next. Where this is too short for that, the disk is read all the time.',
   },
   {
     key: 'shards',

@@ -141,5 +141,7 @@ test('two of three metadata nodes are lost for good: what the third has is serve
     const isWhole = shards.every(({ voters, incarnation }) => voters.length === 3 && incarnation === 2);
     return isWhole && alarms.length === 0 ? true : undefined;
   });
+  const told = await cluster.run('cluster', 'status', '--json');
+  expect([told.code, JSON.parse(told.output).alarms]).toEqual([0, []]);
   expect(await readdir(cluster.folderOf('metadata-1'))).toContain('placement.json');
 });

@@ -10,7 +10,7 @@ import type { Fence } from '../../src/ports/chunks.ts';
 import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
-import type { HistoryRecord, KeyOperation, Outcome } from './operations.ts';
+import type { KeyOperation, Outcome } from './operations.ts';
 import { type OpenChunks, openObjects, type ProductGateway } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
 import { type Ground, loggerOf } from './sites.ts';
@@ -24,8 +24,6 @@ const LATE_SHARE = 0.12;
 const SLOW_SHARE = 0.12;
 const SLOW_MAX_MS = 10_000;
 const LAST_PIECE_BYTES = 20;
-/** Of a gateway that has ended: what it sent is evaluated no later (R48). */
-const COMMIT_LATE_MAX_MS = 2 * (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs);
 const HOUR_MS = 60 * 60_000;
 const LATE_BY_MS = [25 * HOUR_MS, 240 * HOUR_MS, -2 * HOUR_MS];
 /** By how much the clock of who sweeps is ahead: the grounds of a drop are never the sweeper's own clock (R32). */
@@ -207,18 +205,6 @@ export class ChunkClients {
     this.#bodies.set(value, body);
     return body;
   }
-}
-
-/** Whether a body that was under way at this time is so now, or its commit may be. */
-export function mayBeBorn(
-  history: readonly HistoryRecord[],
-  { atMs, nowMs }: { atMs: number; nowMs: number },
-): boolean {
-  return history.some(({ operation, invokedAtMs, answeredAtMs, outcome }) => {
-    if (operation.kind !== 'put' && operation.kind !== 'create') return false;
-    const endMs = outcome === undefined ? answeredAtMs + COMMIT_LATE_MAX_MS : answeredAtMs;
-    return invokedAtMs <= atMs && nowMs < endMs;
-  });
 }
 
 export function chunkBucketOf(shard: number): BucketTarget {

@@ -9,7 +9,7 @@ import { AppError } from '../../src/model/errors.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import { checkKeys } from './check-history.ts';
-import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf, mayBeBorn } from './chunk-clients.ts';
+import { CHUNK_DEEDS, CHUNK_OWNER, ChunkClients, chunkBucketOf } from './chunk-clients.ts';
 import { ChunkNetwork } from './chunk-network.ts';
 import { ChunkRest } from './chunk-rest.ts';
 import { SimulatedHost, type SimulatedProcess } from './clock.ts';
@@ -137,7 +137,7 @@ export class ChunkPart implements Part {
     this.#rest = new ChunkRest({
       ...{ scheduler: ground.scheduler, board: this.#board, operators: this.#operators },
       ...{ blobs: this.#blobs, copies: this.#copies },
-      mayBeBorn: (atMs) => mayBeBorn(this.#history, { atMs, nowMs: ground.scheduler.nowMs }),
+      mayBeBorn: (atMs) => world.attempts.mayGoOn(atMs, ground.scheduler.nowMs),
     });
     this.#board.observe((before, after) => {
       try {

@@ -67,11 +67,11 @@ export class LinkSession {
   ): Promise<boolean> {
     const { counts, scheduler } = this.#world.ground;
     const gateway = await this.pool.pick();
-    const left = Promise.withResolvers<Attempted<void>>();
+    const left = Promise.withResolvers<void>();
     const cut = this.#cuts.request(
       gateway.process,
       () => {
-        scheduler.after(1, { name: `${name}: left`, run: () => left.resolve({ kind: 'cut-off' }) });
+        scheduler.after(1, { name: `${name}: left`, run: left.resolve });
       },
       steps,
     );
@@ -89,10 +89,8 @@ export class LinkSession {
         await cut(step, of);
       },
     };
-    const attempt = await Promise.race([
-      this.pool.run(gateway, `links: ${name}`, () => act({ gateway, watch })),
-      left.promise,
-    ]);
+    const does = () => act({ gateway, watch });
+    const attempt = await this.pool.run(gateway, `links: ${name}`, does, left.promise);
     if (attempt.kind === 'failed' && !(attempt.error instanceof AppError)) throw attempt.error;
     if (attempt.kind === 'failed' && (attempt.error as AppError).code === 'NoSuchKey')
       counts.add(BRANCHES.gone);

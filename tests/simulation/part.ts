@@ -2,6 +2,7 @@
 // gateways, under the same faults and some of its own. Which parts a seed has, the seed says.
 import type { ShardCallHandler } from '../../src/ports/shard-calls.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
+import type { Attempts } from './attempts.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { WatchedNode } from './invariants.ts';
@@ -11,6 +12,7 @@ import type { GatewayProcessSite, Ground, MetadataSite } from './sites.ts';
 
 export interface PartWorld {
   ground: Ground;
+  attempts: Attempts;
   shardCount: number;
   nodes(): readonly MetadataSite[];
   gateways(): readonly GatewayProcessSite[];
@@ -75,15 +77,19 @@ export class GatewayPool {
     });
   }
 
-  /** What `act` gives; undefined when it failed, or its gateway went away. */
+  /** What `act` gives, or that it failed, or that its gateway went away, or that it was `left` before its end. */
   async run<T>(
     gateway: ProductGateway,
     name: string,
     act: (gateway: ProductGateway) => Promise<T>,
+    left?: Promise<void>,
   ): Promise<Attempted<T>> {
     const { process } = gateway;
-    const { scheduler } = this.#world.ground;
+    const { ground, attempts } = this.#world;
+    const { scheduler } = ground;
     const ended = Promise.withResolvers<Attempted<T>>();
+    const noteEnd = attempts.begin(scheduler.nowMs);
+    left?.then(() => ended.resolve({ kind: 'cut-off' }));
     const end = () =>
       scheduler.after(1, { name: `${name}: cut off`, run: () => ended.resolve({ kind: 'cut-off' }) });
     if (process.isAlive) process.onEnd(end);
@@ -95,7 +101,9 @@ export class GatewayPool {
         (error: unknown) => ended.resolve({ kind: 'failed', error }),
       );
     });
-    return ended.promise;
+    const attempt = await ended.promise;
+    noteEnd(scheduler.nowMs, attempt.kind !== 'cut-off');
+    return attempt;
   }
 }
 

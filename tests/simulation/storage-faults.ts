@@ -1,5 +1,5 @@
 // What goes wrong with storage nodes in the simulated world, each thing by its name. Disks lose what was synced one at a time:
-// the next one does when all chunks are whole again.
+// the next one does when all chunks are whole again, and those of bodies under way have lost nothing.
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedDisk } from './disk.ts';

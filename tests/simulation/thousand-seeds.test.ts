@@ -1,4 +1,4 @@
-// The cluster under a thousand seeds, each with its faults, in as many processes as there are cores: 3 minutes of two.
+// The cluster under a thousand seeds, each with its faults, in as many processes as there are cores: 4 minutes of two.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

@@ -3,6 +3,7 @@
 import './few-partitions.ts';
 import './small-steps.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { Attempts } from './attempts.ts';
 import { CallNetwork } from './calls.ts';
 import { Chance } from './chance.ts';
 import { checkHistory } from './check-history.ts';
@@ -128,6 +129,7 @@ class World {
       },
     };
     this.#parts = new Parts(options.parts ?? [], {
+      attempts: new Attempts(),
       ...{ ground, shardCount: SHARD_COUNT, watched: this.#watched },
       nodes: () => this.#nodes,
       gateways: () => this.#gateways,

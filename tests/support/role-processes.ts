@@ -13,6 +13,7 @@ import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
 import { freePort } from './free-ports.ts';
 import type { Access } from './raw-s3.ts';
+import { ENDED_BY_SIGNAL, endOf } from './start-cluster.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';
@@ -124,16 +125,16 @@ export async function openRoleProcesses(
       const parts: string[] = [];
       for (const stream of [child.stdout, child.stderr])
         stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
-      const [code] = await once(child, 'close');
-      return { code: Number(code), output: parts.join('') };
+      const code = await endOf(child, () => `holdfast ${args.join(' ')}: ${parts.join('')}`);
+      return { code: code ?? ENDED_BY_SIGNAL, output: parts.join('') };
     },
-    // Not by the command, as which it starts a process: tests that wait ask several times a second.
+    // Not by the command, which would be a process each time: tests that wait ask several times a second.
     status() {
       const config = loadConfig({
         flags: { join: etcd.endpoint },
         env: { HOLDFAST_CLUSTER_SECRET: SECRET },
       });
-      return readClusterStatus({ config });
+      return readClusterStatus({ config, lastKnown: join(folder, 'known.json') });
     },
     async untilReady(keysFolder = keys) {
       await cluster.until('a gateway that is ready', async () => {

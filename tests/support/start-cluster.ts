@@ -24,6 +24,8 @@ const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 /** Each look asks every process. */
 const LOOK_AGAIN_MS = 400;
+/** As a code, where there is none. */
+export const ENDED_BY_SIGNAL = -1;
 /** Of a command, which waits for a minute at most for others. */
 const ENDS_WITHIN_MS = 100_000;
 /** On a machine that others use as well. */
@@ -245,7 +247,7 @@ class RunningCluster implements TestCluster {
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
     const code = await endOf(child, () => `holdfast ${args.join(' ')}: ${parts.join('')}`);
-    return { code: Number(code), output: parts.join('') };
+    return { code: code ?? ENDED_BY_SIGNAL, output: parts.join('') };
   }
 
   get config(): Config {

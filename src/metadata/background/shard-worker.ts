@@ -16,7 +16,7 @@ export function createShardWorker(options: {
 }): Worker {
   const { name, shards, idleMs, unit } = options;
   const rests = new FailedShards();
-  let roundCount = 0;
+  let lastFirst: number | undefined;
   return {
     name,
     async work(signal) {
@@ -25,7 +25,8 @@ export function createShardWorker(options: {
       const failures: unknown[] = [];
       const others = rests.others(shards());
       // Each begins a round in its turn: what one finds used up, or has others rest for, is not always the same ones' loss.
-      const first = others.length === 0 ? 0 : roundCount++ % others.length;
+      const first = lastFirst === undefined ? 0 : (others.indexOf(lastFirst) + 1) % others.length;
+      lastFirst = others[first];
       for (const shard of [...others.slice(first), ...others.slice(0, first)]) {
         if (signal.aborted) break;
         try {
