@@ -21,21 +21,23 @@ const CLIENTS = [
 
 /** Begun first: a long file that is begun last leaves all but one worker with nothing to do. The longest one first. */
 const LONG = [
-  'random-faults',
-  'faults',
-  'disks',
-  'damage',
-  'grow',
-  'restic',
-  'full-disks',
-  'several-disks',
-  'recover',
+  'cluster/random-faults',
+  'cluster/faults',
+  'cluster/disks',
+  'clients/aws-cli',
+  'cluster/damage',
+  'cluster/grow',
+  'clients/rclone',
+  'cluster/restic',
+  'cluster/full-disks',
+  'cluster/several-disks',
+  'cluster/recover',
 ];
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
-      const at = LONG.findIndex((name) => moduleId.endsWith(`/tests/cluster/${name}.test.ts`));
+      const at = LONG.findIndex((name) => moduleId.endsWith(`/tests/${name}.test.ts`));
       return at === -1 ? LONG.length : at;
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
