@@ -134,10 +134,7 @@ type Question = Pick<ShardCall, 'kind' | 'envelope' | 'name' | 'body'> & { envel
 /** Of one command or query. */
 class Attempts {
   readonly #shared: Shared;
-  readonly #deps: RouterDeps;
   readonly #route: Route;
-  readonly #silence: NodeSilence;
-  readonly #patience: Patience;
   readonly #question: Question;
   readonly #startedMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
@@ -155,14 +152,10 @@ class Attempts {
   #inDoubtCount = 0;
 
   constructor(shared: Shared, route: Route, question: Question) {
-    const { deps, silence, patience } = shared;
     this.#shared = shared;
-    this.#deps = deps;
     this.#route = route;
-    this.#silence = silence;
-    this.#patience = patience;
     this.#question = question;
-    this.#startedMs = deps.clock.monotonicMs();
+    this.#startedMs = shared.deps.clock.monotonicMs();
   }
 
   run(): Promise<Reply<unknown>> {
@@ -179,7 +172,7 @@ class Attempts {
   }
 
   async #repeat(): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock } = this.#shared.deps;
     const hasTime = () => clock.monotonicMs() - this.#startedMs < LIMITS.metadataPatienceMs;
     while (!this.#isSettled && !this.#shared.isStopped && hasTime()) {
       const node = this.#choose();
@@ -190,29 +183,29 @@ class Attempts {
 
   async #pause(ms: number): Promise<void> {
     this.#redirectCount = 0;
-    const { pauses, isStopped } = this.#shared;
+    const { pauses, isStopped, deps } = this.#shared;
     if (this.#isSettled || isStopped) return;
     const pausing = new AbortController();
     this.#pausing = pausing;
     pauses.add(pausing);
-    await this.#deps.clock.sleep(ms, pausing.signal);
+    await deps.clock.sleep(ms, pausing.signal);
     pauses.delete(pausing);
     this.#pausing = undefined;
   }
 
   #choose(): NodeId | undefined {
     const { primary, nodes } = this.#route;
-    if (primary !== undefined && !this.#silence.has(primary)) return primary;
+    if (primary !== undefined && !this.#shared.silence.has(primary)) return primary;
     for (let tries = nodes.length; tries > 0; tries--) {
       const node = nodes[this.#route.next++ % nodes.length];
-      if (node !== undefined && !this.#silence.has(node)) return node;
+      if (node !== undefined && !this.#shared.silence.has(node)) return node;
     }
     return primary ?? nodes[this.#route.next++ % Math.max(1, nodes.length)];
   }
 
   /** `now`: another node is to be asked at once. */
   #ask(node: NodeId): Promise<'now' | 'later'> {
-    const { calls, clock } = this.#deps;
+    const { calls, clock } = this.#shared.deps;
     const isRetry = this.#question.kind === 'execute' && this.#inDoubtCount > 0;
     const envelope = isRetry ? { ...this.#question.envelope, isRetry } : this.#question.envelope;
     const call = { ...this.#question, envelope, budgetMs: LIMITS.metadataBudgetMs };
@@ -220,15 +213,15 @@ class Attempts {
     this.#sentMs = sentMs;
     this.#inDoubtCount++;
     return new Promise((resolve) => {
-      const wait = this.#patience.begin(() => {
+      const wait = this.#shared.patience.begin(() => {
         // It may be standing still. Its answer, if it comes, is as good as another's.
-        this.#silence.missing(node, sentMs);
+        this.#shared.silence.missing(node, sentMs);
         this.#doubt(node);
         resolve('now');
       });
       const ended = () => {
         this.#callCount--;
-        this.#patience.end(wait);
+        this.#shared.patience.end(wait);
       };
       this.#callCount++;
       calls.call(node, call, this.#over.signal).then(
@@ -247,13 +240,13 @@ class Attempts {
   }
 
   #onReply(node: NodeId, reply: ShardReply): 'now' | 'later' {
-    this.#silence.answered(node);
+    this.#shared.silence.answered(node);
     // Of these, and of them alone, it is certain that nothing was evaluated.
     if (isUnevaluated(reply)) this.#inDoubtCount--;
     if (reply.kind === 'not-primary') {
       const { primary } = reply;
       // Who follows one that stands still learns later than we that it does not lead.
-      const isNews = primary !== undefined && primary !== node && !this.#silence.has(primary);
+      const isNews = primary !== undefined && primary !== node && !this.#shared.silence.has(primary);
       this.#route.primary = isNews ? primary : undefined;
       return isNews && ++this.#redirectCount <= REDIRECTS_IN_A_ROW_MAX ? 'now' : 'later';
     }
@@ -278,17 +271,17 @@ class Attempts {
 
   /** R48: nothing is said before nobody can evaluate it any more. */
   async #giveUp(): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock } = this.#shared.deps;
     const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
     const leftMs = safeMs - clock.monotonicMs();
-    if (this.#sentMs !== undefined && leftMs > 0 && !this.#shared.isStopped) await this.#pause(leftMs);
+    if (this.#sentMs !== undefined && leftMs > 0) await this.#pause(leftMs);
     if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 
   /** Short at first: a hand-over takes a few round trips. Longer and longer, and apart from those of others (R47). */
   #pauseMs(): number {
     const mostMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** this.#pauseCount++);
-    const [byte = 0] = this.#deps.random.bytes(1);
+    const [byte = 0] = this.#shared.deps.random.bytes(1);
     return mostMs / 2 + ((byte / 255) * mostMs) / 2;
   }
 }

@@ -2,7 +2,6 @@
 // nothing is known of that chunk, and nobody waits on for it. Each such read keeps a thread that all disks share, so it keeps
 // its place among those of its drive as well, the same chunk is not asked for again meanwhile, and a drive with several of
 // them is asked for nothing; as long as that lasts it is of no use, and in the end it has failed.
-
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
 import { DriveHangs } from '../lib/drive-hangs.ts';

@@ -1,12 +1,12 @@
 // Metadata nodes that come and go by the operator's commands: one that is lost for good gives its place to a new one, and
 // one that works is drained, stopped and forgotten. The commands are those of docs/operations.md.
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { must } from '../../src/lib/assert.ts';
 import { freePort } from '../support/free-ports.ts';
+import { endGracefully, ranToEnd } from '../support/process-ends.ts';
 import { send } from '../support/raw-s3.ts';
 import { commandsOf } from '../support/runbook.ts';
 import { startCluster, type TestCluster } from '../support/start-cluster.ts';
@@ -23,10 +23,7 @@ beforeAll(async () => {
   cluster = await startCluster({ metadata: 3, storage: 1, gateways: 1, shards: 4 });
 }, 120_000);
 afterAll(async () => {
-  for (const child of started.filter(({ exitCode }) => exitCode === null)) {
-    child.kill();
-    await once(child, 'exit');
-  }
+  for (const child of started) await endGracefully(child);
   await cluster?.stop();
 }, 60_000);
 
@@ -116,11 +113,9 @@ test('a node that works is drained, stopped and forgotten', { timeout: 180_000 }
   // With the folder that it had it is the node that was removed.
   const again = cluster.spawn('metadata', '--data-dir', join(cluster.folder, 'metadata-1'));
   started.push(again);
-  const said: string[] = [];
-  for (const stream of [again.stdout, again.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
-  expect(await once(again, 'close')).toEqual([1, null]);
-  expect(said.join('')).toContain('which was removed from the cluster: `holdfast cluster undrain');
+  const refused = await ranToEnd(again, 'the node that was removed');
+  expect(refused.code).toBe(1);
+  expect(refused.output).toContain('which was removed from the cluster: `holdfast cluster undrain');
   await untilVotersAre(staying, fourth, fifth);
   expect((await cluster.status()).leavingNodes).toEqual([]);
   await expectServing('after-drain');

@@ -1,7 +1,6 @@
 // A storage machine is drained, removed and replaced by the commands of docs/operations.md, while restic backs up a tree that
 // changes, and restores it, over and over: every run of restic ends well, and in the end its repository is sound.
 import { type ChildProcess, execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,8 +10,9 @@ import { programPath } from '../support/client-programs.ts';
 import { findCopies, isWhole } from '../support/copies.ts';
 import { fsckFindings } from '../support/endure.ts';
 import { freePort } from '../support/free-ports.ts';
+import { endGracefully, ranToEnd } from '../support/process-ends.ts';
 import { commandsOf } from '../support/runbook.ts';
-import { endOf, startCluster, type TestCluster } from '../support/start-cluster.ts';
+import { startCluster, type TestCluster } from '../support/start-cluster.ts';
 import { changeTree, compareTrees, writeTree } from '../support/tree.ts';
 
 const TREE_MIB = 24;
@@ -28,12 +28,7 @@ beforeAll(async () => {
   cluster = await startCluster({ storage: 4, settings: { 'storage.readingGrace': '10s' } });
 }, 120_000);
 afterAll(async () => {
-  for (const child of started) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const gone = once(child, 'exit');
-    child.kill('SIGTERM');
-    await gone;
-  }
+  for (const child of started) await endGracefully(child);
   await cluster?.stop();
 });
 
@@ -134,11 +129,9 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
   // With the folder that it had it is the disk that was removed.
   const again = cluster.spawn('storage', '--data-dir', join(cluster.folder, name));
   started.push(again);
-  const said: string[] = [];
-  for (const stream of [again.stdout, again.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
-  expect(await endOf(again, () => said.join(''))).toBe(1);
-  expect(said.join('')).toContain('which was removed from the cluster (`holdfast cluster remove`)');
+  const refused = await ranToEnd(again, 'the node that was removed');
+  expect(refused.code).toBe(1);
+  expect(refused.output).toContain('which was removed from the cluster (`holdfast cluster remove`)');
   await rm(join(cluster.folder, name), { recursive: true });
   told.push(`removed at ${seconds()}`);
 

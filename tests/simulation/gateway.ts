@@ -1,5 +1,6 @@
 // A gateway of the simulated world, as far as shards see one: finds the primary by trying, retries under the same request
 // id (R47), and says 503 no sooner than nothing can be evaluated behind it (R48). Not here: HTTP, caches, chunks.
+import { OVER } from '../../src/lib/over.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
 import type { ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
 import type { Chance } from './chance.ts';
@@ -7,8 +8,6 @@ import type { SimulatedProcess } from './clock.ts';
 import type { Counts } from './counts.ts';
 import type { DrivenCall } from './driver.ts';
 
-/** Why a wait ends: nobody reads it, and the usual reason is costly to make. */
-const ENDED = 'ended';
 /** R48. */
 const TICKET_AGE_MAX_MS = 5000;
 /** The clocks of two processes run apart by 5 % each (protocol 1.1). */
@@ -105,7 +104,7 @@ export class SimulatedGateway {
     const done = new AbortController();
     clock
       .sleep(this.#chance.between(ATTEMPT_MIN_MS, ATTEMPT_MAX_MS), done.signal)
-      .then(() => giveUp.abort(ENDED));
+      .then(() => giveUp.abort(OVER));
     const { kind, name, body } = call;
     const envelope = kind === 'execute' ? { ...call.envelope, requestId, isRetry } : call.envelope;
     try {
@@ -120,7 +119,7 @@ export class SimulatedGateway {
       this.#primaries.delete(shard);
       return undefined;
     } finally {
-      done.abort(ENDED);
+      done.abort(OVER);
     }
   }
 

@@ -1,13 +1,13 @@
 // A compose file without containers: each service as a process of this machine, with the command and the environment that
 // it would have there. Names of services and their ports become free ones of loopback, mounted files links in a folder.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { ROOT } from './client-programs.ts';
 import { type ComposeFile, type ComposeService, deployPath, imageEnvironment } from './deploy-files.ts';
 import { freePorts } from './free-ports.ts';
+import { endGracefully } from './process-ends.ts';
 
 /** The one that holdfast.mjs uses. */
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
@@ -123,10 +123,7 @@ export async function composeProcesses(
     logOf: (service) => children.get(service)?.log ?? '',
     async stop(service) {
       const { child } = must(children.get(service), service);
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-      const exit = once(child, 'exit');
-      child.kill('SIGTERM');
-      return (await exit)[0];
+      return endGracefully(child);
     },
     end() {
       for (const { child } of children.values()) child.kill('SIGKILL');

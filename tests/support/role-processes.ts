@@ -1,7 +1,6 @@
 // The processes of a small cluster for tests of disasters: started, ended and looked at one by one, with etcd and the data
 // folders at the test's disposal. One storage node and one gateway: what matters here are the metadata nodes.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,8 +11,8 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from './client-programs.ts';
 import { startTestEtcd, type TestEtcd } from './etcd.ts';
 import { freePort } from './free-ports.ts';
+import { endGracefully, type Ran, ranToEnd } from './process-ends.ts';
 import type { Access } from './raw-s3.ts';
-import { ENDED_BY_SIGNAL, endOf } from './start-cluster.ts';
 
 const MAIN = join(ROOT, 'cmd', 'main.ts');
 const SECRET = 'a secret that only tests know, long enough';
@@ -21,11 +20,6 @@ const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 const METADATA = ['metadata-1', 'metadata-2', 'metadata-3'];
 const LOOK_AGAIN_MS = 250;
 const PATIENCE_MS = 60_000;
-
-export interface Ran {
-  code: number;
-  output: string;
-}
 
 export interface RoleProcesses {
   readonly etcd: TestEtcd;
@@ -101,11 +95,7 @@ export async function openRoleProcesses(
         names.map(async (name) => {
           const child = children.get(name);
           if (child === undefined) return;
-          if (child.exitCode === null && child.signalCode === null) {
-            const gone = once(child, 'exit');
-            child.kill('SIGTERM');
-            await gone;
-          }
+          await endGracefully(child);
           children.delete(name);
         }),
       );
@@ -120,13 +110,9 @@ export async function openRoleProcesses(
       };
       return nodeId;
     },
-    async run(...args) {
+    run(...args) {
       const child = spawn(process.execPath, [MAIN, ...args, '--join', etcd.endpoint], { cwd: ROOT, env });
-      const parts: string[] = [];
-      for (const stream of [child.stdout, child.stderr])
-        stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
-      const code = await endOf(child, () => `holdfast ${args.join(' ')}: ${parts.join('')}`);
-      return { code: code ?? ENDED_BY_SIGNAL, output: parts.join('') };
+      return ranToEnd(child, `holdfast ${args.join(' ')}`);
     },
     // Not by the command, which would be a process each time: tests that wait ask several times a second.
     status() {

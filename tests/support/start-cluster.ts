@@ -1,8 +1,7 @@
 // A cluster of real processes for a test: etcd, metadata nodes, storage nodes and gateways, each a process with its data
 // in a temporary folder, on free loopback ports, in a network that can be cut. What `holdfast cluster run` starts, by the
 // same code; here its processes can be killed, stopped, gone on and started again by name.
-import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +13,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { ROOT } from './client-programs.ts';
 import { type ClusterNetwork, createClusterNetwork } from './cluster-network.ts';
 import { freePort, freePorts } from './free-ports.ts';
+import { type Ran, ranToEnd } from './process-ends.ts';
 import type { Access } from './raw-s3.ts';
 import { cleanEnvironment, type LogLine, settingVariables } from './start-server.ts';
 
@@ -24,10 +24,6 @@ const MAIN = join(ROOT, 'cmd', 'main.ts');
 const COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'holdfast');
 /** Each look asks every process. */
 const LOOK_AGAIN_MS = 400;
-/** As a code, where there is none. */
-export const ENDED_BY_SIGNAL = -1;
-/** Of a command, which waits for a minute at most for others. */
-const ENDS_WITHIN_MS = 100_000;
 /** On a machine that others use as well. */
 const HEALTHY_WITHIN_MS = 120_000;
 
@@ -40,13 +36,6 @@ export interface ClusterOptions {
   settings?: Readonly<Record<string, string>>;
   /** By name of a process: where its data folder is, if not in the cluster's. */
   folders?: Readonly<Record<string, string>>;
-}
-
-/** What a command of the program came to. */
-export interface Ran {
-  code: number;
-  /** Of both streams. */
-  output: string;
 }
 
 export interface TestCluster {
@@ -87,20 +76,6 @@ export interface TestCluster {
   logOf(name: string): Promise<LogLine[]>;
   /** Ends all and removes the folder. */
   stop(): Promise<void>;
-}
-
-/**
- * Resolves with the exit code of a process that is to end by itself, null when a signal ended it. Kills one that does not, and
- * rejects with what it is.
- */
-export async function endOf(child: ChildProcess, what: () => string): Promise<number | null> {
-  const closed = once(child, 'close');
-  const isLate = AbortSignal.timeout(ENDS_WITHIN_MS);
-  const late = once(isLate, 'abort').then(() => 'late' as const);
-  const outcome = await Promise.race([closed, late]);
-  if (outcome !== 'late') return outcome[0] as number | null;
-  child.kill('SIGKILL');
-  throw new Error(`it has not ended in ${ENDS_WITHIN_MS} ms: ${what()}`);
 }
 
 /** Resolves when it is healthy. */
@@ -241,13 +216,8 @@ class RunningCluster implements TestCluster {
     return spawn(process.execPath, all, { cwd: this.folder, env });
   }
 
-  async command(...args: string[]): Promise<Ran> {
-    const child = this.spawn(...args);
-    const parts: string[] = [];
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => parts.push(text));
-    const code = await endOf(child, () => `holdfast ${args.join(' ')}: ${parts.join('')}`);
-    return { code: code ?? ENDED_BY_SIGNAL, output: parts.join('') };
+  command(...args: string[]): Promise<Ran> {
+    return ranToEnd(this.spawn(...args), `holdfast ${args.join(' ')}`);
   }
 
   get config(): Config {

@@ -1,6 +1,5 @@
 // For operations that may take long: clients give up on a connection that stays silent, so after a while the answer
 // begins with 200 and white space, and its outcome comes as the body (AWS CompleteMultipartUpload, CopyObject).
-
 import { assert } from '../../lib/assert.ts';
 import { OVER } from '../../lib/over.ts';
 import { LIMITS } from '../../model/limits.ts';
