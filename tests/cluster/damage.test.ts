@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMetadataKv } from '../../cmd/cluster/metadata-folder.ts';
 import { must } from '../../src/lib/assert.ts';
 import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
-import { busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
+import { bucketsByShard, busiestNode, type Endurance, openEndurance } from '../support/endure.ts';
 import { flipBits } from '../support/flip-bits.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
 import type { TestCluster } from '../support/start-cluster.ts';
@@ -119,25 +119,6 @@ const nodeIdOf = async (name: string): Promise<string> => {
   throw new Error(`${name} is no member`);
 };
 
-/** One bucket of each shard. */
-async function bucketsByShard(): Promise<string[]> {
-  const seqs = async () =>
-    (await cluster.status()).shards.map(
-      ({ primary, voters }) => voters.find(({ nodeId }) => nodeId === primary)?.appliedSeq ?? 0,
-    );
-  const buckets: string[] = [];
-  for (let index = 0; [1, 2, 3].some((shard) => buckets[shard] === undefined); index++) {
-    const bucket = `lost-${index}`;
-    expect(await put(`/${bucket}`)).toBe(200);
-    const before = await seqs();
-    for (let count = 0; count < 20; count++)
-      expect(await put(`/${bucket}/some`, Buffer.from('some'))).toBe(200);
-    const grown = (await seqs()).map((seq, shard) => seq - (before[shard] ?? 0));
-    buckets[grown.indexOf(Math.max(...grown))] ??= bucket;
-  }
-  return buckets;
-}
-
 /** How many rows of a node that does not run have this text in their key or value. */
 async function rowsWith(folder: string, text: string): Promise<number> {
   const kv = await openMetadataKv(folder);
@@ -156,7 +137,7 @@ test('two metadata nodes are given up, and one shard loses its last writes', {
 }, async () => {
   const { load } = endurance;
   const voters = await voterNames();
-  const buckets = await bucketsByShard();
+  const buckets = await bucketsByShard(cluster, 'lost');
   // Of the shard that will forget, one is down while the two that are to be lost go on.
   const shard = voters.findIndex((_, index) => index !== SYSTEM_SHARD);
   const [behind = '', ...lost] = must(voters[shard], 'voters');

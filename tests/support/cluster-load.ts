@@ -31,6 +31,17 @@ export interface ClusterLoadOptions {
   appliedSeqs(): Promise<readonly number[]>;
 }
 
+/** The shard that is written to most while `write` does. */
+export async function shardThatGrows(
+  appliedSeqs: ClusterLoadOptions['appliedSeqs'],
+  write: () => Promise<void>,
+): Promise<number> {
+  const before = await appliedSeqs();
+  await write();
+  const grown = (await appliedSeqs()).map((seq, shard) => seq - (before[shard] ?? 0));
+  return grown.indexOf(Math.max(...grown));
+}
+
 export class ClusterLoad {
   readonly ledger = new Ledger();
   readonly clients: GatewayClients;
@@ -157,15 +168,13 @@ export class ClusterLoad {
 
   /** By what its objects add to. */
   async #shardOf(bucket: string): Promise<number> {
-    const before = await this.#options.appliedSeqs();
     const written = 5;
-    for (let index = 0; index < written; index++) {
-      await this.#mustPut(`/${bucket}/probe`);
-      this.ledger.acknowledge(`/${bucket}/probe`, digestOf(new Uint8Array()));
-    }
-    const after = await this.#options.appliedSeqs();
-    const grown = after.map((seq, shard) => seq - (before[shard] ?? 0));
-    return grown.indexOf(Math.max(...grown));
+    return shardThatGrows(this.#options.appliedSeqs, async () => {
+      for (let index = 0; index < written; index++) {
+        await this.#mustPut(`/${bucket}/probe`);
+        this.ledger.acknowledge(`/${bucket}/probe`, digestOf(new Uint8Array()));
+      }
+    });
   }
 
   async #drive(worker: ClusterWorker): Promise<void> {

@@ -7,8 +7,10 @@ import { expect } from 'vitest';
 import type { ShardStatus } from '../../cmd/cluster/status.ts';
 import { runFsck } from '../../src/cli/fsck-command.ts';
 import { must } from '../../src/lib/assert.ts';
-import { ClusterLoad } from './cluster-load.ts';
+import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
+import { ClusterLoad, shardThatGrows } from './cluster-load.ts';
 import { createPrintedTool } from './printed-tool.ts';
+import { send } from './raw-s3.ts';
 import { type ClusterOptions, startCluster, type TestCluster } from './start-cluster.ts';
 
 /** A primary is back after a lease and a few round trips; a machine that does other things as well takes its time. */
@@ -48,7 +50,7 @@ export async function openEndurance(options: EnduranceOptions): Promise<Enduranc
     const load = new ClusterLoad({
       ...{ gateways: cluster.gateways, seed: options.seed, workersPerShard: options.workersPerShard },
       ...(options.restMs !== undefined && { restMs: options.restMs }),
-      appliedSeqs: async () => (await cluster.status()).shards.map(appliedSeqOf),
+      appliedSeqs: () => appliedSeqs(cluster),
     });
     await load.prepare();
     return new Endurance(options, cluster, load);
@@ -157,9 +159,39 @@ export async function fsckFindings(
   return JSON.parse(taken()).findings;
 }
 
+/** Of each shard's primary. */
+const appliedSeqs = async (cluster: TestCluster): Promise<number[]> =>
+  (await cluster.status()).shards.map(appliedSeqOf);
+
 /** The primary's. */
 function appliedSeqOf({ primary, voters }: ShardStatus): number {
   return voters.find(({ nodeId }) => nodeId === primary)?.appliedSeq ?? 0;
+}
+
+/** One bucket of each shard but the system's, by number, made here: `PREFIX-0` and so on. Nothing else may write meanwhile. */
+export async function bucketsByShard(cluster: TestCluster, prefix: string): Promise<string[]> {
+  const put = async (path: string) => {
+    const { status } = await send(must(cluster.gateways[0], 'a gateway'), { method: 'PUT', path });
+    expect(status).toBe(200);
+  };
+  const { length } = await appliedSeqs(cluster);
+  const buckets: string[] = [];
+  const isLacking = () =>
+    Array.from({ length }, (_, shard) => buckets[shard]).some(
+      (bucket, shard) => shard !== SYSTEM_SHARD && bucket === undefined,
+    );
+  for (let index = 0; isLacking(); index++) {
+    const bucket = `${prefix}-${index}`;
+    await put(`/${bucket}`);
+    const shard = await shardThatGrows(
+      () => appliedSeqs(cluster),
+      async () => {
+        for (let count = 0; count < 20; count++) await put(`/${bucket}/some`);
+      },
+    );
+    buckets[shard] ??= bucket;
+  }
+  return buckets;
 }
 
 /** The metadata node that leads most shards. */
