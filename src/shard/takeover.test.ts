@@ -24,8 +24,8 @@ async function openLog(base: LogPosition, epochs: readonly number[]): Promise<Lo
   return log;
 }
 
-/** Of a candidate with `own`, when the other voter has `best`. */
-async function takeOver(own: LogStore, best: LogStore) {
+/** Of a candidate with `own`, when the other voter has `best`, and `later` once it has been fenced. */
+async function takeOver(own: LogStore, best: LogStore, later = best) {
   const said: MessageBody[] = [];
   const parts = {
     ...{ shard: 0, self: SELF, log: own, clock: createManualClock(0) },
@@ -50,8 +50,8 @@ async function takeOver(own: LogStore, best: LogStore) {
       };
       takeover.onFenced(fenced);
     } else if (body.kind === 'fetch') {
-      const fetched = await answerFetch(best, body.after);
-      takeover.onFetched({ ...HEAD, kind: 'fetched', last: best.last, ...fetched });
+      const fetched = await answerFetch(later, body.after);
+      takeover.onFetched({ ...HEAD, kind: 'fetched', last: later.last, ...fetched });
     }
   };
   const record = { incarnation: 1, epoch: 3, primary: SELF, voters: [SELF, OTHER], learners: [], nonce: '' };
@@ -82,4 +82,12 @@ test('who ends behind the base of the better log, but has parted from it below t
   const { end, said } = await takeOver(own, best);
   expect(end).toEqual({ kind: 'given-up', why: 'the best log could not be had' });
   expect(said.at(-1)).toEqual({ kind: 'release', heir: 'f' });
+});
+
+test('a log that has become shorter since it was fenced is not waited for', async () => {
+  const own = await openLog({ seq: 4, epoch: 1 }, [1]);
+  const best = await openLog({ seq: 4, epoch: 1 }, [1, 1, 2]);
+  const { end, said } = await takeOver(own, best, await openLog({ seq: 4, epoch: 1 }, [1]));
+  expect(end).toEqual({ kind: 'given-up', why: 'the best log could not be had' });
+  expect(said.map(({ kind }) => kind)).toEqual(['fence', 'fetch']);
 });

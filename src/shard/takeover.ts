@@ -211,6 +211,8 @@ export class Takeover {
       await this.#until(() => this.#fetched !== undefined, ROUND_MS);
       const fetched = this.#fetched as FetchedMessage | undefined;
       if (this.#isOver || fetched === undefined) return false;
+      // It has lost entries since it was fenced: what we wait for will never come (R17).
+      if (isBetter(last, fetched.last)) return false;
       const { prev, entries } = fetched;
       const ownEpoch = log.epochAt(prev.seq);
       const agrees = ownEpoch === prev.epoch;
