@@ -87,6 +87,20 @@ describe('copies', () => {
     await world.chunks.put(world.id, chunk());
     expect(holders(world)).toHaveLength(2);
   });
+
+  test('two of one node are not: they are lost together', async () => {
+    const disks = placedDisks({ zones: 2, disksPerNode: 3 });
+    const world = openReplicatedWorld({ disks });
+    for (const disk of disks.slice(3)) world.fakes.of(disk).mood = 'dead';
+    await expect(world.chunks.put(world.id, chunk())).rejects.toMatchObject({
+      code: 'ServiceUnavailable',
+      cause: { message: expect.stringContaining('on 1 of 2 nodes') },
+    });
+    for (const disk of disks.slice(3)) world.fakes.of(disk).mood = 'full';
+    await expect(world.chunks.put(chunkId(2), chunk())).rejects.toMatchObject({
+      code: 'InsufficientStorage',
+    });
+  });
 });
 
 describe('while the only disk of another zone, or node, leaves', () => {

@@ -1,6 +1,6 @@
 // Writes the copies of one chunk (R35): to its owners at once; who is not well, fails or is late has a stand-in. Enough is
-// two synced in two zones, or what comes nearest to it with the disks that are up; the rest has a little patience, and then goes on
-// behind the answer (late-copies.ts). What fails leaves copies that the sweep finds (R32).
+// two synced on two nodes, in two zones as long as two are up; the rest has a little patience, and then goes on behind the
+// answer (late-copies.ts). What fails leaves copies that the sweep finds (R32).
 
 import { OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
@@ -45,6 +45,8 @@ export class CopyWrite {
   /** Owners first. */
   readonly #disks: readonly PlacedDisk[];
   readonly #copiesNeeded: number;
+  /** On so many: a node is lost with all of its disks. One whose disks are drained shall get no more. */
+  readonly #nodesNeeded: number;
   readonly #untried: Set<PlacedDisk>;
   readonly #pending = new Map<PlacedDisk, { sinceMs: number; isLate: boolean }>();
   readonly #synced = new Set<PlacedDisk>();
@@ -69,6 +71,8 @@ export class CopyWrite {
     for (const disk of this.#disks) if (synced.has(disk.id)) this.#synced.add(disk);
     // One even where there is no disk at all: nothing is acknowledged that is nowhere.
     this.#copiesNeeded = Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length));
+    const staying = map.disks.filter(({ leave }) => leave !== 'draining');
+    this.#nodesNeeded = Math.min(this.#copiesNeeded, nodeCountOf(staying));
     for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
     while (this.#underWay() < owners.length && this.#sendStandIn()) {}
     this.#look();
@@ -114,8 +118,8 @@ export class CopyWrite {
     const beside = [...this.#synced, ...this.#pending.keys()];
     const untried = this.#disks.filter((disk) => this.#untried.has(disk));
     const well = untried.filter((disk) => this.#isWell(disk));
-    const hopeful = [...this.#pending.values()].filter(({ isLate }) => !isLate).length;
-    const isNeeded = this.#synced.size + hopeful < this.#copiesNeeded;
+    const hopeful = [...this.#pending].flatMap(([disk, { isLate }]) => (isLate ? [] : [disk]));
+    const isNeeded = !this.#areEnough([...this.#synced, ...hopeful]);
     const disk = standIn(well, beside) ?? (isNeeded ? standIn(untried, beside) : undefined);
     if (disk === undefined) return false;
     this.#send(disk);
@@ -165,24 +169,26 @@ export class CopyWrite {
     if (this.#pending.size === 0) this.#end();
   }
 
-  /** Nothing more will come: then two copies in one place are better than none. */
+  /** Nothing more will come: then two copies in one zone are better than none. */
   #end(): void {
-    if (this.#synced.size >= this.#copiesNeeded) this.#resolve();
+    if (this.#areEnough([...this.#synced])) this.#resolve();
     else this.#reject(this.#failure());
   }
 
-  /** In two zones, as long as a disk that is up could make it two; then on two nodes likewise. */
+  /** In two zones, as long as a disk that is up could make it two. */
   #isEnough(): boolean {
-    if (this.#synced.size < this.#copiesNeeded) return false;
-    if (this.#copiesNeeded < 2) return true;
-    return !this.#canSpread('zone') && (this.#zoneCount() > 1 || !this.#canSpread('nodeId'));
+    return this.#areEnough([...this.#synced]) && (this.#copiesNeeded < 2 || !this.#canSpread());
   }
 
-  /** Whether all copies so far are of one zone, or node, while a disk of another may still take one. */
-  #canSpread(key: 'zone' | 'nodeId'): boolean {
-    const places = new Set([...this.#synced].map((disk) => disk[key]));
-    if (places.size > 1) return false;
-    return this.#disks.some((disk) => !places.has(disk[key]) && this.#mayStillTake(disk));
+  #areEnough(disks: readonly PlacedDisk[]): boolean {
+    return disks.length >= this.#copiesNeeded && nodeCountOf(disks) >= this.#nodesNeeded;
+  }
+
+  /** Whether all copies so far are of one zone, while a disk of another may still take one. */
+  #canSpread(): boolean {
+    const zones = new Set([...this.#synced].map(({ zone }) => zone));
+    if (zones.size > 1) return false;
+    return this.#disks.some((disk) => !zones.has(disk.zone) && this.#mayStillTake(disk));
   }
 
   #mayStillTake(disk: PlacedDisk): boolean {
@@ -192,14 +198,10 @@ export class CopyWrite {
     return disk.leave === undefined && this.#untried.has(disk) && this.#isWell(disk);
   }
 
-  #zoneCount(): number {
-    return new Set([...this.#synced].map(({ zone }) => zone)).size;
-  }
-
   /** Whether one more copy there brings the write nearer to its end. */
   #helps(disk: PlacedDisk): boolean {
     if (this.#synced.size < this.#copiesNeeded) return true;
-    const key = this.#canSpread('zone') ? 'zone' : 'nodeId';
+    const key = this.#canSpread() ? 'zone' : 'nodeId';
     return ![...this.#synced].some((other) => other[key] === disk[key]);
   }
 
@@ -234,11 +236,15 @@ export class CopyWrite {
   }
 
   #failure(): AppError {
-    const cause = new AggregateError(this.#failures, `${this.#synced.size} of ${this.#copiesNeeded} copies`);
+    const nodeCount = nodeCountOf([...this.#synced]);
+    const cause = new AggregateError(
+      this.#failures,
+      `${this.#synced.size} of ${this.#copiesNeeded} copies, on ${nodeCount} of ${this.#nodesNeeded} nodes`,
+    );
     // Those that were given up are not what it waits for.
     const present = this.#disks.filter(({ leave }) => leave !== 'absent');
     const mayHaveRoom = present.filter((disk) => !this.#full.has(disk));
-    if (this.#full.size > 0 && mayHaveRoom.length < this.#copiesNeeded)
+    if (this.#full.size > 0 && !this.#areEnough(mayHaveRoom))
       return new AppError('InsufficientStorage', { cause });
     const isBusy = this.#failures.some((error) => isCode(error, 'SlowDown'));
     return new AppError(isBusy ? 'SlowDown' : 'ServiceUnavailable', { cause });
@@ -273,4 +279,9 @@ export class CopyWrite {
 
 function isCode(error: unknown, code: AppError['code']): boolean {
   return error instanceof AppError && error.code === code;
+}
+
+/** On how many nodes they are. */
+function nodeCountOf(disks: readonly PlacedDisk[]): number {
+  return new Set(disks.map(({ nodeId }) => nodeId)).size;
 }

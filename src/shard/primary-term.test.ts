@@ -7,7 +7,7 @@ import { LogStore } from './log-store.ts';
 import { PrimaryTerm } from './primary-term.ts';
 import { LOG_COLUMN } from './row-keys.ts';
 import type { MessageBody } from './say.ts';
-import { HEARTBEAT_MS } from './timing.ts';
+import { HEARTBEAT_MS, SILENCE_MS } from './timing.ts';
 
 const OTHER = { replicaId: 'f', nodeId: 'f' };
 
@@ -64,4 +64,22 @@ test('an answer that comes late does not make a follower one that is left behind
   expect(leftBehind()).toBe(0);
   term.onNack(nack(2, HEARTBEAT_MS));
   expect(leftBehind()).toBe(1);
+});
+
+test('an answer from before the process stood still confirms no read; a later one does (I3)', async () => {
+  const { clock, term, nack } = await openTerm(0);
+  const { echoMs: _, ...head } = nack(0, 0);
+  const ack = { kind: 'ack', matchSeq: 10, wallMs: 0, counts: true } as const;
+  let confirmed: boolean | undefined;
+  const asked = Promise.resolve(term.confirmRead()).then((may) => {
+    confirmed = may;
+  });
+  clock.advance(SILENCE_MS);
+  term.onAck({ ...head, ...ack, echoMs: 0 });
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(confirmed).toBeUndefined();
+  term.onAck({ ...head, ...ack, echoMs: SILENCE_MS });
+  await asked;
+  expect(confirmed).toBe(true);
 });

@@ -382,6 +382,8 @@ export class PrimaryTerm {
 
   #passBarriers(): void {
     if (this.#barriers.length === 0) return;
+    // I3: heard by a process that stood still meanwhile, when others may lead already. A later round says.
+    if (this.#now() >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return;
     // In the order in which they came, so of growing times.
     while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)
       must(this.#barriers.shift(), 'one').resolve(true);
