@@ -124,6 +124,17 @@ export class ChunkRest {
     }
   }
 
+  /** How far ahead of now the latest date is by which a disk has received a chunk; below 0: behind. */
+  datedAheadMs(): number {
+    const { operators, copies, scheduler } = this.#parts;
+    let latestMs = Number.NEGATIVE_INFINITY;
+    for (const { disks } of operators.staying)
+      for (const disk of disks)
+        for (const name of copies.on(disk))
+          latestMs = Math.max(latestMs, StorageSite.receivedAtMsOf(disk, chunkOf(name)) ?? latestMs);
+    return latestMs - SimulatedHost.trueWallMs(scheduler);
+  }
+
   #lackingBy(map: PlacementMap): string[] {
     const { blobs, copies } = this.#parts;
     const diskOf = this.#diskOf();
