@@ -7,6 +7,7 @@ import {
   type NewData,
   openMetadata,
 } from '../../tests/support/metadata-shards.ts';
+import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BlobId, LinkId } from '../model/names.ts';
 import { NO_ORIGINALS } from '../model/originals.ts';
@@ -91,7 +92,7 @@ test('R27: a claim keeps the blob, all or none', async () => {
   const both = { shard: 0, linkId: world.newLinkId(), blobIds: [blobId, unknown] };
   expect(await world.execute('claim-links', both, HOME)).toEqual({ kind: 'gone', blobIds: [unknown] });
   world.clock.advance(1);
-  expect(await pending()).toEqual([{ blobId, linkId, shard: 0 }]);
+  expect(await pending()).toEqual([{ blobId, linkId, shard: 0, claimedAtMs: expect.any(Number) }]);
 });
 
 test('R27: a condemned blob cannot be claimed', async () => {
@@ -179,6 +180,25 @@ describe('R29: the last local link', () => {
     expect(await stateAtHome()).toBe('live');
     expect(await held(again.linkId)).toBe(true);
   });
+});
+
+test('R30: what was asked of a claim says nothing of a later one by the same id', async () => {
+  const linkId = world.newLinkId();
+  const claimedAtMs = async () => {
+    await claim(linkId);
+    world.clock.advance(1);
+    return must((await pending())[0]?.claimedAtMs, 'a claim is pending');
+  };
+  const confirm = async (atMs: number) => {
+    const claims = [{ blobId, linkId, verdict: 'confirmed' as const, claimedAtMs: atMs }];
+    await world.execute('settle-claims', { claims }, HOME);
+    return (await pending()).length;
+  };
+  const first = await claimedAtMs();
+  await world.execute('release-links', { links: [{ blobId, linkId }] }, HOME);
+  const second = await claimedAtMs();
+  expect(await confirm(first)).toBe(1);
+  expect(await confirm(second)).toBe(0);
 });
 
 test('R30: a claim that was never used goes when it is dropped', async () => {

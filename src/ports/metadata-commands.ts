@@ -334,9 +334,16 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
     command: { links: { blobId: BlobId; linkId: LinkId }[] };
     outcome: { kind: 'released' };
   };
-  /** R30: what the claiming shard said of pending links. */
+  /** R30: what the claiming shard said of pending links. `claimedAtMs`: of those that were claimed then, and not again since. */
   'settle-claims': {
-    command: { claims: { blobId: BlobId; linkId: LinkId; verdict: 'confirmed' | 'dropped' }[] };
+    command: {
+      claims: {
+        blobId: BlobId;
+        linkId: LinkId;
+        verdict: 'confirmed' | 'dropped';
+        claimedAtMs?: number;
+      }[];
+    };
     outcome: { kind: 'settled' };
   };
   /** Ends the links that a condemned paged manifest holds, a page at a time. */

@@ -224,7 +224,7 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
       limit: number;
     };
     result: {
-      claims: { blobId: BlobId; linkId: LinkId; shard: number }[];
+      claims: { blobId: BlobId; linkId: LinkId; shard: number; claimedAtMs?: number }[];
       next?: { blobId: BlobId; linkId: LinkId };
     };
   };

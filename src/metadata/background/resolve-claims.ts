@@ -45,9 +45,10 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
     if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    return names.flatMap((name, at): Settled[] => {
+    return claims.flatMap(({ blobId, linkId, claimedAtMs }, at): Settled[] => {
+      const name = { blobId, linkId, ...(claimedAtMs !== undefined && { claimedAtMs }) };
       if (held[at]) return [{ ...name, verdict: 'confirmed' }];
-      const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.linkIdAgeMaxMs;
+      const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
       return isTooLate ? [{ ...name, verdict: 'dropped' }] : [];
     });
   }

@@ -41,7 +41,7 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
       assert(homeShardOf(blobId) === shard, 'a claim is made at the home');
       return { homeShard: shard, linkId, ...incarnation, layout: layoutOf(blobId, view) };
     });
-    const link: LinkRecord = { state: 'pending', shard: claimingShard };
+    const link: LinkRecord = { state: 'pending', shard: claimingShard, claimedAtMs: nowMs };
     // A claim that arrives twice must not fall back to pending once it is confirmed.
     const fresh = blobIds.filter((blobId) => view.row(linkRow(blobId, linkId)) === undefined);
     const puts = fresh.flatMap((blobId) => [

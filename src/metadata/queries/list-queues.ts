@@ -94,7 +94,9 @@ export const listPendingClaims: QuerySpec<QueryOf<'list-pending-claims'>, Result
     const claims = names.flatMap((name, at) => {
       const row = rows[at];
       // Released between the two reads.
-      return row === undefined ? [] : [{ ...name, shard: linkCodec.decode(row).shard }];
+      if (row === undefined) return [];
+      const { shard, claimedAtMs } = linkCodec.decode(row);
+      return [{ ...name, shard, ...(claimedAtMs !== undefined && { claimedAtMs }) }];
     });
     const last = names.length < limit ? undefined : names.at(-1);
     return { claims, ...(last && { next: last }) };
