@@ -115,7 +115,7 @@ export class ChunkPart implements Part {
     const sites = STORAGE.map((where, index) => {
       const parts = { ground, ...where, chunks: this.#network, board: this.#board };
       const site = new StorageSite(`storage-${index}`, parts);
-      for (const disk of site.disks) this.#copies.watch(disk);
+      for (const disk of site.disks) this.#copies.watch(disk, site.name);
       return site;
     });
     this.#sites = sites.slice(0, -1);
@@ -133,7 +133,7 @@ export class ChunkPart implements Part {
       liveChunks: () => this.#blobs.chunks(),
     });
     this.#blobs = new LiveBlobs({
-      copiesOf: (id) => this.#copies.disksOf(id).size,
+      nodesOf: (id) => this.#copies.nodesOf(id),
       lostOf: (id) => this.#copies.lostOf(id),
     });
     this.#rest = new ChunkRest({

@@ -13,13 +13,13 @@ const NOW_MS = 100 * DAY_MS;
 
 let history: ShardHistory;
 let blobs: LiveBlobs;
-let copies: number;
+let nodes: number;
 let losses: number;
 beforeEach(() => {
   history = new ShardHistory(SHARD);
-  copies = 2;
+  nodes = 2;
   losses = 0;
-  blobs = new LiveBlobs({ copiesOf: () => copies, lostOf: () => losses });
+  blobs = new LiveBlobs({ nodesOf: () => nodes, lostOf: () => losses });
 });
 
 const bornAt = (timeMs: number) =>
@@ -60,13 +60,13 @@ test('a birth of an id that is too old, or ahead (R25)', () => {
   expect(() => write(bornAt(NOW_MS + 60 * 60_000 + 1), 'lives')).toThrow('I9');
 });
 
-test('too few copies, when it is born and at rest; each loss may have taken one', () => {
-  copies = 1;
-  expect(() => write(bornAt(NOW_MS), 'lives')).toThrow('I11: 1 copies');
+test('on too few nodes, when it is born and at rest; each loss may have taken one', () => {
+  nodes = 1;
+  expect(() => write(bornAt(NOW_MS), 'lives')).toThrow('I11: 1 nodes');
   losses = 1;
   write(bornAt(NOW_MS - 1), 'lives');
-  copies = 0;
-  expect(() => blobs.check()).toThrow('I11: 0 copies');
+  nodes = 0;
+  expect(() => blobs.check()).toThrow('I11: 0 nodes');
 });
 
 test('what is owed of which blob', () => {

@@ -1,5 +1,5 @@
 // The blobs that shards have committed, as their logs tell, and what must hold of them: born while young enough (R25),
-// never again once condemned (I10), and on two disks when they are born (R35, I11).
+// never again once condemned (I10), and on two nodes when they are born (R35, I11).
 import { toHex } from '../../src/lib/bytes.ts';
 import { TABLES } from '../../src/metadata/keyspace.ts';
 import { type BlobId, idTimeMs } from '../../src/model/names.ts';
@@ -11,12 +11,12 @@ import { SimulationFailure } from './scheduler.ts';
 import type { ShardHistory } from './shard-history.ts';
 
 /** What the protocol says, whatever the product's own limits are. */
-const COPIES_MIN = 2;
+const NODES_MIN = 2;
 const ID_AGE_MAX_MS = 24 * 60 * 60_000;
 const ID_AHEAD_MAX_MS = 60 * 60_000;
 
 export class LiveBlobs {
-  readonly #copiesOf: (id: ChunkId) => number;
+  readonly #nodesOf: (id: ChunkId) => number;
   /** Copies that faults have taken from it, and nobody has replaced yet. */
   readonly #lostOf: (id: ChunkId) => number;
   readonly #seenSeq = new Map<number, number>();
@@ -28,8 +28,9 @@ export class LiveBlobs {
   /** Condemned blobs whose rows went. */
   erasedCount = 0;
 
-  constructor(options: { copiesOf(id: ChunkId): number; lostOf(id: ChunkId): number }) {
-    this.#copiesOf = options.copiesOf;
+  /** `nodesOf`: how many have an intact copy. */
+  constructor(options: { nodesOf(id: ChunkId): number; lostOf(id: ChunkId): number }) {
+    this.#nodesOf = options.nodesOf;
     this.#lostOf = options.lostOf;
   }
 
@@ -105,11 +106,11 @@ export class LiveBlobs {
   /** One of its copies has gone. */
   checkChunk(id: ChunkId): void {
     if (!this.#live.has(id.blobId)) return;
-    const copies = this.#copiesOf(id);
-    const wanted = COPIES_MIN - this.#lostOf(id);
-    if (copies < wanted)
+    const count = this.#nodesOf(id);
+    const wanted = NODES_MIN - this.#lostOf(id);
+    if (count < wanted)
       throw new SimulationFailure(
-        `I11: ${copies} copies of chunk ${id.index} of ${id.blobId}, ${wanted} wanted`,
+        `I11: ${count} nodes have chunk ${id.index} of ${id.blobId}, ${wanted} wanted`,
       );
   }
 

@@ -31,7 +31,7 @@ beforeEach(() => {
   dropped = [];
   copies = new StoredCopies({ onDropped: (id) => dropped.push(id), nowMs: () => scheduler.nowMs });
   for (const disk of [one, other]) {
-    copies.watch(disk);
+    copies.watch(disk, disk === one ? 'a' : 'b');
     put(disk, Uint8Array.of(7));
   }
 });
@@ -40,6 +40,15 @@ function put(disk: SimulatedDisk, value: Uint8Array | null): void {
   disk.apply(disk.append([{ column: 'data', key: dataKey(ID), value }]), true);
 }
 const has = () => [one, other].map((disk) => copies.disksOf(ID).has(disk));
+
+test('nodes are counted, not disks', () => {
+  expect(copies.nodesOf(ID)).toBe(2);
+  copies.watch(other, 'a');
+  expect(copies.nodesOf(ID)).toBe(1);
+  put(one, null);
+  put(other, null);
+  expect(copies.nodesOf(ID)).toBe(0);
+});
 
 test('a name tells the chunk', () => {
   expect(chunkOf(nameOf(ID))).toEqual(ID);

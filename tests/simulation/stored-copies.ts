@@ -20,6 +20,7 @@ export function chunkOf(name: string): ChunkId {
 export class StoredCopies {
   /** Chunk -> disks that have it intact. */
   readonly #copies = new Map<string, Set<SimulatedDisk>>();
+  readonly #nodeOf = new Map<SimulatedDisk, string>();
   /** Per disk: chunks whose bytes there are not what they were. */
   readonly #damaged = new Map<SimulatedDisk, Set<string>>();
   /** Chunks that have lost a copy by a fault, and are not whole since -> when they did, of true time. */
@@ -34,7 +35,9 @@ export class StoredCopies {
     this.#nowMs = options.nowMs;
   }
 
-  watch(disk: SimulatedDisk): void {
+  /** `node`: the one that it is lost with. */
+  watch(disk: SimulatedDisk, node: string): void {
+    this.#nodeOf.set(disk, node);
     this.#damaged.set(disk, new Set());
     this.#everDamaged.set(disk, new Set());
     disk.observe({
@@ -49,6 +52,11 @@ export class StoredCopies {
 
   disksOf(id: ChunkId): ReadonlySet<SimulatedDisk> {
     return this.#copies.get(nameOf(id)) ?? new Set();
+  }
+
+  /** How many nodes have it. */
+  nodesOf(id: ChunkId): number {
+    return new Set(Array.from(this.disksOf(id), (disk) => this.#nodeOf.get(disk))).size;
   }
 
   /** Chunks that a disk has. */
