@@ -42,7 +42,7 @@ export function judgeDisks(map: PlacementMap, seen: SeenDisks): Judgement {
   const returned = map.disks.filter(({ id, leave }) => leave === 'absent' && steady.has(id));
   const present = presentDisks(map, served);
   const moved = isPending(map) ? [] : map.disks.filter((disk, at) => isElsewhere(disk, present[at] ?? disk));
-  const cut = map.disks.filter(({ id, cuts = 0 }) => (served.get(id)?.cuts ?? 0) > cuts);
+  const cut = map.disks.filter(({ id, cutSeq = 0 }) => (served.get(id)?.cutSeq ?? 0) > cutSeq);
   const leftCount = staying.length - lost.length + joined.length + returned.length;
   const alarm = lost.length === 0 ? undefined : alarmOf({ map, staying, served, leftCount });
   const absent = alarm === undefined ? lost : [];

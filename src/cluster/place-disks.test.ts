@@ -207,13 +207,13 @@ test('all is audited when a disk has come back without what it acknowledged last
   const disks = placedDisks({ zones: 4 });
   const placer = openPlacer();
   const placed = await placer.after(disks);
-  const cut = disks.map((disk, at) => (at === 1 ? { ...disk, cuts: 1 } : disk));
+  const cut = disks.map((disk, at) => (at === 1 ? { ...disk, cutSeq: 1 } : disk));
   const first = await placer.after(cut);
   expect(first).toMatchObject({ version: placed.version + 1, auditFrom: placed.version + 1 });
   expect(first.owners).toEqual(placed.owners);
-  expect(first.disks[1]).toMatchObject({ cuts: 1 });
+  expect(first.disks[1]).toMatchObject({ cutSeq: 1 });
   expect(await placer.after(cut)).toEqual(first);
-  const again = await placer.after(disks.map((disk, at) => (at === 1 ? { ...disk, cuts: 2 } : disk)));
+  const again = await placer.after(disks.map((disk, at) => (at === 1 ? { ...disk, cutSeq: 2 } : disk)));
   expect(again).toMatchObject({ version: first.version + 1, auditFrom: first.version + 1 });
 });
 
@@ -242,7 +242,7 @@ test('what has to do with something else moves nothing because a file system tel
   const told = disks.map((disk, at) =>
     at > 1 ? disk : { ...disk, capacityBytes: 1.05 * disk.capacityBytes },
   );
-  const cut = await placer.after(told.map((disk, at) => (at === 4 ? { ...disk, cuts: 1 } : disk)));
+  const cut = await placer.after(told.map((disk, at) => (at === 4 ? { ...disk, cutSeq: 1 } : disk)));
   expect(cut).toMatchObject({ version: 2, auditFrom: 2, owners: placed.owners });
   // Little by little it is much.
   const grown = await placer.after(

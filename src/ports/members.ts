@@ -8,8 +8,8 @@ export type MemberRole = 'metadata' | 'storage' | 'gateway';
 export interface MemberDisk {
   diskId: string;
   capacityBytes: number;
-  /** Of a disk of chunks: how often it has come back without what was acknowledged last (R40). Absent: never. */
-  cuts?: number;
+  /** Of a disk of chunks, as in PlacedDisk (placement.ts). */
+  cutSeq?: number;
 }
 
 /** A disk that a storage node is to serve and does not. */

@@ -19,8 +19,11 @@ export interface PlacedDisk {
   capacityBytes: number;
   /** Where its node serves chunks: `host:port`. */
   address: string;
-  /** How often it has come back without what was acknowledged last (R40); each time all is audited. Absent: never. */
-  cuts?: number;
+  /**
+   * Grows whenever it comes back without what was acknowledged last (R40), and then all is audited: behind which of its
+   * commits it goes on. Absent: it never did.
+   */
+  cutSeq?: number;
   /** Absent: it serves, and owns its share. */
   leave?: DiskLeave;
 }

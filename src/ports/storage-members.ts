@@ -10,7 +10,7 @@ export interface StorageMember {
   /** Where it serves chunks: `host:port`. */
   address: string;
   /** Those that it serves now. */
-  disks: { id: DiskId; capacityBytes: number; cuts?: number }[];
+  disks: { id: DiskId; capacityBytes: number; cutSeq?: number }[];
   /** Those that it does not, and should. */
   unserved: UnservedDisk[];
 }

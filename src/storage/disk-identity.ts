@@ -12,8 +12,11 @@ export interface DiskIdentity {
   clusterId: string;
   diskId: DiskId;
   mapVersion: number;
-  /** How often its store has come back without what was acknowledged last (R40). Absent: never. */
-  cuts?: number;
+  /**
+   * Behind which of its commits it went on when it came back last without what was acknowledged (R40): no count, which the
+   * next loss may take along, and then the same one would be told again. Absent: it never did.
+   */
+  cutSeq?: number;
 }
 
 const DISK_ID_BYTES = 16;
@@ -44,8 +47,8 @@ export async function openDiskIdentity(
 }
 
 /** R40: what it has lost is looked for at once, by whoever hears of it. */
-export async function noteCut(kv: KvPort, identity: DiskIdentity): Promise<DiskIdentity> {
-  const cut = { ...identity, cuts: (identity.cuts ?? 0) + 1 };
+export async function noteCut(kv: KvPort, identity: DiskIdentity, cutSeq: number): Promise<DiskIdentity> {
+  const cut = { ...identity, cutSeq };
   await keepDiskIdentity(kv, cut);
   return cut;
 }

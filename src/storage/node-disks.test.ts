@@ -38,10 +38,16 @@ test('a disk that comes back without what it acknowledged says so, once', async 
   medium.set(0, { seq: seq + 5, epoch: 0 });
   for (let start = 0; start < 2; start++) {
     const world = await started([disk]);
-    expect(world.members[0]).toMatchObject({ disks: [{ cuts: 1 }] });
+    expect(world.members[0]).toMatchObject({ disks: [{ cutSeq: seq + 5 }] });
     expect(world.events.includes('disk-cut')).toBe(start === 0);
     await world.node.stop();
   }
+  // Again, and the note of it with it: what is told is another cut.
+  const noted = (medium.get(0) as { seq: number }).seq;
+  medium.set(0, { seq: noted + 3, epoch: 0 });
+  const again = await started([disk]);
+  expect(again.members[0]).toMatchObject({ disks: [{ cutSeq: noted + 3 }] });
+  await again.node.stop();
   // An emptied one is another disk.
   const emptied = folder('a');
   const other = await started([
@@ -53,7 +59,7 @@ test('a disk that comes back without what it acknowledged says so, once', async 
       }),
     },
   ]);
-  expect(other.members[0]).not.toMatchObject({ disks: [{ cuts: expect.any(Number) }] });
+  expect(other.members[0]).not.toMatchObject({ disks: [{ cutSeq: expect.any(Number) }] });
   expect(other.events).not.toContain('disk-cut');
 });
 

@@ -132,7 +132,7 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
   const { clusterId, random, clock, log, telemetry } = deps;
   const opened = await open();
   const { reserve } = opened;
-  const { kv, isCut } = await witnessed(opened);
+  const { kv, isCut, lastSeq } = await witnessed(opened);
   try {
     const isNew = (await readDiskIdentity(kv)) === undefined;
     let identity = await openDiskIdentity(kv, { name, clusterId, random });
@@ -143,8 +143,8 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
       );
     // An emptied one is another disk, which has lost nothing.
     if (isCut && !isNew) {
-      identity = await noteCut(kv, identity);
-      log.error({ disk: name, diskId: identity.diskId, cuts: identity.cuts }, 'disk-cut');
+      identity = await noteCut(kv, identity, lastSeq);
+      log.error({ disk: name, diskId: identity.diskId, cutSeq: identity.cutSeq }, 'disk-cut');
     }
     const { totalBytes } = await reserve.measure();
     const onAside = () => telemetry.count('holdfast_disk_damaged_chunks_total', { disk: identity.diskId });
@@ -162,7 +162,7 @@ async function openDisk(deps: NodeDisksDeps, origin: DiskToOpen): Promise<OpenDi
 }
 
 async function witnessed({ kv, witness }: OpenedStore): Promise<WitnessedKv> {
-  if (witness === undefined) return { kv, isCut: false };
+  if (witness === undefined) return { kv, isCut: false, lastSeq: 0 };
   try {
     return await openWitnessedKv(kv, witness);
   } catch (error) {

@@ -132,9 +132,9 @@ class DisksOfNode implements StorageNode {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const own = must(this.#disks, 'the node has started');
-      const disks = own.served().map(({ identity: { diskId: id, cuts }, capacityBytes }) => ({
+      const disks = own.served().map(({ identity: { diskId: id, cutSeq }, capacityBytes }) => ({
         ...{ id, capacityBytes },
-        ...(cuts !== undefined && { cuts }),
+        ...(cutSeq !== undefined && { cutSeq }),
       }));
       try {
         await members.announce({ nodeId, zone, address: this.address, disks, unserved: own.unserved() });

@@ -14,6 +14,8 @@ export interface WitnessedKv {
   kv: KvPort;
   /** It lacks commits that were answered, or its witness cannot say that it does not. */
   isCut: boolean;
+  /** Of the last commit that it knows of, answered or not: numbers go on behind it, and none comes twice. */
+  lastSeq: number;
 }
 
 export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise<WitnessedKv> {
@@ -48,6 +50,7 @@ export async function openWitnessedKv(kv: KvPort, witness: WitnessPort): Promise
 
   return {
     isCut: kept === 'damaged' || answered > stored,
+    lastSeq: begun,
     kv: {
       getMany: (column, keys) => kv.getMany(column, keys),
       range: (range) => kv.range(range),

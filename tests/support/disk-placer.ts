@@ -14,9 +14,9 @@ export const AWAY_AFTER_MS = 120_000;
 export const LOOKED_MS = 16_000;
 export const GIVEN_UP_MS = AWAY_AFTER_MS + AWAY_AFTER_MS / 30 + LOOKED_MS;
 
-export const memberOf = ({ id, nodeId, zone, address, capacityBytes, cuts }: PlacedDisk): Member => ({
+export const memberOf = ({ id, nodeId, zone, address, capacityBytes, cutSeq }: PlacedDisk): Member => ({
   ...{ nodeId, zone, address, role: 'storage', version: '0' },
-  disks: [{ diskId: id, capacityBytes, ...(cuts !== undefined && { cuts }) }],
+  disks: [{ diskId: id, capacityBytes, ...(cutSeq !== undefined && { cutSeq }) }],
 });
 
 /** Of one test: it stops with it. */

@@ -61,7 +61,7 @@ test('a record is read as it was written; what else the value says is left out',
 test('a disk says how often its store was cut, if ever', () => {
   const disks = [
     { diskId: 'a', capacityBytes: 1 },
-    { diskId: 'b', capacityBytes: 2, cuts: 3 },
+    { diskId: 'b', capacityBytes: 2, cutSeq: 3 },
   ];
   const member = { nodeId: 'n', role: 'storage' as const, address: 'a', zone: 'z', version: '1', disks };
   expect(memberRecord.decode('k', memberRecord.encode(member))).toEqual(member);

@@ -100,7 +100,7 @@ function diskOf(value: unknown): MemberDisk {
   const fields = objectOf(value);
   return {
     ...{ diskId: textOf(fields, 'diskId'), capacityBytes: wholeOf(fields, 'capacityBytes') },
-    ...(fields.cuts !== undefined && { cuts: wholeOf(fields, 'cuts') }),
+    ...(fields.cutSeq !== undefined && { cutSeq: wholeOf(fields, 'cutSeq') }),
   };
 }
 
