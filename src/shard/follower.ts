@@ -1,6 +1,7 @@
 // What a replica does for others: takes a primary's entries (R4), applies what is committed (R6), promises silence (R9),
 // answers fences (R12 b), and takes snapshots (R16). Whatever it does first is on its disk before it says so. What it
 // does for itself, as candidate and primary, is replica.ts.
+import { must } from '../lib/assert.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type {
@@ -123,6 +124,13 @@ export class Follower {
     if (epoch !== promises.epoch) return;
     const answer = await answerFetch(log, after);
     say(epoch)(from, { kind: 'fetched', ...answer, last: log.last });
+  }
+
+  /** The last entry that is known to be committed here. */
+  committed(): LogPosition {
+    const { applier, log } = this.#parts;
+    const { targetSeq: seq } = applier;
+    return { seq, epoch: must(log.epochAt(seq), 'what is not applied yet is in the log') };
   }
 
   /** Entries of a better log, for a candidate (R12 c). False when they contradict what is committed, or it is over. */

@@ -175,6 +175,7 @@ export class Replica {
       own: () => promises.record,
       promise: (registered) => promises.raise(registered.record.epoch, seenOf(registered)),
       silentUntilMs: () => promises.silentUntilMs,
+      committed: () => this.#follower.committed(),
       adopt: (after, entries) => this.#follower.adopt(after, entries),
       onRegistered: (registered) => this.onRegistered(registered),
       onSwapLost: () => this.#deps.onEvent?.('swap-lost'),

@@ -25,13 +25,16 @@ async function openLog(base: LogPosition, epochs: readonly number[]): Promise<Lo
 }
 
 /** Of a candidate with `own`, when the other voter has `best`, and `later` once it has been fenced. */
-async function takeOver(own: LogStore, best: LogStore, later = best) {
+async function takeOver(own: LogStore, best: LogStore, { later = best, committed = own.base } = {}) {
   const said: MessageBody[] = [];
+  const adoptedBehind: number[] = [];
   const parts = {
     ...{ shard: 0, self: SELF, log: own, clock: createManualClock(0) },
     promise: async () => {},
     silentUntilMs: () => 0,
+    committed: () => committed,
     async adopt(after: LogPosition, entries: readonly Uint8Array[]) {
+      adoptedBehind.push(after.seq);
       await own.append(after, entries);
       return true;
     },
@@ -57,7 +60,7 @@ async function takeOver(own: LogStore, best: LogStore, later = best) {
   const record = { incarnation: 1, epoch: 3, primary: SELF, voters: [SELF, OTHER], learners: [], nonce: '' };
   const registered = { record: { ...record, prevVoters: null }, revision: 1, registryRevision: 1 };
   const end = await takeover.finish(registered, SELF);
-  return { end, said };
+  return { end, said, adoptedBehind };
 }
 
 test('a candidate whose tail is of an older epoch takes what the better log has in its place', async () => {
@@ -87,7 +90,26 @@ test('who ends behind the base of the better log, but has parted from it below t
 test('a log that has become shorter since it was fenced is not waited for', async () => {
   const own = await openLog({ seq: 4, epoch: 1 }, [1]);
   const best = await openLog({ seq: 4, epoch: 1 }, [1, 1, 2]);
-  const { end, said } = await takeOver(own, best, await openLog({ seq: 4, epoch: 1 }, [1]));
+  const { end, said } = await takeOver(own, best, {
+    later: await openLog({ seq: 4, epoch: 1 }, [1]),
+  });
   expect(end).toEqual({ kind: 'given-up', why: 'the best log could not be had' });
   expect(said.map(({ kind }) => kind)).toEqual(['fence', 'fetch']);
+});
+
+test('a tail of the epoch in which the rest was committed goes, and what is committed is not asked for', async () => {
+  const own = await openLog({ seq: 4, epoch: 1 }, [1, 1, 1, 1]);
+  const best = await openLog({ seq: 4, epoch: 1 }, [1, 1, 2]);
+  const { end, adoptedBehind } = await takeOver(own, best, { committed: { seq: 6, epoch: 1 } });
+  expect(end.kind).toBe('won');
+  expect(adoptedBehind).toEqual([6]);
+  expect(own.last).toEqual({ seq: 7, epoch: 2 });
+});
+
+test('who lacks what is committed here is not asked for ever', async () => {
+  const own = await openLog({ seq: 4, epoch: 1 }, [1, 1, 1, 1]);
+  const best = await openLog({ seq: 4, epoch: 1 }, [2, 2, 2]);
+  const { end, said } = await takeOver(own, best, { committed: { seq: 7, epoch: 1 } });
+  expect(end).toEqual({ kind: 'given-up', why: 'the best log could not be had' });
+  expect(said.length).toBeLessThan(5);
 });

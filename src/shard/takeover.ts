@@ -47,6 +47,8 @@ export interface TakeoverParts {
   promise(registered: RegisteredShard): Promise<void>;
   /** Until when others have our silence, by our monotonic clock (R9). */
   silentUntilMs(): number;
+  /** Up to where nothing of the log here will ever be cut. */
+  committed(): LogPosition;
   /** Writes entries of a better log behind `after` (R4). False when they disagree with what is committed (R17). */
   adopt(after: LogPosition, entries: readonly Uint8Array[]): Promise<boolean>;
   /** The epoch went to another, or the record was written by somebody else. */
@@ -203,7 +205,7 @@ export class Takeover {
   }
 
   async #fetchAll(ref: ReplicaRef, { last, base }: Pick<FencedMessage, 'last' | 'base'>): Promise<boolean> {
-    const { log, say, adopt } = this.#parts;
+    const { log, say, adopt, committed } = this.#parts;
     let after = log.last;
     while (log.last.seq !== last.seq || log.last.epoch !== last.epoch) {
       this.#fetched = undefined;
@@ -225,8 +227,12 @@ export class Takeover {
       if (agrees && (entries.length > 0 || prev.seq === last.seq)) {
         if (!(await adopt(prev, entries))) return false;
         after = log.last;
-      } else after = agrees ? prev : earlier(log, prev.seq);
-      if (log.epochAt(after.seq) === undefined) return false;
+        continue;
+      }
+      // Both have what is committed here, which is never written again: nobody need look further back.
+      const next = later(agrees ? prev : earlier(log, prev.seq), committed());
+      if (next.seq >= after.seq || log.epochAt(next.seq) === undefined) return false;
+      after = next;
     }
     return true;
   }
@@ -298,6 +304,10 @@ export function othersOf({ voters, prevVoters }: ShardRecord, self: ReplicaRef):
 
 function isBetter(a: LogPosition, b: LogPosition): boolean {
   return a.epoch > b.epoch || (a.epoch === b.epoch && a.seq > b.seq);
+}
+
+function later(a: LogPosition, b: LogPosition): LogPosition {
+  return a.seq < b.seq ? b : a;
 }
 
 /** Where both may agree when they do not at `seq`: before the epoch that stands there. */
