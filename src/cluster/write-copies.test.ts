@@ -10,7 +10,7 @@ import {
 import { must } from '../lib/assert.ts';
 import { OtherBytes } from '../model/chunk-refusals.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { PlacedDisk } from '../ports/placement.ts';
+import type { PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { changePlacement, makePlacement, ownersOf } from './placement.ts';
 import { withLeave } from './placement-changes.ts';
 
@@ -96,11 +96,47 @@ describe('copies', () => {
       code: 'ServiceUnavailable',
       cause: { message: expect.stringContaining('on 1 of 2 nodes') },
     });
+    // No more of them are written there than there are to be: who tries again would fill it.
+    const first = disks.slice(0, 3).map(world.fakes.of);
+    expect(first.filter(({ stored }) => stored.size > 0).length).toBeLessThanOrEqual(2);
+    expect(disks.slice(3).flatMap((disk) => world.fakes.of(disk).asked)).not.toEqual([]);
     for (const disk of disks.slice(3)) world.fakes.of(disk).mood = 'full';
     await expect(world.chunks.put(chunkId(2), chunk())).rejects.toMatchObject({
       code: 'InsufficientStorage',
     });
   });
+});
+
+describe('two copies on one node are enough', () => {
+  const put = async (map: PlacementMap, disks: PlacedDisk[]) => {
+    const world = openReplicatedWorld({ disks, map });
+    for (const disk of disks.slice(3)) world.fakes.of(disk).mood = 'dead';
+    await world.chunks.put(world.id, chunk());
+    return holders(world).length;
+  };
+  const disks = placedDisks({ zones: 2, disksPerNode: 3 });
+  const others = new Set(disks.slice(3).map(({ id }) => id));
+
+  test('where there is but one', async () => {
+    const own = disks.slice(0, 3);
+    expect(await put(makePlacement({ disks: own, copies: 3 }), own)).toBe(3);
+  });
+
+  test('where the others are drained', async () => {
+    const map = makePlacement({ disks, copies: 3 });
+    const drained = changePlacement(map, { disks: withLeave(disks, others, 'draining') });
+    expect(await put(drained, disks)).toBe(3);
+  });
+
+  test.each(['draining', 'absent'] as const)(
+    'but not where all are drained, or others are away: %s',
+    async (leave) => {
+      const map = makePlacement({ disks, copies: 3 });
+      const left = leave === 'draining' ? new Set(disks.map(({ id }) => id)) : others;
+      const changed = changePlacement(map, { disks: withLeave(disks, left, leave) });
+      await expect(put(changed, disks)).rejects.toMatchObject({ code: 'ServiceUnavailable' });
+    },
+  );
 });
 
 describe('while the only disk of another zone, or node, leaves', () => {

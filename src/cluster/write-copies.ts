@@ -36,8 +36,8 @@ const GIVEN_UP = new Error('the write was given up');
 /** Begins at once. */
 export class CopyWrite {
   /**
-   * Resolves when enough copies are synced. Rejects with StaleMap, OtherBytes, or AppError: InsufficientStorage when too
-   * few disks have room, SlowDown or ServiceUnavailable when too few answer.
+   * Resolves when enough copies are synced. Rejects with StaleMap, OtherBytes, or AppError: InsufficientStorage when disks of
+   * too few nodes have room, SlowDown or ServiceUnavailable when those of too few answer.
    */
   readonly done: Promise<void>;
   readonly #parts: WriteParts;
@@ -45,7 +45,10 @@ export class CopyWrite {
   /** Owners first. */
   readonly #disks: readonly PlacedDisk[];
   readonly #copiesNeeded: number;
-  /** On so many: a node is lost with all of its disks. One whose disks are drained shall get no more. */
+  /**
+   * On so many: a node is lost with all of its disks. One whose disks are drained shall get no more; one that is away counts,
+   * because nobody has said that it will not come back.
+   */
   readonly #nodesNeeded: number;
   readonly #untried: Set<PlacedDisk>;
   readonly #pending = new Map<PlacedDisk, { sinceMs: number; isLate: boolean }>();
@@ -72,7 +75,8 @@ export class CopyWrite {
     // One even where there is no disk at all: nothing is acknowledged that is nowhere.
     this.#copiesNeeded = Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length));
     const staying = map.disks.filter(({ leave }) => leave !== 'draining');
-    this.#nodesNeeded = Math.min(this.#copiesNeeded, nodeCountOf(staying));
+    const counted = staying.length > 0 ? staying : map.disks;
+    this.#nodesNeeded = Math.min(this.#copiesNeeded, nodeCountOf(counted));
     for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
     while (this.#underWay() < owners.length && this.#sendStandIn()) {}
     this.#look();
@@ -116,10 +120,14 @@ export class CopyWrite {
   /** False when there is none. Disks that are not well stand in only where too few would be written otherwise. */
   #sendStandIn(): boolean {
     const beside = [...this.#synced, ...this.#pending.keys()];
-    const untried = this.#disks.filter((disk) => this.#untried.has(disk));
-    const well = untried.filter((disk) => this.#isWell(disk));
     const hopeful = [...this.#pending].flatMap(([disk, { isLate }]) => (isLate ? [] : [disk]));
-    const isNeeded = !this.#areEnough([...this.#synced, ...hopeful]);
+    const expected = [...this.#synced, ...hopeful];
+    const isNeeded = !this.#areEnough(expected);
+    // Where only another node is lacking one more copy on those that have some brings nothing nearer.
+    const isOfUse = ({ nodeId }: PlacedDisk) =>
+      !isNeeded || expected.length < this.#copiesNeeded || expected.every((other) => other.nodeId !== nodeId);
+    const untried = this.#disks.filter((disk) => this.#untried.has(disk) && isOfUse(disk));
+    const well = untried.filter((disk) => this.#isWell(disk));
     const disk = standIn(well, beside) ?? (isNeeded ? standIn(untried, beside) : undefined);
     if (disk === undefined) return false;
     this.#send(disk);

@@ -170,7 +170,7 @@ export const LIMITS = {
   /** Of the placement map: fixed, for chunks are found by it. */
   partitionCount: 4096,
   copiesDefault: 3,
-  /** A chunk is stored once so many copies are synced, where there are so many disks. */
+  /** A chunk is stored once so many copies are synced, on as many nodes, where there are so many. */
   copiesSyncedMin: 2,
   lastCopyPatienceMs: 50,
   /** A copy that takes longer is written elsewhere too, while it goes on. */

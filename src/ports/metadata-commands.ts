@@ -28,6 +28,7 @@ import type {
 } from '../model/records/rows.ts';
 import type { Tag } from '../model/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
+import type { SettledClaim } from './claim-calls.ts';
 import type { DebtCommands } from './debt-calls.ts';
 import type { ExtensionCommands } from './extension-calls.ts';
 
@@ -334,18 +335,8 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
     command: { links: { blobId: BlobId; linkId: LinkId }[] };
     outcome: { kind: 'released' };
   };
-  /** R30: what the claiming shard said of pending links. `claimedAtMs`: of those that were claimed then, and not again since. */
-  'settle-claims': {
-    command: {
-      claims: {
-        blobId: BlobId;
-        linkId: LinkId;
-        verdict: 'confirmed' | 'dropped';
-        claimedAtMs?: number;
-      }[];
-    };
-    outcome: { kind: 'settled' };
-  };
+  /** R30: what the claiming shard said of pending links. */
+  'settle-claims': { command: { claims: SettledClaim[] }; outcome: { kind: 'settled' } };
   /** Ends the links that a condemned paged manifest holds, a page at a time. */
   'release-manifest-page': {
     command: { manifestId: BlobId; page: number };

@@ -1,5 +1,6 @@
 // The queries of the metadata shards and their results, as plain data: they read committed state and change nothing.
 // How they are asked is in metadata.ts. Those of a full comparison are in metadata-checks.ts.
+
 import type {
   AccountId,
   BlobId,
@@ -29,6 +30,7 @@ import type {
   VersionSummary,
   WrappedKek,
 } from '../model/version.ts';
+import type { PendingClaim } from './claim-calls.ts';
 import type { DebtQueries } from './debt-calls.ts';
 import type { ExtensionQueries } from './extension-calls.ts';
 import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
@@ -224,7 +226,7 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
       limit: number;
     };
     result: {
-      claims: { blobId: BlobId; linkId: LinkId; shard: number; claimedAtMs?: number }[];
+      claims: PendingClaim[];
       next?: { blobId: BlobId; linkId: LinkId };
     };
   };

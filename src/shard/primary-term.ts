@@ -382,7 +382,8 @@ export class PrimaryTerm {
 
   #passBarriers(): void {
     if (this.#barriers.length === 0) return;
-    // I3: heard by a process that stood still meanwhile, when others may lead already. A later round says.
+    // I3: heard by a process that stood still meanwhile, when others may lead already. A later round says. (A machine that was
+    // suspended has a clock that stood still, too: what it tells was current when it was asked, and that is all.)
     if (this.#now() >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return;
     // In the order in which they came, so of growing times.
     while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)

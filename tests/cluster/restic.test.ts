@@ -127,7 +127,7 @@ test('a storage machine is drained, removed and replaced while restic goes on', 
     // What it says where it refuses speaks of removed disks, too.
     return code === 0 ? output : `refused: ${output}`;
   };
-  await expect.poll(hasRemoved, WITHIN).toMatch(/^Disk \w+ is removed/);
+  await expect.poll(hasRemoved, WITHIN).toMatch(/^Disk \w+ is removed/m);
   // With the folder that it had it is the disk that was removed.
   const again = cluster.spawn('storage', '--data-dir', join(cluster.folder, name));
   started.push(again);

@@ -153,8 +153,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'claim dropped by its age alone',
     breaks: 'I9',
     file: 'src/metadata/background/resolve-claims.ts',
-    from: 'const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.linkIdAgeMaxMs;',
-    to: 'const isTooLate = tick.timeMs - idTimeMs(name.linkId) > LIMITS.claimResolveAfterMs;',
+    from: 'const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;',
+    to: 'const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.claimResolveAfterMs;',
   },
   {
     name: 'link on a condemned blob',

@@ -2,7 +2,7 @@
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
 // kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 import { type BlobId, homeShardOf } from '../../model/names.ts';
-import type { CommandOf } from '../../ports/metadata.ts';
+import type { SettledClaim } from '../../ports/claim-calls.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
@@ -12,8 +12,6 @@ const PAGE = 250;
 const IDLE_MS = 5000;
 /** Shards that tell of their claims at once. */
 const HOLDERS_MAX = 8;
-
-type Settled = CommandOf<'settle-claims'>['claims'][number];
 
 /** Of a shard whose history is not confirmed. */
 interface Progress {
@@ -45,7 +43,7 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     const { held } = await of(holder, resolved);
     // It was held a moment ago: a claim that is not held any more was released, and is made by nobody again (R29).
     const settled = names.map(
-      (name, at): Settled => ({ ...name, verdict: held[at] === true ? 'confirmed' : 'dropped' }),
+      (name, at): SettledClaim => ({ ...name, verdict: held[at] === true ? 'confirmed' : 'dropped' }),
     );
     await of(home, metadata.execute({ shard: home }, 'settle-claims', { claims: settled }).then(doneValue));
   }

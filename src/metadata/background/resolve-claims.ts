@@ -3,7 +3,8 @@
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { idTimeMs } from '../../model/names.ts';
-import type { CommandOf, ResultOf } from '../../ports/metadata.ts';
+import type { PendingClaim, SettledClaim } from '../../ports/claim-calls.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
 import { createQueueCursors, createShardWorker, doneValue } from './shard-worker.ts';
@@ -13,9 +14,6 @@ const IDLE_MS = 60_000;
 const LOOK_WHOLE_EVERY_MS = 24 * 60 * 60_000;
 /** A claim is made within a day of its link id: looks need not go back further than the oldest open one and this. */
 const LOOK_BACK_MS = LIMITS.linkIdAgeMaxMs + 60 * 60_000;
-
-type Claim = ResultOf<'list-pending-claims'>['claims'][number];
-type Settled = CommandOf<'settle-claims'>['claims'][number];
 
 export function createClaimResolver(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
@@ -39,13 +37,13 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   }
 
   /** What the claiming shard says; nothing of claims that it may still commit. */
-  async function ask(shard: number, claims: readonly Claim[]): Promise<Settled[]> {
+  async function ask(shard: number, claims: readonly PendingClaim[]): Promise<SettledClaim[]> {
     // The time first, the look-up second: what is not held at a committed time past its age never will be.
     const tick = await metadata.execute({ shard }, 'tick', {});
     if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    return claims.flatMap(({ blobId, linkId, claimedAtMs }, at): Settled[] => {
+    return claims.flatMap(({ blobId, linkId, claimedAtMs }, at): SettledClaim[] => {
       const name = { blobId, linkId, ...(claimedAtMs !== undefined && { claimedAtMs }) };
       if (held[at]) return [{ ...name, verdict: 'confirmed' }];
       const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
@@ -54,7 +52,11 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   }
 
   /** Asks about one page of claims; gives those that stay open, or are not known to be settled yet. */
-  async function settle(shard: number, page: readonly Claim[], signal: AbortSignal): Promise<Claim[]> {
+  async function settle(
+    shard: number,
+    page: readonly PendingClaim[],
+    signal: AbortSignal,
+  ): Promise<PendingClaim[]> {
     const open = new Map(page.map((claim) => [textOf(claim), claim]));
     await others.askEach(
       Map.groupBy(page, (claim) => claim.shard),
@@ -103,6 +105,6 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
   });
 }
 
-function textOf({ blobId, linkId }: Settled | Claim): string {
+function textOf({ blobId, linkId }: SettledClaim | PendingClaim): string {
   return `${blobId} ${linkId}`;
 }
