@@ -11,6 +11,7 @@ import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BlobId, LinkId } from '../model/names.ts';
 import { NO_ORIGINALS } from '../model/originals.ts';
+import type { PendingClaim } from '../ports/claim-calls.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
 
 // The blobs' home is shard 1; the bucket that copies them is in shard 0.
@@ -66,7 +67,13 @@ async function removeSource(): Promise<void> {
 const held = async (linkId: LinkId) =>
   (await world.query('resolve-claims', { claims: [{ blobId, linkId }] })).held[0];
 const pending = async () =>
-  (await world.query('list-pending-claims', { olderThanMs: 0, limit: 9 }, HOME)).claims;
+  // Of this moment, too.
+  (await world.query('list-pending-claims', { olderThanMs: -1, limit: 9 }, HOME)).claims;
+/** What is said when it is asked about now. */
+async function settle(linkId: LinkId, verdict: 'confirmed' | 'dropped'): Promise<void> {
+  const asked = (await pending()).filter((one) => one.linkId === linkId);
+  await world.execute('settle-claims', { claims: asked.map((one) => ({ ...one, verdict })) }, HOME);
+}
 const outbox = async () => (await world.query('list-outbox', { limit: 9 })).items;
 
 async function deliver(): Promise<void> {
@@ -91,8 +98,7 @@ test('R27: a claim keeps the blob, all or none', async () => {
   const unknown = world.newData({ homeShard: HOME }).uses[0]?.blobId as BlobId;
   const both = { shard: 0, linkId: world.newLinkId(), blobIds: [blobId, unknown] };
   expect(await world.execute('claim-links', both, HOME)).toEqual({ kind: 'gone', blobIds: [unknown] });
-  world.clock.advance(1);
-  expect(await pending()).toEqual([{ blobId, linkId, shard: 0, claimedAtMs: expect.any(Number) }]);
+  expect(await pending()).toEqual([{ blobId, linkId, shard: 0, nonce: expect.any(String) }]);
 });
 
 test('R27: a condemned blob cannot be claimed', async () => {
@@ -105,7 +111,7 @@ test('R28, R30: a commit holds the claim, which is then confirmed for good', asy
   expect(await held(linkId)).toBe(false);
   await world.put('copy', { data });
   expect(await held(linkId)).toBe(true);
-  await world.execute('settle-claims', { claims: [{ blobId, linkId, verdict: 'confirmed' }] }, HOME);
+  await settle(linkId, 'confirmed');
   expect(await pending()).toEqual([]);
   await claim(linkId);
   expect(await pending()).toEqual([]);
@@ -126,8 +132,7 @@ describe('R28: a second copy while the foreign row is there', () => {
     await world.put('one', { data: first.data });
     await world.put('two', { data: second.data });
     expect([await held(first.linkId), await held(second.linkId)]).toEqual([true, false]);
-    const claims = [{ blobId, linkId: second.linkId, verdict: 'dropped' as const }];
-    await world.execute('settle-claims', { claims }, HOME);
+    await settle(second.linkId, 'dropped');
     await removeSource();
     await world.remove('one');
     await world.condemn();
@@ -182,30 +187,72 @@ describe('R29: the last local link', () => {
   });
 });
 
-test('R30: what was asked of a claim says nothing of a later one by the same id', async () => {
-  const linkId = world.newLinkId();
-  const claimedAtMs = async () => {
+describe('R30: what was said of a claim', () => {
+  const linkOfClaim = async (linkId: LinkId) =>
+    (await world.query('get-links', { links: [{ blobId, linkId }] }, HOME)).links[0];
+
+  async function asked(linkId: LinkId): Promise<PendingClaim> {
+    const claims = await pending();
+    return must(
+      claims.find((one) => one.linkId === linkId),
+      'it is pending',
+    );
+  }
+
+  /** Then released, and claimed again by a message that was sent twice; shard time stands still meanwhile, as it may (R19). */
+  async function askedAndClaimedAgain(linkId: LinkId): Promise<PendingClaim> {
     await claim(linkId);
-    world.clock.advance(1);
-    return must((await pending())[0]?.claimedAtMs, 'a claim is pending');
-  };
-  const confirm = async (atMs: number) => {
-    const claims = [{ blobId, linkId, verdict: 'confirmed' as const, claimedAtMs: atMs }];
+    const first = await asked(linkId);
+    await world.execute('release-links', { links: [{ blobId, linkId }] }, HOME);
+    await claim(linkId);
+    return first;
+  }
+
+  test.each(['confirmed', 'dropped'] as const)('%s: not of a later one by the same id', async (verdict) => {
+    const linkId = world.newLinkId();
+    const first = await askedAndClaimedAgain(linkId);
+    await world.execute('settle-claims', { claims: [{ ...first, verdict }] }, HOME);
+    expect(await linkOfClaim(linkId)).toMatchObject({ state: 'pending' });
+    await world.execute('settle-claims', { claims: [{ ...(await asked(linkId)), verdict }] }, HOME);
+    const settled = verdict === 'confirmed' ? { state: 'confirmed', shard: 0 } : null;
+    expect(await linkOfClaim(linkId)).toEqual(settled);
+  });
+
+  test.each(['confirmed', 'dropped'] as const)('%s: not of one that it does not name', async (verdict) => {
+    const linkId = world.newLinkId();
+    await claim(linkId);
+    for (const claimed of [{}, { claimedAtMs: world.clock.wallMs() }]) {
+      // As of a version that had no nonces.
+      const claims = [{ blobId, linkId, ...claimed, verdict }];
+      await world.execute('settle-claims', { claims }, HOME);
+    }
+    expect(await linkOfClaim(linkId)).toMatchObject({ state: 'pending' });
+  });
+
+  test('is no ground to settle one that an assertion has made since', async () => {
+    const linkId = world.newLinkId();
+    await claim(linkId);
+    const first = await asked(linkId);
+    await world.execute('release-links', { links: [{ blobId, linkId }] }, HOME);
+    const layout = { kind: 'data' as const, sizeBytes: 10, storage: 'chunks' as const, chunkSizeBytes: 1024 };
+    const assertion = { shard: 0, claims: [{ blobId, linkId, layout }] };
+    const { pending: made = [] } = await world.execute('assert-links', assertion, HOME);
+    await world.execute('settle-claims', { claims: [{ ...first, verdict: 'confirmed' }] }, HOME);
+    expect(await linkOfClaim(linkId)).toMatchObject({ state: 'pending' });
+    // Told again, it is the same one.
+    expect((await world.execute('assert-links', assertion, HOME)).pending).toEqual(made);
+    const claims = made.map((one) => ({ ...one, verdict: 'confirmed' as const }));
     await world.execute('settle-claims', { claims }, HOME);
-    return (await pending()).length;
-  };
-  const first = await claimedAtMs();
-  await world.execute('release-links', { links: [{ blobId, linkId }] }, HOME);
-  const second = await claimedAtMs();
-  expect(await confirm(first)).toBe(1);
-  expect(await confirm(second)).toBe(0);
+    expect(await linkOfClaim(linkId)).toEqual({ state: 'confirmed', shard: 0 });
+    expect((await world.execute('assert-links', assertion, HOME)).pending).toEqual([]);
+  });
 });
 
 test('R30: a claim that was never used goes when it is dropped', async () => {
   const { linkId } = await claimedCopy();
   await removeSource();
   expect(await stateAtHome()).toBe('live');
-  await world.execute('settle-claims', { claims: [{ blobId, linkId, verdict: 'dropped' }] }, HOME);
+  await settle(linkId, 'dropped');
   await world.condemn(HOME);
   expect(await stateAtHome()).toBe('condemned');
 });

@@ -1,6 +1,7 @@
 // Links between versions (or parts) and blobs as rows: how they begin with a grant, and how they end (R25-R29).
 // Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
 import { assert } from '../lib/assert.ts';
+import { toHex } from '../lib/bytes.ts';
 import { debtOfBirth } from '../model/debts.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
@@ -20,7 +21,19 @@ import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-ma
 import { changeDebt, findAudit, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
 import { exclusive, LOCK, shared } from './define-command.ts';
 import { homeHistoryRow } from './history.ts';
-import { blobRow, bodyRow, endedLinkRow, foreignRow, linkRow, PRESENT, put, remove } from './keyspace.ts';
+import {
+  blobRow,
+  bodyRow,
+  endedLinkRow,
+  foreignRow,
+  linkRow,
+  PRESENT,
+  pendingClaimRow,
+  put,
+  remove,
+} from './keyspace.ts';
+
+const NONCE_BYTES = 8;
 
 /** One blob, one link. */
 export interface LinkName {
@@ -180,6 +193,23 @@ export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View
 export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, composedIn?: BucketId): RowPut {
   const link: LinkRecord = { state: 'own', shard, ...(composedIn !== undefined && { composedIn }) };
   return put(linkRow(blobId, linkId), linkCodec.encode(link));
+}
+
+/** Marks what one command makes pending: shard time may stand still, so it tells two claims of an id apart by chance alone. */
+export function newNonce({ random }: DecideContext): string {
+  return toHex(random(NONCE_BYTES));
+}
+
+/** R27: a link that another shard has claimed, and is not known to use. It will be asked about it (R30). */
+export function pendingLinkPuts(
+  { blobId, linkId }: LinkName,
+  { shard, nonce }: { shard: number; nonce: string },
+): RowPut[] {
+  const link: LinkRecord = { state: 'pending', shard, nonce };
+  return [
+    put(linkRow(blobId, linkId), linkCodec.encode(link)),
+    put(pendingClaimRow(blobId, linkId), PRESENT),
+  ];
 }
 
 /** Ends links, and puts their blobs before condemn-blobs. */

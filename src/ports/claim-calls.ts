@@ -2,20 +2,20 @@
 // metadata-queries.ts.
 import type { BlobId, LinkId } from '../model/names.ts';
 
-/** A claim that nobody has confirmed yet. */
-export interface PendingClaim {
+/** A claim that nobody has confirmed yet: what is asked about. */
+export interface AskedClaim {
   blobId: BlobId;
   linkId: LinkId;
-  /** Who has made it. */
-  shard: number;
-  /** By the home's time; absent where a shard has told anew what it holds (R23). */
-  claimedAtMs?: number;
+  /** Of this making of the claim: the same id may be claimed again. Absent where it was made before there were any. */
+  nonce?: string;
 }
 
-/** What the claiming shard said of it. One that was claimed at another time than this is not meant. */
-export interface SettledClaim {
-  blobId: BlobId;
-  linkId: LinkId;
+export interface PendingClaim extends AskedClaim {
+  /** Who has made it. */
+  shard: number;
+}
+
+/** What the claiming shard said of the claim that it was asked about. */
+export interface SettledClaim extends AskedClaim {
   verdict: 'confirmed' | 'dropped';
-  claimedAtMs?: number;
 }

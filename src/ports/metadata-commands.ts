@@ -28,7 +28,7 @@ import type {
 } from '../model/records/rows.ts';
 import type { Tag } from '../model/tags.ts';
 import type { BlobUse, VersionRecord, WrappedKek } from '../model/version.ts';
-import type { SettledClaim } from './claim-calls.ts';
+import type { AskedClaim, SettledClaim } from './claim-calls.ts';
 import type { DebtCommands } from './debt-calls.ts';
 import type { ExtensionCommands } from './extension-calls.ts';
 
@@ -335,7 +335,7 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
     command: { links: { blobId: BlobId; linkId: LinkId }[] };
     outcome: { kind: 'released' };
   };
-  /** R30: what the claiming shard said of pending links. */
+  /** R30: what the claiming shard said of pending links, each by the nonce of the one that it was asked about. */
   'settle-claims': { command: { claims: SettledClaim[] }; outcome: { kind: 'settled' } };
   /** Ends the links that a condemned paged manifest holds, a page at a time. */
   'release-manifest-page': {
@@ -358,11 +358,12 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
   'learn-history': { command: { homeShard: number; incarnation: number }; outcome: { kind: 'learned' } };
   /**
    * In the home: `shard` holds these. Missing links are added as pending ones, missing rows of blobs made anew while the
-   * history is not confirmed; `gone`: of those whose blobs are not here and may not be made.
+   * history is not confirmed; `gone`: of those whose blobs are not here and may not be made. `pending`: those that are not
+   * confirmed now, of which `shard` may be asked; absent from a home of the version before.
    */
   'assert-links': {
     command: { shard: number; claims: HeldClaim[] };
-    outcome: { kind: 'asserted'; gone: BlobId[] };
+    outcome: { kind: 'asserted'; gone: BlobId[]; pending?: AskedClaim[] };
   };
   /** In the home: `shard` has told all. */
   'note-asserted': { command: { shard: number; incarnation: number }; outcome: { kind: 'noted' } };

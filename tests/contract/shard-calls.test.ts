@@ -4,9 +4,15 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createMemoryCalls } from '../../src/adapters/memory-calls.ts';
 import { systemClock } from '../../src/adapters/system-clock.ts';
 import { must } from '../../src/lib/assert.ts';
+import { linkRow, PRESENT, pendingClaimRow } from '../../src/metadata/keyspace.ts';
+import type { LinkName } from '../../src/metadata/links.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import { linkCodec } from '../../src/model/records/rows.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
+import type { Envelope } from '../../src/ports/metadata.ts';
 import type { ShardCall, ShardCallHandler, ShardCallPort, ShardReply } from '../../src/ports/shard-calls.ts';
+import { rowKey } from '../../src/shard/row-keys.ts';
+import { openBackground } from '../support/metadata-workers.ts';
 import {
   type AddressBook,
   makeCertificates,
@@ -106,6 +112,18 @@ const callOf = (body: unknown): Omit<ShardCall, 'ticket'> => ({
 });
 const never = () => new AbortController().signal;
 
+type AnyCall = (envelope: Envelope, name: ShardCall['name'], body: unknown) => Promise<ShardReply>;
+
+/** A claim as it is stored. */
+function pendingRows(home: number, { blobId, linkId }: LinkName, more: { nonce?: string }) {
+  const [link, pending] = [linkRow(blobId, linkId), pendingClaimRow(blobId, linkId)];
+  const value = linkCodec.encode({ state: 'pending', shard: 0, ...more });
+  return [
+    { column: 'rows', key: rowKey(home, link.table, link.key), value },
+    { column: 'rows', key: rowKey(home, pending.table, pending.key), value: PRESENT },
+  ];
+}
+
 /** Calls until the node answers: it may have been gone a moment ago. */
 async function callUntilAnswered(caller: ShardCallPort): Promise<ShardReply> {
   for (;;) {
@@ -138,6 +156,44 @@ describe.each([
       const asked = await other.caller(createManualClock(0));
       expect(await asked.call(NODE, callOf(1), never())).toEqual(reply);
     }
+  });
+
+  test('a verdict bears the nonce of the claim that was asked about, also where all of it is told by wire (R30)', async () => {
+    const HOME = 1;
+    const { world, run } = await openBackground(2);
+    const nodes = await openNodes();
+    const here = { execute: world.shards.execute as AnyCall, query: world.shards.query as AnyCall };
+    await nodes.serve(
+      createHandler(({ kind, envelope, name, body }) =>
+        (kind === 'execute' ? here.execute : here.query)(envelope, name, body),
+      ),
+    );
+    const caller = await nodes.caller(createManualClock(0));
+    const byWire =
+      (kind: ShardCall['kind']): AnyCall =>
+      (envelope, name, body) =>
+        caller.call(NODE, { kind, envelope, name, body, budgetMs: 500 }, never());
+    Object.assign(world.shards, { execute: byWire('execute'), query: byWire('query') });
+    const blobId = must(world.newData({ homeShard: HOME }).uses[0], 'one').blobId;
+    const links = [1, 2].map(() => ({ blobId, linkId: world.newLinkId() }));
+    const [nonces, none] = [{ nonce: 'n' }, {}];
+    await world.kv.commit(
+      links.flatMap((link, at) => pendingRows(HOME, link, must([nonces, none][at], 'one'))),
+    );
+    const listed = async () => {
+      const { claims } = await world.query('list-pending-claims', { olderThanMs: -1, limit: 9 }, HOME);
+      return claims.map(({ linkId, nonce }) => ({ linkId, nonce }));
+    };
+    const [first, second] = links.map(({ linkId }) => linkId);
+    expect(await listed()).toEqual([
+      { linkId: first, nonce: 'n' },
+      { linkId: second, nonce: undefined },
+    ]);
+    world.clock.advance(LIMITS.linkIdAgeMaxMs + 1);
+    await run('resolve');
+    expect(await listed()).toEqual([{ linkId: second, nonce: expect.any(String) }]);
+    await run('resolve');
+    expect(await listed()).toEqual([]);
   });
 
   test('answers in the order in which replies are there, not that of the calls', async () => {

@@ -11,6 +11,7 @@
 //   claim {by, link, blobs}, settle {blob, link, verdict}    claim-links, settle-claims
 //   release {blob, link}, erase {blob}    release-links, erase-blobs
 //   condemn {blob, link, minutes}         condemn-blobs, for a link that ended so long after the beginning
+import { linkRow } from '../../src/metadata/keyspace.ts';
 import { metadataMachine } from '../../src/metadata/table.ts';
 import {
   type AccountId,
@@ -21,10 +22,11 @@ import {
   type VersionId,
 } from '../../src/model/names.ts';
 import { packOriginals } from '../../src/model/originals.ts';
+import { linkCodec } from '../../src/model/records/rows.ts';
 import type { BlobUse } from '../../src/model/version.ts';
 import type { CommandName, CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
 import type { DataGrant, DeleteItem, NewVersion } from '../../src/ports/metadata-commands.ts';
-import type { CommandSpec } from '../../src/ports/state-machine.ts';
+import type { CommandSpec, View } from '../../src/ports/state-machine.ts';
 import { blobIdOf, linkIdOf, START_MS } from './short-ids.ts';
 
 export const BUCKET = 'b000000000000001' as BucketId;
@@ -117,8 +119,8 @@ export const SHORT_COMMANDS = {
   }),
   settle: short({
     name: 'settle-claims',
-    expand: (words: LinkWords & { verdict: 'confirmed' | 'dropped' }) => ({
-      claims: [{ ...linkNameOf(words), verdict: words.verdict }],
+    expand: (words: LinkWords & { verdict: 'confirmed' | 'dropped' }, view) => ({
+      claims: [{ ...linkNameOf(words), ...nonceOf(words, view), verdict: words.verdict }],
     }),
     tell: ({ kind }) => kind,
   }),
@@ -143,7 +145,8 @@ export const SHORT_COMMANDS = {
 
 function short<Words, N extends CommandName>(form: {
   name: N;
-  expand(words: Words): CommandOf<N>;
+  /** With what it looks at, to decide. */
+  expand(words: Words, view?: View): CommandOf<N>;
   /** The outcome in short. */
   tell(outcome: OutcomeOf<N>): unknown;
 }): CommandSpec<Words, unknown> {
@@ -154,7 +157,7 @@ function short<Words, N extends CommandName>(form: {
     reads: (words) => spec.reads(expand(words)),
     more: (words, view) => spec.more?.(expand(words), view),
     decide(words, view, context) {
-      const { outcome, ...decision } = spec.decide(expand(words), view, context);
+      const { outcome, ...decision } = spec.decide(expand(words, view), view, context);
       return { ...decision, outcome: tell(outcome) };
     },
   };
@@ -206,6 +209,14 @@ function expandComplete({ upload, parts, ifNoneMatch }: CompleteWords): CommandO
 
 function linkNameOf({ blob, link }: LinkWords) {
   return { blobId: blobIdOf(blob), linkId: linkIdOf(link) };
+}
+
+/** As of one who has asked about the claim that is pending now. */
+function nonceOf(words: LinkWords, view: View | undefined): { nonce?: string } {
+  const { blobId, linkId } = linkNameOf(words);
+  const row = view?.row(linkRow(blobId, linkId));
+  const { nonce } = row === undefined ? {} : linkCodec.decode(row);
+  return nonce === undefined ? {} : { nonce };
 }
 
 function useOf({ blob, link, bytes = 10, inline = false }: BlobWords): BlobUse {

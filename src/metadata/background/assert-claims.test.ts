@@ -9,18 +9,15 @@ import {
   OWNER,
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
-import { createSilentShards, type SilentShards } from '../../../tests/support/silent-shards.ts';
 import { must } from '../../lib/assert.ts';
 import { COPIES_UNKNOWN } from '../../model/debts.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { type BlobId, homeShardOf, makeBlobId, makeLinkId, type ObjectKey } from '../../model/names.ts';
+import type { BlobId, ObjectKey } from '../../model/names.ts';
 import { NO_ORIGINALS } from '../../model/originals.ts';
-import { blobCodec, foreignCodec } from '../../model/records/rows.ts';
-import type { Worker } from '../../ports/worker.ts';
+import { foreignCodec } from '../../model/records/rows.ts';
 import { ENGINE_TABLES, rowKey } from '../../shard/row-keys.ts';
 import { historyRow } from '../history.ts';
 import { blobRow, foreignRow, HISTORY_ROW, linkRow } from '../keyspace.ts';
-import { createClaimAssertion } from './assert-claims.ts';
 
 const HOME = 1;
 /** Holds a copy of what HOME has. */
@@ -207,6 +204,79 @@ describe('a home that has lost the end of its history', () => {
     expect(await background.chunksLeft()).toBe(0);
   });
 
+  /** What befalls before the next command or query of this name. */
+  function justBefore(name: string, act: () => Promise<unknown>): void {
+    const { execute, query } = world.shards;
+    const isNow = (asked: string) => {
+      if (asked !== name) return false;
+      Object.assign(world.shards, { execute, query });
+      return true;
+    };
+    world.shards.execute = async (envelope, asked, command) => {
+      if (isNow(asked)) await act();
+      return execute(envelope, asked, command);
+    };
+    world.shards.query = async (envelope, asked, query_) => {
+      if (isNow(asked)) await act();
+      return query(envelope, asked, query_);
+    };
+  }
+
+  async function giveBack(): Promise<void> {
+    await world.remove('copy');
+    await run('condemn', 'deliver');
+  }
+
+  test('what was told confirms no later claim by the same id', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    await loseHistory([linkOf(copy)]);
+    justBefore('settle-claims', async () => {
+      await giveBack();
+      // A message that was sent twice.
+      const { linkId } = must(copy.uses[0], 'one');
+      await world.execute('claim-links', { shard: HOLDER, linkId, blobIds: [blobOf(data)] }, HOME);
+    });
+    await run('assert');
+    expect(await linksOf(copy)).toMatchObject([{ state: 'pending', shard: HOLDER }]);
+    expect((await confirm()).kind).toBe('confirmed');
+    await removeSource();
+    world.clock.advance(LIMITS.linkIdAgeMaxMs + 1);
+    await run('resolve');
+    expect(await linksOf(copy)).toEqual([null]);
+    await allElse();
+    expect(await background.chunksLeft()).toBe(0);
+  });
+
+  test('a claim that was pending is confirmed by what its holder has when it is asked, not by what it told', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    await loseHistory([]);
+    justBefore('assert-links', giveBack);
+    await run('assert');
+    expect(await linksOf(copy)).toMatchObject([{ state: 'pending', shard: HOLDER }]);
+    const again = await claim();
+    await world.put('copy', { data: again });
+    expect(await linksOf(again)).toMatchObject([{ state: 'pending' }]);
+    await loseHistory([]);
+    await run('assert');
+    expect(await linksOf(again)).toEqual([{ state: 'confirmed', shard: HOLDER }]);
+  });
+
+  test('what is not held any more is not dropped by what was told, but when no commit can use it (R30)', async () => {
+    const copy = await claim();
+    await world.put('copy', { data: copy });
+    await loseHistory([linkOf(copy)]);
+    justBefore('resolve-claims', async () => {
+      await world.remove('copy');
+      await run('condemn');
+    });
+    await run('assert');
+    expect(await linksOf(copy)).toMatchObject([{ state: 'pending', shard: HOLDER }]);
+    await run('deliver');
+    expect(await linksOf(copy)).toEqual([null]);
+  });
+
   test('cannot be confirmed before all have told, and need not be twice', async () => {
     await loseHistory([]);
     expect(await confirm()).toEqual({ kind: 'waiting', shards: [0, 1] });
@@ -282,87 +352,6 @@ test('claims say of which history their home is', async () => {
   const { table, key } = foreignRow(blobOf(data));
   const [row] = await world.kv.getMany('rows', [rowKey(HOLDER, table, key)]);
   expect(row && foreignCodec.decode(row)).toMatchObject({ homeShard: HOME, incarnation: 2 });
-});
-
-describe('a shard that does not answer', () => {
-  const [LOST, AWAY, WELL] = [0, 1, 2];
-  let shards: SilentShards;
-  let worker: Worker;
-  beforeEach(async () => {
-    background = await openBackground(3);
-    ({ world } = background);
-    shards = createSilentShards(world.shards);
-    const nothing = () => {};
-    worker = createClaimAssertion({
-      ...{ metadata: shards.port, shards: () => [LOST], clock: world.clock },
-      log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
-    });
-    const { table, key } = HISTORY_ROW;
-    await world.kv.commit([
-      { column: 'rows', key: rowKey(LOST, table, key), value: historyRow.begin(2, world.clock.wallMs()) },
-    ]);
-  });
-
-  async function work(): Promise<void> {
-    while ((await worker.work(new AbortController().signal)).state === 'busy');
-  }
-
-  /** `holder` holds so many blobs of `home`, and of its other homes as many. */
-  async function hold(holder: number, count: number): Promise<void> {
-    const rows = Array.from({ length: count }, (_, serial) => {
-      const random = Buffer.from(String(serial).padStart(10, '0'));
-      const homeShard = (holder + 1 + (serial % 2)) % 3;
-      const timeMs = world.clock.wallMs();
-      const blobId = makeBlobId({ timeMs, homeShard, random: random.subarray(2) });
-      const linkId = makeLinkId({ timeMs, random });
-      const layout = { kind: 'data', sizeBytes: 1, storage: 'inline', chunkSizeBytes: 1 } as const;
-      const { table, key } = foreignRow(blobId);
-      const value = foreignCodec.encode({ homeShard, linkId, layout });
-      return { blobId, row: { column: 'rows', key: rowKey(holder, table, key), value } };
-    });
-    // What the lost one holds is there: those homes have lost nothing.
-    const blob = { kind: 'data', sizeBytes: 1, storage: 'inline', chunkSizeBytes: 1 } as const;
-    const blobs = rows.map(({ blobId }) => {
-      const { table, key } = blobRow(blobId);
-      return { column: 'rows', key: rowKey(homeShardOf(blobId), table, key), value: blobCodec.encode(blob) };
-    });
-    await world.kv.commit([...rows.map(({ row }) => row), ...(holder === LOST ? blobs : [])]);
-  }
-
-  const count = (call: string) => shards.asked.filter((one) => one === call).length;
-
-  test('keeps no other from telling and from hearing, and what was told is not told again', async () => {
-    for (const holder of [LOST, WELL, AWAY]) await hold(holder, 1200);
-    shards.refuse(AWAY);
-    await work();
-    expect(await historyOf(LOST)).toMatchObject({ assertedBy: [WELL], linkCount: 600 });
-    // Of the pages of what the lost one holds those in which it has some.
-    expect(count(`assert-links ${WELL}`)).toBe(3);
-    shards.speak(AWAY);
-    world.clock.advance(LIMITS.shardRestMinMs);
-    await work();
-    expect(await historyOf(LOST)).toMatchObject({ assertedBy: [LOST, AWAY, WELL], linkCount: 1200 });
-    expect(count(`assert-links ${WELL}`)).toBe(3);
-    expect(count(`learn-history ${WELL}`)).toBe(1);
-  });
-
-  test('goes on where it was cut off', async () => {
-    await hold(WELL, 1200);
-    let pages = 0;
-    const { query } = shards.port;
-    shards.port.query = async (envelope, name, body) => {
-      if (name === 'list-claims' && envelope.shard === WELL && ++pages === 3) shards.refuse(WELL);
-      return query(envelope, name, body);
-    };
-    await work();
-    expect((await historyOf(LOST))?.assertedBy).toEqual([LOST, AWAY]);
-    shards.speak(WELL);
-    world.clock.advance(LIMITS.shardRestMinMs);
-    await work();
-    expect(await historyOf(LOST)).toMatchObject({ assertedBy: [LOST, AWAY, WELL], linkCount: 600 });
-    // Five pages, and the one that got no answer.
-    expect(pages).toBe(6);
-  });
 });
 
 function layoutOf({ uses: [use] }: NewData) {

@@ -2,7 +2,7 @@
 // and it tells the others what it holds of theirs. Runs where the shard is led, until all have told. How far it has come is
 // kept in memory: what fails goes on from there, and what is under way when its process ends is told again.
 import { type BlobId, homeShardOf } from '../../model/names.ts';
-import type { SettledClaim } from '../../ports/claim-calls.ts';
+import type { AskedClaim, SettledClaim } from '../../ports/claim-calls.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { type AskingWorkDeps, createOtherShards, ofOwn } from './other-shards.ts';
@@ -22,10 +22,32 @@ interface Progress {
   own: { after?: BlobId; isThrough: boolean; behind: Map<number, BlobId | undefined> };
 }
 
+/** When the shard whose work it is does not answer, that says nothing of the other one. */
+function of<T>({ shard, own }: { shard: number; own: number }, work: Promise<T>): Promise<T> {
+  return shard === own ? ofOwn(work) : work;
+}
+
 export function createClaimAssertion(deps: AskingWorkDeps): Worker {
   const { metadata, shards, log } = deps;
   const others = createOtherShards(deps.clock);
   const progress = new Map<number, Progress>();
+
+  /**
+   * What `holder` has of what is pending since its home has heard of it. What it has not any more is dropped by R30 alone,
+   * which knows when no commit of that shard can use it: here it might be one that has lost the end of its history meanwhile.
+   */
+  async function askAgain(
+    { holder, own }: { holder: number; own: number },
+    pending: readonly AskedClaim[],
+  ): Promise<SettledClaim[]> {
+    if (pending.length === 0) return [];
+    const names = pending.map(({ blobId, linkId }) => ({ blobId, linkId }));
+    const resolved = metadata.query({ shard: holder }, 'resolve-claims', { claims: names }).then(doneValue);
+    const { held } = await of({ shard: holder, own }, resolved);
+    return pending.flatMap((claim, at): SettledClaim[] =>
+      held[at] === true ? [{ ...claim, verdict: 'confirmed' }] : [],
+    );
+  }
 
   /** `claims` of blobs of `home`, as `holder` has just told them. `own`: the one of both whose work this is. */
   async function assertPage(
@@ -33,19 +55,14 @@ export function createClaimAssertion(deps: AskingWorkDeps): Worker {
     claims: HeldClaim[],
   ): Promise<void> {
     if (claims.length === 0) return;
-    const of = <T>(shard: number, work: Promise<T>) => (shard === own ? ofOwn(work) : work);
     const command = { shard: holder, claims };
     const asserted = metadata.execute({ shard: home }, 'assert-links', command).then(doneValue);
-    const { gone } = await of(home, asserted);
+    const { gone, pending = [] } = await of({ shard: home, own }, asserted);
     if (gone.length > 0) log.error({ home, holder, blobIds: gone }, 'held-blobs-are-gone');
-    const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
-    const resolved = metadata.query({ shard: holder }, 'resolve-claims', { claims: names }).then(doneValue);
-    const { held } = await of(holder, resolved);
-    // It was held a moment ago: a claim that is not held any more was released, and is made by nobody again (R29).
-    const settled = names.map(
-      (name, at): SettledClaim => ({ ...name, verdict: held[at] === true ? 'confirmed' : 'dropped' }),
-    );
-    await of(home, metadata.execute({ shard: home }, 'settle-claims', { claims: settled }).then(doneValue));
+    const confirmed = await askAgain({ holder, own }, pending);
+    if (confirmed.length === 0) return;
+    const settled = metadata.execute({ shard: home }, 'settle-claims', { claims: confirmed }).then(doneValue);
+    await of({ shard: home, own }, settled);
   }
 
   async function listPage(holder: number, from: { homeShard?: number; after?: BlobId | undefined }) {

@@ -11,10 +11,20 @@ import {
 } from '../../../tests/support/metadata-shards.ts';
 import { type Background, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
 import { createSilentShards } from '../../../tests/support/silent-shards.ts';
+import { must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { type BlobId, type BucketName, makeBlobId, makeLinkId, type ObjectKey } from '../../model/names.ts';
+import {
+  type BlobId,
+  type BucketName,
+  type LinkId,
+  makeBlobId,
+  makeLinkId,
+  type ObjectKey,
+} from '../../model/names.ts';
 import { NO_ORIGINALS } from '../../model/originals.ts';
 import { linkCodec } from '../../model/records/rows.ts';
+import type { SettledClaim } from '../../ports/claim-calls.ts';
+import type { CommandOf } from '../../ports/metadata.ts';
 import { rowKey } from '../../shard/row-keys.ts';
 import { linkRow, PRESENT, pendingClaimRow } from '../keyspace.ts';
 import { createClaimResolver } from './resolve-claims.ts';
@@ -106,6 +116,73 @@ describe('links across shards', () => {
     expect(await pendingCount()).toBe(0);
   });
 
+  /** As a claim of the version before is stored. */
+  async function forgetNonce(linkId: LinkId): Promise<void> {
+    const { table, key } = linkRow(blobOf(data), linkId);
+    const value = linkCodec.encode({ state: 'pending', shard: 0 });
+    await world.kv.commit([{ column: 'rows', key: rowKey(HOME, table, key), value }]);
+  }
+
+  test('a claim of the version before that is held stays for as long as it is', async () => {
+    const copy = await claim();
+    await forgetNonce(must(copy.uses[0], 'one').linkId);
+    await world.put('copy', { data: copy });
+    await removeSource();
+    world.clock.advance(LIMITS.claimResolveAfterMs + 1);
+    await run('resolve');
+    expect(await pendingCount()).toBe(1);
+    await run('resolve');
+    expect(await pendingCount()).toBe(0);
+    await everythingElse();
+    expect(await chunksLeft()).toBe(1);
+    await world.remove('copy');
+    await everythingElse();
+    expect(await chunksLeft()).toBe(0);
+  });
+
+  const stateOfLink = async (linkId: LinkId) =>
+    (await world.query('get-links', { links: [{ blobId: blobOf(data), linkId }] }, HOME)).links[0]?.state;
+
+  /** What befalls between the answer of the claiming shard and its settling; gives the verdicts. */
+  function beforeSettling(act: () => Promise<unknown>): SettledClaim[] {
+    const verdicts: SettledClaim[] = [];
+    const { execute } = world.shards;
+    world.shards.execute = async (envelope, name, command) => {
+      if (name !== 'settle-claims') return execute(envelope, name, command);
+      world.shards.execute = execute;
+      verdicts.push(...(command as CommandOf<'settle-claims'>).claims);
+      await act();
+      return execute(envelope, name, command);
+    };
+    return verdicts;
+  }
+
+  test('what was said of a claim bears its nonce, and says nothing of a later one by the same id', async () => {
+    const copy = await claim();
+    const linkId = must(copy.uses[0], 'one').linkId;
+    await world.put('copy', { data: copy });
+    await removeSource();
+    world.clock.advance(LIMITS.claimResolveAfterMs + 1);
+    const { claims } = await world.query('list-pending-claims', { olderThanMs: 0, limit: 9 }, HOME);
+    const [asked] = claims.map(({ blobId, nonce }) => ({ blobId, linkId, nonce }));
+    const verdicts = beforeSettling(async () => {
+      await world.remove('copy');
+      await run('condemn', 'deliver');
+      expect(await stateOfLink(linkId)).toBeUndefined();
+      // A message that was sent twice.
+      await world.execute('claim-links', { shard: 0, linkId, blobIds: [blobOf(data)] }, HOME);
+    });
+    await run('resolve');
+    expect(verdicts).toEqual([{ ...asked, verdict: 'confirmed' }]);
+    expect(asked?.nonce).toEqual(expect.any(String));
+    expect(await stateOfLink(linkId)).toBe('pending');
+    world.clock.advance(LIMITS.linkIdAgeMaxMs);
+    await run('resolve');
+    expect(await stateOfLink(linkId)).toBeUndefined();
+    await everythingElse();
+    expect(await chunksLeft()).toBe(0);
+  });
+
   test('an order that cannot be delivered waits and does not hold up the others', async () => {
     await world.put('copy', { data: await claim() });
     await world.remove('copy');
@@ -133,14 +210,18 @@ describe('many claims', () => {
   beforeEach(() => setUp(3));
 
   /** Made so long ago that nobody can use them any more; younger the later they are made. */
-  async function plant(shard: number, count: number, { isDangling } = { isDangling: false }): Promise<void> {
+  async function plant(
+    shard: number,
+    count: number,
+    { isDangling = false, link: ofLink = { nonce: 'n' } as object } = {},
+  ): Promise<void> {
     const timeMs = world.clock.wallMs() - LIMITS.linkIdAgeMaxMs - MINUTE;
     const rows = Array.from({ length: count }, () => {
       const random = Buffer.from(String(serial++).padStart(10, '0'));
       const linkId = makeLinkId({ timeMs: timeMs + serial, random });
       const blobId = makeBlobId({ timeMs, homeShard: HOME, random: random.subarray(2) });
       const [link, pending] = [linkRow(blobId, linkId), pendingClaimRow(blobId, linkId)];
-      const value = linkCodec.encode({ state: 'pending', shard });
+      const value = linkCodec.encode({ state: 'pending', shard, ...ofLink });
       return [
         ...(isDangling ? [] : [{ column: 'rows', key: rowKey(HOME, link.table, link.key), value }]),
         { column: 'rows', key: rowKey(HOME, pending.table, pending.key), value: PRESENT },
@@ -178,6 +259,29 @@ describe('many claims', () => {
     await work();
     expect(await open()).toEqual([]);
   });
+
+  test.each([
+    ['none', {}],
+    ['a time in place of one', { claimedAtMs: 1 }],
+  ])(
+    'of the version before, with %s, get a nonce first, and are settled by the next look',
+    async (_, link) => {
+      await plant(WELL, 300, { link });
+      const { claims: before } = await world.query('list-pending-claims', { olderThanMs: 0, limit: 1 });
+      expect(before).toMatchObject([{ shard: WELL }]);
+      expect(before[0]).not.toHaveProperty('nonce');
+      // Long before whatever is looked at each time.
+      world.clock.advance(LIMITS.linkIdAgeMaxMs / 2);
+      await world.execute('tick', {}, HOME);
+      world.clock.advance(LIMITS.linkIdAgeMaxMs / 2);
+      await run('resolve');
+      const { claims } = await world.query('list-pending-claims', { olderThanMs: 0, limit: 5000 });
+      expect(claims).toHaveLength(300);
+      for (const claim of claims) expect(claim.nonce).toEqual(expect.any(String));
+      await run('resolve');
+      expect(await open()).toEqual([]);
+    },
+  );
 
   test('are gone through to the last, whatever a page of them has lost meanwhile', async () => {
     await plant(WELL, 3, { isDangling: true });

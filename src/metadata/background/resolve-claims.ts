@@ -43,11 +43,12 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
     if (tick.kind !== 'done') throw new AppError('ServiceUnavailable');
     const names = claims.map(({ blobId, linkId }) => ({ blobId, linkId }));
     const { held } = doneValue(await metadata.query({ shard }, 'resolve-claims', { claims: names }));
-    return claims.flatMap(({ blobId, linkId, claimedAtMs }, at): SettledClaim[] => {
-      const name = { blobId, linkId, ...(claimedAtMs !== undefined && { claimedAtMs }) };
-      if (held[at]) return [{ ...name, verdict: 'confirmed' }];
+    return claims.flatMap(({ blobId, linkId, nonce }, at): SettledClaim[] => {
+      // The claim was pending before the question: the verdict is about it, and says so (settle-claims.ts).
+      const asked = { blobId, linkId, ...(nonce !== undefined && { nonce }) };
+      if (held[at]) return [{ ...asked, verdict: 'confirmed' }];
       const isTooLate = tick.timeMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs;
-      return isTooLate ? [{ ...name, verdict: 'dropped' }] : [];
+      return isTooLate ? [{ ...asked, verdict: 'dropped' }] : [];
     });
   }
 
@@ -65,7 +66,8 @@ export function createClaimResolver(deps: AskingWorkDeps): Worker {
           const claims = await ask(claimingShard, asked);
           if (claims.length > 0)
             await ofOwn(metadata.execute({ shard }, 'settle-claims', { claims }).then(doneValue));
-          for (const claim of claims) open.delete(textOf(claim));
+          // One without a nonce has got one by this, and is asked about once more.
+          for (const claim of claims) if (claim.nonce !== undefined) open.delete(textOf(claim));
         } catch (error) {
           const fields = { err: error, shard, claimingShard, count: asked.length };
           if (!signal.aborted) log.warn(fields, 'claims-not-resolved');

@@ -1,6 +1,7 @@
 // R23, A16, in the blobs' home: another shard says what it holds of it. A history that began with what one replica had left
-// may have forgotten the links, and the blobs themselves: both are made anew. Links begin as pending ones, so that what
-// was released between the telling and this entry is found (R30).
+// may have forgotten the links, and the blobs themselves: both are made anew. Links begin as pending ones: that the shard
+// held them when it told says nothing of now, because what it has released since may have been ended here already (R29),
+// and nobody would end it again. Only what it says when it is asked behind this entry is about what is pending here.
 import { assert } from '../../lib/assert.ts';
 import { COPIES_UNKNOWN, wholeRange } from '../../model/debts.ts';
 import { homeShardOf } from '../../model/names.ts';
@@ -12,6 +13,7 @@ import {
   linkCodec,
 } from '../../model/records/rows.ts';
 import { chunkCount } from '../../model/version.ts';
+import type { AskedClaim } from '../../ports/claim-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
 import type { DecideContext, RowPut, View } from '../../ports/state-machine.ts';
@@ -19,16 +21,8 @@ import { COUNTER } from '../counters.ts';
 import { changeDebt, findAudit, findDebt, joinChanges, NO_CHANGE, type RowChange } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { findHistory } from '../history.ts';
-import {
-  blobRow,
-  condemnedRow,
-  HISTORY_ROW,
-  linkRow,
-  PRESENT,
-  pendingClaimRow,
-  put,
-  remove,
-} from '../keyspace.ts';
+import { blobRow, condemnedRow, HISTORY_ROW, linkRow, put, remove } from '../keyspace.ts';
+import { newNonce, pendingLinkPuts } from '../links.ts';
 
 type Command = CommandOf<'assert-links'>;
 
@@ -62,15 +56,20 @@ export const assertLinks = defineCommand<Command, OutcomeOf<'assert-links'>>({
     const held = told.filter(({ blob }) => blob !== undefined);
     const made = held.filter(({ blob }) => blob?.isMade);
     const freed = held.filter(({ blob }) => blob?.wasCondemned);
+    const link = { shard: holder, nonce: newNonce(context) };
     const unseen = new Map([...made, ...freed].map(({ claim }) => [claim.blobId, claim])).values();
     const owed = joinChanges([...unseen].map((claim) => lookLater(claim, view, context)));
     return {
       outcome: {
         kind: 'asserted',
         gone: told.flatMap(({ claim, blob }) => (blob === undefined ? [claim.blobId] : [])),
+        pending: [
+          ...held.map(({ claim: { blobId, linkId } }) => ({ blobId, linkId, nonce: link.nonce })),
+          ...claims.flatMap((claim) => pendingOf(claim, { holder, view })),
+        ],
       },
       puts: [
-        ...held.flatMap(({ claim, blob }) => [...(blob?.puts ?? []), ...linkPuts(claim, holder)]),
+        ...held.flatMap(({ claim, blob }) => [...(blob?.puts ?? []), ...pendingLinkPuts(claim, link)]),
         ...(history !== undefined && held.length > 0 ? [countPut(history, held.length, made.length)] : []),
         ...owed.puts,
       ],
@@ -115,9 +114,15 @@ function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): 
   return { puts, isMade: false, wasCondemned: condemnedAtMs !== undefined };
 }
 
-function linkPuts({ blobId, linkId }: HeldClaim, holder: number): RowPut[] {
-  const link = linkCodec.encode({ state: 'pending', shard: holder });
-  return [put(linkRow(blobId, linkId), link), put(pendingClaimRow(blobId, linkId), PRESENT)];
+/** What stood here as pending already. Without a nonce it is left to the resolver, which gives it one. */
+function pendingOf(
+  { blobId, linkId }: HeldClaim,
+  { holder, view }: { holder: number; view: View },
+): AskedClaim[] {
+  const row = view.row(linkRow(blobId, linkId));
+  if (row === undefined) return [];
+  const { state, shard, nonce } = linkCodec.decode(row);
+  return state === 'pending' && shard === holder && nonce !== undefined ? [{ blobId, linkId, nonce }] : [];
 }
 
 function countPut(history: HistoryRecord, linkCount: number, blobCount: number): RowPut {

@@ -3,19 +3,13 @@
 import { assert, must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../../model/names.ts';
-import {
-  type BlobRecord,
-  blobCodec,
-  type ForeignRecord,
-  type LinkRecord,
-  linkCodec,
-} from '../../model/records/rows.ts';
+import { type BlobRecord, blobCodec, type ForeignRecord } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { defineCommand, LOCK, shared } from '../define-command.ts';
 import { findHistory } from '../history.ts';
-import { blobRow, HISTORY_ROW, linkRow, PRESENT, pendingClaimRow, put } from '../keyspace.ts';
-import { isLive, sharePuts } from '../links.ts';
+import { blobRow, HISTORY_ROW, linkRow } from '../keyspace.ts';
+import { isLive, newNonce, pendingLinkPuts, sharePuts } from '../links.ts';
 import { refuse } from '../write-version.ts';
 
 export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'claim-links'>>({
@@ -29,7 +23,8 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
     }
   },
 
-  decide({ shard: claimingShard, linkId, blobIds }, view, { nowMs, shard }) {
+  decide({ shard: claimingShard, linkId, blobIds }, view, context) {
+    const { nowMs, shard } = context;
     assert(claimingShard !== shard, 'a shard does not claim from itself');
     // No commit could use it (R28), and who resolves claims looks no further back.
     if (nowMs - idTimeMs(linkId) > LIMITS.linkIdAgeMaxMs) return refuse({ kind: 'gone', blobIds });
@@ -41,13 +36,10 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
       assert(homeShardOf(blobId) === shard, 'a claim is made at the home');
       return { homeShard: shard, linkId, ...incarnation, layout: layoutOf(blobId, view) };
     });
-    const link: LinkRecord = { state: 'pending', shard: claimingShard, claimedAtMs: nowMs };
     // A claim that arrives twice must not fall back to pending once it is confirmed.
     const fresh = blobIds.filter((blobId) => view.row(linkRow(blobId, linkId)) === undefined);
-    const puts = fresh.flatMap((blobId) => [
-      put(linkRow(blobId, linkId), linkCodec.encode(link)),
-      put(pendingClaimRow(blobId, linkId), PRESENT),
-    ]);
+    const pending = { shard: claimingShard, nonce: newNonce(context) };
+    const puts = fresh.flatMap((blobId) => pendingLinkPuts({ blobId, linkId }, pending));
     const noted = sharePuts(
       fresh.map((blobId) => ({ blobId })),
       view,

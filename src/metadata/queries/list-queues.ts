@@ -95,8 +95,8 @@ export const listPendingClaims: QuerySpec<QueryOf<'list-pending-claims'>, Result
       const row = rows[at];
       // Released between the two reads.
       if (row === undefined) return [];
-      const { shard, claimedAtMs } = linkCodec.decode(row);
-      return [{ ...name, shard, ...(claimedAtMs !== undefined && { claimedAtMs }) }];
+      const { shard, nonce } = linkCodec.decode(row);
+      return [{ ...name, shard, ...(nonce !== undefined && { nonce }) }];
     });
     const last = names.length < limit ? undefined : names.at(-1);
     return { claims, ...(last && { next: last }) };

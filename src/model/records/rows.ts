@@ -196,8 +196,8 @@ export interface LinkRecord {
   shard: number;
   /** What holds it is a composition of this bucket, or was appended to (service.txt 4.2, compose rule 6). */
   composedIn?: BucketId;
-  /** Of a pending one: when it was claimed. What was asked about an earlier claim of this id says nothing of it (R30). */
-  claimedAtMs?: number;
+  /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; settle-claims.ts gives them one. */
+  nonce?: string;
 }
 export const linkCodec = defineRecord<LinkRecord>({ name: 'link', version: 1 });
 
