@@ -1,13 +1,14 @@
-import { expect, test } from 'vitest';
-import { createManualClock } from '../../tests/support/simulated.ts';
+import { describe, expect, test } from 'vitest';
+import { createManualClock, type ManualClock } from '../../tests/support/simulated.ts';
 import { createMemoryKv } from '../adapters/memory-kv.ts';
+import { must } from '../lib/assert.ts';
 import type { NackMessage } from '../ports/replication.ts';
 import { encodeEntry } from './entry-codec.ts';
 import { LogStore } from './log-store.ts';
 import { PrimaryTerm } from './primary-term.ts';
 import { LOG_COLUMN } from './row-keys.ts';
 import type { MessageBody } from './say.ts';
-import { HEARTBEAT_MS, SILENCE_MS } from './timing.ts';
+import { HEARTBEAT_MS, LEASE_MARGIN_MS, SILENCE_MS } from './timing.ts';
 
 const OTHER = { replicaId: 'f', nodeId: 'f' };
 
@@ -66,20 +67,69 @@ test('an answer that comes late does not make a follower one that is left behind
   expect(leftBehind()).toBe(1);
 });
 
-test('an answer from before the process stood still confirms no read; a later one does (I3)', async () => {
-  const { clock, term, nack } = await openTerm(0);
-  const { echoMs: _, ...head } = nack(0, 0);
-  const ack = { kind: 'ack', matchSeq: 10, wallMs: 0, counts: true } as const;
-  let confirmed: boolean | undefined;
-  const asked = Promise.resolve(term.confirmRead()).then((may) => {
-    confirmed = may;
+describe('R10, I3: a round that a read waits for', () => {
+  async function openRead() {
+    const opened = await openTerm(0);
+    const { clock, term, said, nack } = opened;
+    const { echoMs: _, ...head } = nack(0, 0);
+    const sentAtMs = () =>
+      must(
+        said.findLast((body) => body.kind === 'append'),
+        'one was sent',
+      ).echoMs;
+    return {
+      clock,
+      /** A read that needs an answer; whether it may be told, as soon as that is known. */
+      read() {
+        const asked: { mayTell?: boolean } = {};
+        void Promise.resolve(term.confirmRead()).then((mayTell) => {
+          asked.mayTell = mayTell ?? true;
+        });
+        return { asked, sentAtMs: sentAtMs() };
+      },
+      async answer(echoMs: number) {
+        const ack = { kind: 'ack', matchSeq: 10, wallMs: 0, counts: true } as const;
+        term.onAck({ ...head, ...ack, echoMs });
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+      /** Of the next heartbeat. */
+      beat() {
+        clock.advance(HEARTBEAT_MS);
+        term.tick();
+        return sentAtMs();
+      },
+    };
+  }
+
+  test('is over when a majority has answered it', async () => {
+    const { read, answer } = await openRead();
+    const { asked, sentAtMs } = read();
+    await answer(sentAtMs);
+    expect(asked).toEqual({ mayTell: true });
   });
-  clock.advance(SILENCE_MS);
-  term.onAck({ ...head, ...ack, echoMs: 0 });
-  await Promise.resolve();
-  await Promise.resolve();
-  expect(confirmed).toBeUndefined();
-  term.onAck({ ...head, ...ack, echoMs: SILENCE_MS });
-  await asked;
-  expect(confirmed).toBe(true);
+
+  test.each<[string, (clock: ManualClock) => void]>([
+    ['the process stood still', (clock) => clock.advance(SILENCE_MS - LEASE_MARGIN_MS)],
+    ['the machine was suspended, and its monotonic clock with it', (clock) => clock.shiftWall(3_600_000)],
+    ['nobody knows for how long, because the wall clock was set back', (clock) => clock.shiftWall(-1000)],
+  ])('goes on by the next heartbeat where what answers it was heard late: %s', async (_, stand) => {
+    const { clock, read, answer, beat } = await openRead();
+    const { asked, sentAtMs } = read();
+    stand(clock);
+    await answer(sentAtMs);
+    expect(asked).toEqual({});
+    await answer(beat());
+    expect(asked).toEqual({ mayTell: true });
+  });
+
+  test('is its own: what answers an earlier one tells a later read nothing, though both clocks have stood still', async () => {
+    const { read, answer } = await openRead();
+    const before = read();
+    // Here the machine is suspended. The answer waits in the socket, and others lead.
+    const behind = read();
+    await answer(before.sentAtMs);
+    expect(behind.asked).toEqual({});
+    await answer(behind.sentAtMs);
+    expect(behind.asked).toEqual({ mayTell: true });
+  });
 });

@@ -1,12 +1,11 @@
 // One epoch of a primary, as it looks from the log: brings its entries to the others, counts who has them (R5), knows
 // how long its lease runs (R10) and whether anybody hears it (R13). What entries mean, and what happens when they are
 // committed, is told by callbacks; how an epoch is won is takeover.ts.
-import { assert, must } from '../lib/assert.ts';
-import { type Moment, passedMs } from '../lib/moment.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { AckMessage, NackMessage, ReplicaId, ReplicaRef } from '../ports/replication.ts';
 import type { LogStore } from './log-store.ts';
 import { hasMajority, isVoter, reachedByMajority, type VoterSets } from './quorum.ts';
+import { ReadLease } from './read-lease.ts';
 import {
   isBeatDue,
   mayFollowByLog,
@@ -17,14 +16,7 @@ import {
   settle,
 } from './replica-progress.ts';
 import type { Say } from './say.ts';
-import {
-  APPEND_BYTES_MAX,
-  LEASE_MARGIN_MS,
-  LONELY_MAX_MS,
-  RESEND_MS,
-  SILENCE_MS,
-  UNHEARD_MAX_MS,
-} from './timing.ts';
+import { APPEND_BYTES_MAX, LONELY_MAX_MS, RESEND_MS, UNHEARD_MAX_MS } from './timing.ts';
 import { VoterWalls } from './voter-walls.ts';
 
 export interface PrimaryTermParts {
@@ -46,25 +38,14 @@ export interface PrimaryTermParts {
   onUnheard(): void;
 }
 
-interface Barrier {
-  sinceMs: number;
-  resolve(isReached: boolean): void;
-}
-
 export class PrimaryTerm {
   readonly #parts: PrimaryTermParts;
   #sets: VoterSets;
   readonly #progress = new Map<ReplicaId, Progress>();
   readonly #startedAtMs: number;
-  /** Wall clock at send times that may still come back in answers. */
-  readonly #wallAt: Moment[] = [];
-  readonly #barriers: Barrier[] = [];
+  readonly #lease: ReadLease;
   readonly #walls: VoterWalls;
   #commitSeq = 0;
-  /** T of R10: the latest time such that a majority has answered messages sent at or after it. */
-  #heardMs = Number.NEGATIVE_INFINITY;
-  /** Wall clock at that sending, while it is known. */
-  #heardWallMs: number | undefined;
   #isOver = false;
 
   constructor(parts: PrimaryTermParts) {
@@ -72,6 +53,7 @@ export class PrimaryTerm {
     this.#sets = parts.sets;
     this.#startedAtMs = parts.clock.monotonicMs();
     this.#walls = new VoterWalls(parts.clock);
+    this.#lease = new ReadLease(parts.clock);
     for (const ref of parts.others) this.#progress.set(ref.replicaId, newProgress(ref, this.#parts.log));
     this.#noteHeard();
   }
@@ -113,7 +95,6 @@ export class PrimaryTerm {
     const lastMs = this.#progress.get(message.from)?.answeredMs ?? 0;
     const progress = this.#heard(message);
     if (progress === undefined) return;
-    this.#passBarriers();
     // It says where the replica stood before.
     if (message.echoMs < lastMs) return;
     const before = progress.nextSeq;
@@ -198,7 +179,7 @@ export class PrimaryTerm {
         if (progress.hasMatched) progress.nextSeq = progress.matchSeq + 1;
         probe(progress);
       }
-      if (isBeatDue(progress, nowMs)) this.#beat(progress, nowMs);
+      if (isBeatDue(progress, nowMs)) this.#beat(progress);
       this.#feed(progress, nowMs);
     }
   }
@@ -206,12 +187,10 @@ export class PrimaryTerm {
   /** R10: undefined when what was read may be told now; else whether it may, once a majority has been heard again. */
   confirmRead(): undefined | Promise<boolean> {
     if (this.#isOver) return Promise.resolve(false);
-    const nowMs = this.#now();
-    if (this.#holdsLease(nowMs)) return undefined;
-    return new Promise((resolve) => {
-      this.#barriers.push({ sinceMs: nowMs, resolve });
-      for (const progress of this.#progress.values()) this.#beat(progress, nowMs);
-    });
+    if (this.#lease.isHeld) return undefined;
+    const reached = this.#lease.beginRound();
+    for (const progress of this.#progress.values()) this.#beat(progress);
+    return reached;
   }
 
   /** Whether wall clocks of a majority of voters agree with ours (R19). */
@@ -221,7 +200,7 @@ export class PrimaryTerm {
 
   end(): void {
     this.#isOver = true;
-    for (const { resolve } of this.#barriers.splice(0)) resolve(false);
+    this.#lease.end();
   }
 
   #now(): number {
@@ -285,7 +264,7 @@ export class PrimaryTerm {
     if (progress.isProbing) {
       if (progress.waitsSinceMs !== undefined) return;
       progress.waitsSinceMs = nowMs;
-      this.#send(progress, [], nowMs);
+      this.#send(progress, []);
       return;
     }
     while (progress.nextSeq <= log.last.seq && mayPush(progress)) {
@@ -310,7 +289,7 @@ export class PrimaryTerm {
 
   #push(progress: Progress, entries: Uint8Array[], nowMs: number): void {
     const sizeBytes = entries.reduce((total, entry) => total + entry.length, 0);
-    this.#send(progress, entries, nowMs);
+    this.#send(progress, entries);
     progress.nextSeq += entries.length;
     progress.unanswered.push({ seq: progress.nextSeq - 1, sizeBytes });
     progress.unansweredBytes += sizeBytes;
@@ -318,79 +297,36 @@ export class PrimaryTerm {
   }
 
   /** Leans on what is acknowledged, so that it may come before entries that were sent earlier. */
-  #beat(progress: Progress, nowMs: number): void {
+  #beat(progress: Progress): void {
     const { log } = this.#parts;
     const isKnown = progress.hasMatched && log.epochAt(progress.matchSeq) !== undefined;
-    this.#send(
-      progress,
-      [],
-      nowMs,
-      isKnown && !progress.isProbing ? progress.matchSeq : progress.nextSeq - 1,
-    );
+    this.#send(progress, [], isKnown && !progress.isProbing ? progress.matchSeq : progress.nextSeq - 1);
   }
 
-  #send(progress: Progress, entries: Uint8Array[], nowMs: number, seq = progress.nextSeq - 1): void {
+  #send(progress: Progress, entries: Uint8Array[], seq = progress.nextSeq - 1): void {
     const { log, say } = this.#parts;
     const epoch = log.epochAt(seq);
-    progress.sentAtMs = nowMs;
-    this.#noteWall(nowMs);
+    const sentAtMs = this.#lease.send();
+    progress.sentAtMs = sentAtMs;
     say(progress.ref, {
       kind: 'append',
       // To one that is left behind: it says where it stands once it has a snapshot.
       prev: epoch === undefined ? log.base : { seq, epoch },
       entries,
       commitSeq: this.#commitSeq,
-      echoMs: nowMs,
+      echoMs: sentAtMs,
       matchedSeq: progress.matchSeq,
     });
   }
 
-  #noteWall(monotonicMs: number): void {
-    if (this.#wallAt.at(-1)?.monotonicMs === monotonicMs) return;
-    this.#wallAt.push({ monotonicMs, wallMs: this.#parts.clock.wallMs() });
-    while ((this.#wallAt[0]?.monotonicMs ?? monotonicMs) < monotonicMs - UNHEARD_MAX_MS) this.#wallAt.shift();
-  }
-
-  /** Once for each answer, because every read asks for it. */
   #noteHeard(): void {
     const { self } = this.#parts;
-    this.#heardMs = reachedByMajority(this.#sets, (id) => {
+    const heardMs = reachedByMajority(this.#sets, (id) => {
       // Always now, so it may be left out where others are needed.
       if (id === self) return Number.POSITIVE_INFINITY;
       const progress = this.#progress.get(id);
       return progress?.counts === true ? progress.answeredMs : Number.NEGATIVE_INFINITY;
     });
-    if (this.#heardMs < Number.POSITIVE_INFINITY) {
-      while ((this.#wallAt[0]?.monotonicMs ?? Number.POSITIVE_INFINITY) < this.#heardMs) this.#wallAt.shift();
-      const [noted] = this.#wallAt;
-      // Not where somebody counts no more, so that an earlier time holds: then a read waits for a round.
-      this.#heardWallMs = noted?.monotonicMs === this.#heardMs ? noted.wallMs : undefined;
-    }
-    this.#passBarriers();
-  }
-
-  #holdsLease(nowMs: number): boolean {
-    if (nowMs >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return false;
-    // Nobody else is needed.
-    if (this.#heardMs === Number.POSITIVE_INFINITY) return true;
-    const wallMs = this.#heardWallMs;
-    if (wallMs === undefined) return false;
-    const now = { monotonicMs: nowMs, wallMs: this.#parts.clock.wallMs() };
-    // R10; a wall clock that was set back since then hides how long the machine was stopped.
-    return passedMs({ monotonicMs: this.#heardMs, wallMs }, now) <= SILENCE_MS;
-  }
-
-  #passBarriers(): void {
-    if (this.#barriers.length === 0) return;
-    // I3: heard by a process that stood still meanwhile, when others may lead already. A later round says. (A machine that was
-    // suspended has a clock that stood still, too: what it tells was current when it was asked, and that is all.)
-    if (this.#now() >= this.#heardMs + SILENCE_MS - LEASE_MARGIN_MS) return;
-    // In the order in which they came, so of growing times.
-    while (this.#barriers.length > 0 && must(this.#barriers[0], 'one').sinceMs <= this.#heardMs)
-      must(this.#barriers.shift(), 'one').resolve(true);
-    assert(
-      this.#barriers.every(({ sinceMs }) => sinceMs > this.#heardMs),
-      'barriers are in order',
-    );
+    this.#lease.heard(heardMs);
   }
 }
