@@ -9,6 +9,7 @@ import { answerDamage } from './answer-damage.ts';
 import { Applier } from './applier.ts';
 import { handOverTo, isChange, type NextStep, nextStep, withNonce } from './convergence.ts';
 import { Follower } from './follower.ts';
+import { GivenUpTakeovers } from './given-up-takeovers.ts';
 import { Leadership } from './leadership.ts';
 import type { LogStore } from './log-store.ts';
 import { LOG_KEPT, LogTrimmer } from './log-trimmer.ts';
@@ -35,6 +36,7 @@ export class Replica {
   readonly #digests: OwnDigests;
   readonly #trimmer: LogTrimmer;
   readonly #check: RegistryCheck;
+  readonly #givenUp: GivenUpTakeovers;
   #role: Role = FOLLOWER;
   #registered: RegisteredShard | undefined;
   #primary: ReplicaRef | undefined;
@@ -47,6 +49,7 @@ export class Replica {
   constructor(deps: ReplicaDeps, { record, isNew, log, applied, witnessed, damage }: OpenedReplica) {
     const { shard, kv, witness, clock, logger } = deps;
     this.#deps = deps;
+    this.#givenUp = new GivenUpTakeovers(deps);
     this.#log = log;
     this.#promises = new Promises({ shard, kv, clock, witness, logger, log }, { record, isNew });
     answerDamage(damage, deps, {
@@ -188,14 +191,16 @@ export class Replica {
       logger.error({ shard, err: error }, 'takeover-failed');
       return { kind: 'given-up' as const, why: 'a failure' };
     });
-    if (this.#role.kind !== 'candidate' || this.#role.takeover !== takeover) return;
-    if (end.kind === 'given-up' || this.#promises.epoch !== takeover.epoch || this.#isStopped) {
-      this.#role = FOLLOWER;
-      this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + candidateJitterMs(this.#deps.random);
+    const isOurs = this.#role.kind === 'candidate' && this.#role.takeover === takeover;
+    if (end.kind === 'won' && isOurs && this.#promises.epoch === takeover.epoch && !this.#isStopped) {
+      onEvent?.('takeover');
+      this.#lead(end.registered);
       return;
     }
-    onEvent?.('takeover');
-    this.#lead(end.registered);
+    this.#givenUp.note(takeover.epoch, end.kind === 'won' ? 'a higher epoch' : end.why);
+    if (!isOurs) return;
+    this.#role = FOLLOWER;
+    this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + candidateJitterMs(this.#deps.random);
   }
 
   #lead({ record }: RegisteredShard): void {
@@ -277,7 +282,7 @@ export class Replica {
     this.#role = FOLLOWER;
     // Whoever was released should be first.
     this.#nextTryMs = this.#deps.clock.monotonicMs() + ROUND_MS + candidateJitterMs(this.#deps.random);
-    if (role.kind === 'candidate') role.takeover.abandon();
+    if (role.kind === 'candidate') role.takeover.abandon(why);
     if (role.kind !== 'primary') return;
     const { shard, logger, onEvent } = this.#deps;
     logger.info({ shard, epoch: role.leadership.epoch, why }, 'stepped-down');

@@ -40,7 +40,7 @@ async function takeOver(own: LogStore, best: LogStore, { later = best, committed
     },
     say: () => (_to: unknown, body: MessageBody) => {
       said.push(body);
-      if (said.length > FETCHES_MAX) takeover.abandon();
+      if (said.length > FETCHES_MAX) takeover.abandon('it asks for ever');
       queueMicrotask(() => void answer(body));
     },
   };

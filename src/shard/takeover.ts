@@ -63,7 +63,8 @@ export class Takeover {
   readonly #fenced = new Map<string, FencedMessage>();
   #fetched: FetchedMessage | undefined;
   #epoch = 0;
-  #isOver = false;
+  /** Why it is over, whatever it was about to do. */
+  #abandonedWhy: string | undefined;
   /** Ends the wait under way. */
   #wake = new AbortController();
 
@@ -77,8 +78,8 @@ export class Takeover {
   }
 
   /** A higher epoch was seen, or a primary is there. */
-  abandon(): void {
-    this.#isOver = true;
+  abandon(why: string): void {
+    this.#abandonedWhy ??= why;
     this.#wake.abort(WOKEN);
   }
 
@@ -99,21 +100,25 @@ export class Takeover {
     this.#wake.abort(WOKEN);
   }
 
+  get #isOver(): boolean {
+    return this.#abandonedWhy !== undefined;
+  }
+
   async run(): Promise<TakeoverEnd> {
     const { registry, shard, self, own } = this.#parts;
     const before = own();
     const registered = await registry.read(shard).catch(() => undefined);
-    if (registered === undefined) return givenUp('the registry is away');
+    if (registered === undefined) return this.#giveUp('the registry is away');
     this.#parts.onRegistered(registered);
     const problem = this.#whyNot(registered, before);
-    if (problem !== undefined) return givenUp(problem);
+    if (problem !== undefined) return this.#giveUp(problem);
     const { record } = registered;
     if (isGiven(record, self, before)) return this.finish(registered, self);
-    if (!(await this.#askFirst(record))) return givenUp('no majority agrees');
+    if (!(await this.#askFirst(record))) return this.#giveUp('no majority agrees');
     const taken = await this.#take(registered);
     if (taken === undefined) {
       this.#parts.onSwapLost();
-      return givenUp('the epoch went to another');
+      return this.#giveUp('the epoch went to another');
     }
     this.#epoch = taken.record.epoch;
     this.#parts.onRegistered(taken);
@@ -125,9 +130,13 @@ export class Takeover {
     const { record } = registered;
     this.#epoch = record.epoch;
     await this.#parts.promise(registered);
-    if (!(await this.#fence(registered, self))) return givenUp('no majority is fenced');
-    if (!(await this.#adoptBest(record))) return givenUp('the best log could not be had');
-    return this.#isOver ? givenUp('a higher epoch was seen') : { kind: 'won', registered };
+    if (!(await this.#fence(registered, self))) return this.#giveUp('no majority is fenced');
+    if (!(await this.#adoptBest(record))) return this.#giveUp('the best log could not be had');
+    return this.#isOver ? this.#giveUp('it was abandoned') : { kind: 'won', registered };
+  }
+
+  #giveUp(why: string): TakeoverEnd {
+    return { kind: 'given-up', why: this.#abandonedWhy ?? why };
   }
 
   #whyNot(registered: RegisteredShard, before: ReplicaRecord): string | undefined {
@@ -279,10 +288,6 @@ export async function swapRecord(
  */
 function isGiven({ epoch, primary }: ShardRecord, self: ReplicaRef, before: ReplicaRecord): boolean {
   return primary?.replicaId === self.replicaId && epoch > before.promised;
-}
-
-function givenUp(why: string): TakeoverEnd {
-  return { kind: 'given-up', why };
 }
 
 export function setsOf({ voters, prevVoters }: Pick<ShardRecord, 'voters' | 'prevVoters'>): VoterSets {

@@ -42,6 +42,8 @@ export interface ShardCluster {
   readonly nodes: ClusterNode[];
   readonly registry: MemoryRegistry;
   readonly events: ReplicaEvent[];
+  /** What nodes have logged, but for what is of use to nobody but who looks for a fault. */
+  readonly logged: { event: string; fields: object }[];
   /** Everything that replicas have said to one another, in order. */
   readonly sent: ReplicaMessage[];
   /** Messages between these two are lost from now on, or no longer. */
@@ -90,6 +92,8 @@ export async function openShardCluster(options: {
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const random = createSeededRandom(7);
   const events: ReplicaEvent[] = [];
+  const logged: ShardCluster['logged'] = [];
+  const note = (fields: object, event: string) => void logged.push({ event, fields });
   const sent: ReplicaMessage[] = [];
   const cutPairs = new Set<string>();
   const listeners = new Map<NodeId, (from: NodeId, message: ReplicaMessage) => void>();
@@ -120,7 +124,7 @@ export async function openShardCluster(options: {
   }
 
   const cluster: ShardCluster = {
-    ...{ nodes, registry, events, sent },
+    ...{ nodes, registry, events, logged, sent },
     cut(a, b) {
       cutPairs.add(`${nodes[a]?.ref.nodeId}/${nodes[b]?.ref.nodeId}`);
       cutPairs.add(`${nodes[b]?.ref.nodeId}/${nodes[a]?.ref.nodeId}`);
@@ -135,7 +139,7 @@ export async function openShardCluster(options: {
         ...{ clusterId: 'c', ...ref, shardCount, witness, machine, random },
         ...mortal({ kv, clock, registry }, life),
         verifyPace: { ...VERIFY_PACE, ...verifyPace },
-        logger: { debug() {}, info() {}, warn() {}, error() {} },
+        logger: { debug() {}, info: note, warn: note, error: note },
         onUnreadable: (error) => own.unreadable.push(error),
         onEvent: (event) => events.push(event),
         peers: {
