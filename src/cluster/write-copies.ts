@@ -1,6 +1,7 @@
 // Writes the copies of one chunk (R35): to its owners at once; who is not well, fails or is late has a stand-in. Enough is
 // two synced on two nodes, in two zones as long as two are up; the rest has a little patience, and then goes on behind the
-// answer (late-copies.ts). What fails leaves copies that the sweep finds (R32).
+// answer (late-copies.ts). Who hangs is waited for a bounded time, and then by nobody for a while: where nobody else is left
+// the write is refused. What fails leaves copies that the sweep finds (R32).
 
 import { OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
@@ -33,6 +34,13 @@ export interface ChunkToWrite {
 const SETTLED = new Error('the write has its outcome');
 const GIVEN_UP = new Error('the write was given up');
 
+interface Attempt {
+  readonly sinceMs: number;
+  isLate: boolean;
+  /** It is waited for no more. */
+  isHung: boolean;
+}
+
 /** Begins at once. */
 export class CopyWrite {
   /**
@@ -51,7 +59,7 @@ export class CopyWrite {
    */
   readonly #nodesNeeded: number;
   readonly #untried: Set<PlacedDisk>;
-  readonly #pending = new Map<PlacedDisk, { sinceMs: number; isLate: boolean }>();
+  readonly #pending = new Map<PlacedDisk, Attempt>();
   readonly #synced = new Set<PlacedDisk>();
   readonly #failures: unknown[] = [];
   readonly #full = new Set<PlacedDisk>();
@@ -106,7 +114,7 @@ export class CopyWrite {
     const { directory, health, clock } = this.#parts;
     const { id, bytes, checksum, map } = this.#chunk;
     this.#untried.delete(disk);
-    this.#pending.set(disk, { sinceMs: clock.monotonicMs(), isLate: false });
+    this.#pending.set(disk, { sinceMs: clock.monotonicMs(), isLate: false, isHung: false });
     health.asked(disk.id, 'write');
     const how = { checksum, mapVersion: map.version, signal: this.#giveUp.signal };
     const put = async () => directory.chunksOf(disk).put(id, bytes, how);
@@ -117,7 +125,10 @@ export class CopyWrite {
     this.#attempts.push(attempt);
   }
 
-  /** False when there is none. Disks that are not well stand in only where too few would be written otherwise. */
+  /**
+   * False when there is none. Disks that are not well stand in only where too few would be written otherwise, and not those
+   * that hang.
+   */
   #sendStandIn(): boolean {
     const beside = [...this.#synced, ...this.#pending.keys()];
     const hopeful = [...this.#pending].flatMap(([disk, { isLate }]) => (isLate ? [] : [disk]));
@@ -128,7 +139,8 @@ export class CopyWrite {
       !isNeeded || expected.length < this.#copiesNeeded || expected.every((other) => other.nodeId !== nodeId);
     const untried = this.#disks.filter((disk) => this.#untried.has(disk) && isOfUse(disk));
     const well = untried.filter((disk) => this.#isWell(disk));
-    const disk = standIn(well, beside) ?? (isNeeded ? standIn(untried, beside) : undefined);
+    const inNeed = () => untried.filter(({ id }) => !this.#parts.health.isHanging(id));
+    const disk = standIn(well, beside) ?? (isNeeded ? standIn(inNeed(), beside) : undefined);
     if (disk === undefined) return false;
     this.#send(disk);
     return true;
@@ -142,9 +154,11 @@ export class CopyWrite {
   }
 
   #hasFailed(disk: PlacedDisk, error: unknown): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const tookMs = nowMs - (this.#pending.get(disk)?.sinceMs ?? nowMs);
     this.#pending.delete(disk);
     if (this.#giveUp.signal.aborted) return;
-    this.#noteFailure(disk, error);
+    this.#noteFailure(disk, error, tookMs);
     if (this.#settled.signal.aborted) return;
     if (error instanceof StaleMap || error instanceof OtherBytes) {
       this.#reject(error);
@@ -156,11 +170,11 @@ export class CopyWrite {
     this.#look();
   }
 
-  #noteFailure({ id }: PlacedDisk, error: unknown): void {
+  #noteFailure({ id }: PlacedDisk, error: unknown, tookMs: number): void {
     const { health } = this.#parts;
     if (error instanceof StaleMap || error instanceof OtherBytes) health.answered(id, 'write');
     else if (isCode(error, 'InsufficientStorage')) health.isFull(id);
-    else if (!isCode(error, 'SlowDown')) health.failed(id);
+    else if (!isCode(error, 'SlowDown')) health.failed(id, tookMs);
   }
 
   /** What has happened may be enough, or the end; or it takes one more. */
@@ -174,7 +188,7 @@ export class CopyWrite {
     }
     const isHopeful = () => [...this.#pending].some(([disk, { isLate }]) => !isLate && this.#helps(disk));
     while (!isHopeful() && this.#sendStandIn()) {}
-    if (this.#pending.size === 0) this.#end();
+    if ([...this.#pending.values()].every(({ isHung }) => isHung)) this.#end();
   }
 
   /** Nothing more will come: then two copies in one zone are better than none. */
@@ -239,15 +253,39 @@ export class CopyWrite {
         health.wasSlow(disk.id, 'write');
         this.#sendStandIn();
       }
+      this.#noteHung(nowMs);
       this.#look();
     }
   }
 
+  #noteHung(nowMs: number): void {
+    const { health } = this.#parts;
+    for (const [disk, attempt] of this.#pending) {
+      const ofNode = this.#disks.filter(({ nodeId }) => nodeId === disk.nodeId);
+      const asked = ofNode.filter((one) => this.#pending.has(one));
+      const isNodeSilent = asked.length > 1 && this.#isSilent(asked, ofNode, nowMs);
+      const isSilent = isNodeSilent || this.#isSilent([disk], [disk], nowMs);
+      if (isSilent) for (const { id } of isNodeSilent ? ofNode : [disk]) health.hangs(id);
+      const sinceMs = health.hungSinceMs(disk.id);
+      // Another write may have found it.
+      if (isSilent || (sinceMs !== undefined && sinceMs >= attempt.sinceMs)) attempt.isHung = true;
+    }
+  }
+
+  /** One that works, however slowly, answers other writes meanwhile. */
+  #isSilent(asked: readonly PlacedDisk[], answering: readonly PlacedDisk[], nowMs: number): boolean {
+    const { health } = this.#parts;
+    const sinceMs = Math.min(...asked.flatMap((disk) => this.#pending.get(disk)?.sinceMs ?? []));
+    const answeredMs = answering.map(({ id }) => health.answeredWriteMs(id) ?? sinceMs);
+    return nowMs - Math.max(sinceMs, ...answeredMs) >= LIMITS.copySilentMaxMs;
+  }
+
   #failure(): AppError {
     const nodeCount = nodeCountOf([...this.#synced]);
+    const hungCount = this.#disks.filter(({ id }) => this.#parts.health.isHanging(id)).length;
     const cause = new AggregateError(
       this.#failures,
-      `${this.#synced.size} of ${this.#copiesNeeded} copies, on ${nodeCount} of ${this.#nodesNeeded} nodes`,
+      `${this.#synced.size} of ${this.#copiesNeeded} copies, on ${nodeCount} of ${this.#nodesNeeded} nodes; ${hungCount} disks hang`,
     );
     // Those that were given up are not what it waits for.
     const present = this.#disks.filter(({ leave }) => leave !== 'absent');

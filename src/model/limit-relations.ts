@@ -72,6 +72,14 @@ assert(
   'a late copy is written elsewhere before its request ends',
 );
 assert(
+  LIMITS.copySilentMaxMs % LIMITS.copyLateMs === 0 && LIMITS.copySilentMaxMs >= 3 * LIMITS.copyLateMs,
+  'two more disks of a node have been asked when it counts as silent, which is when late copies are looked at',
+);
+assert(
+  LIMITS.copySilentMaxMs < LIMITS.chunkRequestMaxMs,
+  'a disk that hangs is given up before its request ends',
+);
+assert(
   LIMITS.chunkRequestMaxMs < LIMITS.copiesAttemptMaxMs,
   'an attempt outlives the requests it began with',
 );

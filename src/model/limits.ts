@@ -175,6 +175,8 @@ export const LIMITS = {
   lastCopyPatienceMs: 50,
   /** A copy that takes longer is written elsewhere too, while it goes on. */
   copyLateMs: 2 * SECOND,
+  /** A disk, or node, that has been asked to write and has answered nothing of the kind for so long is waited for no more. */
+  copySilentMaxMs: 6 * SECOND,
   /** What is left of a write when it has been answered, of all writes together. */
   lateCopiesBytesMax: 32 * MiB,
   copyReadHedgeMs: 150,
