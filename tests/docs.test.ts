@@ -95,6 +95,7 @@ Scrape all of its processes as one job. [deploy/prometheus/alerts.yaml](../deplo
 | disks by state | \`count by (state, leave) (holdfast_disk_state)\` |
 | partitions that are left of drains | \`sum by (disk) (holdfast_disk_partitions) and on (disk) holdfast_disk_state{leave="draining"}\` |
 | room of all disks | \`sum(holdfast_disk_free_bytes{disk!=""})\`; without a disk are the data folders of metadata nodes, and the sum as gateways see it |
+| storage nodes that take new chunks | \`min(holdfast_chunk_taking_nodes)\` |
 | chunks that lack copies | \`sum by (copies) (holdfast_debt_chunks)\` |
 | seconds of repair that are left | \`sum(holdfast_debt_chunks) / sum(holdfast_repair_chunks_per_second)\` |
 | shards that have audited the last change of owners | \`sum(holdfast_shards{role="primary"}) - sum(holdfast_audits_awaited)\` |

@@ -1,9 +1,11 @@
 // What is wrong with chunks and disks, in sentences. Pure.
 import { formatBytes, formatCount } from '../../src/cli/format.ts';
 import { countOwnerNodes, isMissed } from '../../src/cluster/see-disks.ts';
+import { areEnough, neededCopies, nodeCountOf } from '../../src/cluster/write-needs.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
-import { roomLimitsOf } from '../../src/storage/disk-reserve.ts';
+import type { NodeId } from '../../src/ports/replication.ts';
+import { isFull, roomLimitsOf } from '../../src/storage/disk-reserve.ts';
 import {
   type ChunkStatus,
   type DiskStatus,
@@ -29,6 +31,7 @@ export function alarmsOfChunks(
     ...alarmsOfRepair(repair, identity),
     ...(placement === undefined ? [] : alarmsOfPlacement(placement, { nowMs, identity })),
     ...(members ? alarmsOfDisks(disks, identity) : []),
+    ...(members && placement ? alarmsOfWriting(disks, placement) : []),
     ...alarmsOfUnserved(unservedDisks(members ?? []), disks),
     ...disks.flatMap(alarmsOfUse),
   ];
@@ -86,6 +89,33 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
   ];
 }
 
+/** Too few disks, or nodes, that take new chunks for any to be acknowledged (R35). */
+function alarmsOfWriting(disks: readonly DiskStatus[], { copies }: PlacementStatus): string[] {
+  const placed = disks.filter(({ state }) => state !== 'new' && state !== 'removed');
+  const needed = neededCopies(placed, copies);
+  const taking = placed.filter((disk) => whyNotWritten(disk) === undefined);
+  if (areEnough(taking, needed)) return [];
+  const nodeCount = nodeCountOf(taking);
+  const lack =
+    nodeCount < needed.nodes
+      ? `of ${needed.nodes} storage nodes that they need ${nodeCount} takes them`
+      : `of ${needed.copies} disks that they need ${taking.length} takes them`;
+  const kept = new Map<NodeId, Set<string>>();
+  for (const disk of placed) {
+    const why = whyNotWritten(disk);
+    if (why !== undefined) kept.set(disk.nodeId, (kept.get(disk.nodeId) ?? new Set()).add(why));
+  }
+  const reasons = [...kept].map(([nodeId, whys]) => `${short(nodeId)} ${[...whys].join(' and ')}`);
+  return [`new chunks are refused: ${lack} (${reasons.join(', ')})`];
+}
+
+/** Why a disk of the map takes no new chunks. */
+function whyNotWritten({ state, usage }: DiskStatus): string | undefined {
+  if (state === 'away') return 'is away';
+  if (usage === undefined) return 'does not answer';
+  return isFull(usage) ? 'is full' : undefined;
+}
+
 /** Disks that their nodes are to serve and do not, unless that is said already. */
 function alarmsOfUnserved(
   unserved: ReturnType<typeof unservedDisks>,
@@ -105,7 +135,7 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   const alarms: string[] = [];
   const { diskFreeBytes, diskTotalBytes, asideCount = 0, unreadCount = 0 } = usage;
   const { fullBelowBytes, scarceBelowBytes } = roomLimitsOf({ totalBytes: diskTotalBytes });
-  if (diskFreeBytes < fullBelowBytes)
+  if (isFull(usage))
     alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
   else if (diskFreeBytes < scarceBelowBytes)
     alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - fullBelowBytes)} are left`);

@@ -1,10 +1,20 @@
 import { expect, test } from 'vitest';
-import { makePlacement } from '../../src/cluster/placement.ts';
+import { makePlacement, NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { seeDisks } from '../../src/cluster/see-disks.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { countedTelemetry } from '../../tests/support/counted-telemetry.ts';
 import { memberOf } from '../../tests/support/disk-placer.ts';
+import { createFakeDisks } from '../../tests/support/fake-disks.ts';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
-import { measureAudits, measureDisks, measurePlacement, measureSilentDisks } from './chunk-metrics.ts';
+import { settleAll } from '../../tests/support/replicated-world.ts';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import {
+  measureAudits,
+  measureDisks,
+  measurePlacement,
+  measureSilentDisks,
+  measureWriting,
+} from './chunk-metrics.ts';
 
 const disks = placedDisks({ zones: 3, capacityOf: (at) => 1000 + at });
 const map = makePlacement({ disks, copies: 3 });
@@ -118,4 +128,34 @@ test('disks that do not answer, as long as a node serves them', async () => {
     members: () => disks.slice(1).map(memberOf),
   });
   expect(await linesOf('holdfast_silent_disks')).toEqual(['1']);
+});
+
+test('whether new chunks can be stored, by what the disks say, and soon also where one says nothing', async () => {
+  const { telemetry, refused, linesOf } = countedTelemetry();
+  const clock = createManualClock(0);
+  const fakes = createFakeDisks();
+  const used = { chunkCount: 0, liveBytes: 0, pendingReclaimBytes: 0, diskTotalBytes: 1e12 };
+  const says = (id: string, diskFreeBytes: number) => {
+    fakes.of({ id }).usage = async () => ({ ...used, diskFreeBytes });
+  };
+  for (const { id } of disks) says(id, 5e11);
+  const known = { map: NO_PLACEMENT };
+  measureWriting(telemetry, { placement: () => known.map, directory: fakes, clock });
+  const told = async () => [
+    await linesOf('holdfast_chunk_writes_refused'),
+    await linesOf('holdfast_chunk_taking_nodes'),
+  ];
+  expect(await told()).toEqual([[], []]);
+  known.map = map;
+  expect(await told()).toEqual([['0'], ['3']]);
+  fakes.of({ id: one }).usage = () => Promise.reject(new Error('it is away'));
+  expect(await told()).toEqual([['0'], ['2']]);
+  says(two, 1);
+  expect(await told()).toEqual([['1'], ['1']]);
+  fakes.of({ id: two }).usage = () => new Promise(() => {});
+  const late = linesOf('holdfast_chunk_writes_refused');
+  await settleAll();
+  clock.advance(LIMITS.usageAnswerMaxMs);
+  expect(await late).toEqual(['1']);
+  expect(refused).toEqual([]);
 });

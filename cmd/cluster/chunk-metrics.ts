@@ -1,14 +1,21 @@
 // What a metadata node measures of where chunks lie: the placement map that it knows, and how far the shards that it leads
-// have looked at that. What they owe is src/metadata/background/watch-debts.ts.
+// have looked at that; and a gateway of whether new ones can be stored. What shards owe is
+// src/metadata/background/watch-debts.ts.
 import { gaugeIfKnown, type PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import { countOwnerNodes, isMissed, type SeenDisk } from '../../src/cluster/see-disks.ts';
 import { servedDisks } from '../../src/cluster/served-disks.ts';
+import { areEnough, neededCopies, nodeCountOf } from '../../src/cluster/write-needs.ts';
+import { within } from '../../src/lib/within.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { HistoryRecord } from '../../src/model/records/rows.ts';
+import type { ClockPort } from '../../src/ports/clock.ts';
+import type { DiskDirectory } from '../../src/ports/disk-chunks.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { ResultOf } from '../../src/ports/metadata.ts';
-import type { DiskId, PlacementMap } from '../../src/ports/placement.ts';
+import type { DiskId, PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import type { Figure } from '../../src/ports/telemetry.ts';
 import type { MetadataNode } from '../../src/shard/metadata-node.ts';
+import { isFull } from '../../src/storage/disk-reserve.ts';
 import { describeAudits } from './chunk-status.ts';
 
 const LEAVES = ['staying', 'draining', 'absent'] as const;
@@ -38,6 +45,28 @@ export function measurePlacement(telemetry: PromTelemetry, read: () => Placement
       const count = disks.filter((disk) => (disk.leave ?? 'staying') === leave).length;
       telemetry.gauge('holdfast_placement_disks', count, { leave });
     }
+  });
+}
+
+/** Whether new chunks can be stored, as the disks of the map say when they are asked. */
+export function measureWriting(
+  telemetry: PromTelemetry,
+  parts: { placement: () => PlacementMap; directory: DiskDirectory; clock: Pick<ClockPort, 'sleep'> },
+): void {
+  const { placement, directory, clock } = parts;
+  const takes = async (disk: PlacedDisk) => {
+    const asked = (async () => directory.chunksOf(disk).usage())();
+    const usage = await within(asked, LIMITS.usageAnswerMaxMs, clock).catch(() => undefined);
+    return usage !== undefined && !isFull(usage);
+  };
+  telemetry.onScrape(async () => {
+    const { version, disks, copies } = placement();
+    const found = await Promise.all(disks.map(takes));
+    const taking = disks.filter((_, at) => found[at]);
+    const isRefused = !areEnough(taking, neededCopies(disks, copies));
+    const isKnown = version > 0;
+    gaugeIfKnown(telemetry, 'holdfast_chunk_writes_refused', isKnown ? Number(isRefused) : undefined);
+    gaugeIfKnown(telemetry, 'holdfast_chunk_taking_nodes', isKnown ? nodeCountOf(taking) : undefined);
   });
 }
 

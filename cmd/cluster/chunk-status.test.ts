@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { must } from '../../src/lib/assert.ts';
 import { COPIES_UNKNOWN } from '../../src/model/debts.ts';
 import type { Member } from '../../src/ports/members.ts';
 import { alarmsOfChunks } from './chunk-alarms.ts';
@@ -157,6 +158,50 @@ test('a change of the map that takes long', () => {
   ]);
   const done = { ...audits, doneCount: 4, underWayCount: 0 };
   expect(alarmsOf({ placement: { ...placement, pendingCount: 0, audits: done } })).toEqual([]);
+});
+
+describe('new chunks are refused', () => {
+  const named = (name: string, change: Partial<DiskStatus> = {}) => ({
+    ...{ ...DISK, diskId: name.repeat(16), nodeId: name.repeat(16) },
+    ...change,
+  });
+  const full = { usage: { ...must(DISK.usage, 'it tells'), diskFreeBytes: 1 * GiB } };
+  const settled = { ...placement, pendingCount: 0, audits: { ...placement.audits, doneCount: 4 } };
+  const refusalsOf = (disks: DiskStatus[], { isEtcdThere } = { isEtcdThere: true }) => {
+    const members = isEtcdThere ? [] : undefined;
+    const status = { placement: settled, repair: NO_DEBTS, disks };
+    const alarms = alarmsOfChunks(status, { identity, nowMs: NOW, members });
+    return alarms.filter((alarm) => alarm.startsWith('new chunks are refused'));
+  };
+
+  test('when one node of several takes them, by what keeps the others', () => {
+    const { usage: _, ...silent } = named('cc', { state: 'silent' });
+    const refused = 'new chunks are refused: of 2 storage nodes that they need';
+    expect(refusalsOf([named('aa'), named('bb', { state: 'away' }), silent])).toEqual([
+      `${refused} 1 takes them (bbbbbbbb is away, cccccccc does not answer)`,
+    ]);
+    expect(
+      refusalsOf([named('aa', full), { ...named('dd', { state: 'away' }), nodeId: 'aa'.repeat(16) }, silent]),
+    ).toEqual([`${refused} 0 takes them (aaaaaaaa is full and is away, cccccccc does not answer)`]);
+  });
+
+  test('when one disk of the only node takes them', () => {
+    const disks = [named('aa'), { ...named('bb', full), nodeId: 'aa'.repeat(16) }];
+    expect(refusalsOf(disks)).toEqual([
+      'new chunks are refused: of 2 disks that they need 1 takes them (aaaaaaaa is full)',
+    ]);
+  });
+
+  test('not where two nodes take them, or the others are drained, or nobody knows who is there', () => {
+    const away = named('cc', { state: 'away' });
+    expect(refusalsOf([named('aa'), named('bb'), away])).toEqual([]);
+    expect(refusalsOf([named('aa'), { ...away, leave: 'absent' }])).toHaveLength(1);
+    const own = [named('aa'), { ...named('bb'), nodeId: 'aa'.repeat(16) }];
+    expect(refusalsOf([...own, { ...away, leave: 'draining' }])).toEqual([]);
+    expect(refusalsOf([named('aa'), away], { isEtcdThere: false })).toEqual([]);
+    // One that no map has yet gets none.
+    expect(refusalsOf([named('aa'), away, named('dd', { state: 'new', ownedCount: 0 })])).toHaveLength(1);
+  });
 });
 
 test('is printed for people', () => {

@@ -22,6 +22,7 @@ import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
 import { readRootCredentials } from '../root-credentials.ts';
 import type { Surroundings } from '../surroundings.ts';
+import { measureWriting } from './chunk-metrics.ts';
 import { type JoinedCluster, joinCluster } from './join.ts';
 import { openChunks } from './open-chunks.ts';
 import type { RunningRole } from './run-role.ts';
@@ -50,7 +51,10 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const { metadata } = identityFeed;
   void identityFeed.follow(joined.stopping);
   const buffers = createBuffers(config);
-  const { chunks, placement } = await openChunks(surroundings, joined, (buffer) => buffers.give(buffer));
+  const { chunks, placement, directory } = await openChunks(surroundings, joined, (buffer) =>
+    buffers.give(buffer),
+  );
+  measureWriting(telemetry, { placement: () => placement.current(), directory, clock });
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);

@@ -45,6 +45,14 @@ export const CLUSTER_METRICS = {
     kind: 'gauge',
     help: 'Disks that a node serves, and that did not answer this metadata node when its shards last asked them.',
   },
+  holdfast_chunk_writes_refused: {
+    kind: 'gauge',
+    help: '1 while too few disks, or disks of too few storage nodes, take new chunks for any to be stored: the others are full, away or do not answer; else 0. Told by gateways, each as it finds.',
+  },
+  holdfast_chunk_taking_nodes: {
+    kind: 'gauge',
+    help: 'Storage nodes with a disk that takes new chunks. Told by gateways, each as it finds.',
+  },
   holdfast_cluster_shards: {
     kind: 'gauge',
     help: 'Shards of the cluster; as many are open as holdfast_shards has with the role primary, on all metadata nodes together.',

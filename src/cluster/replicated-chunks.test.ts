@@ -167,6 +167,12 @@ describe('what all disks say', () => {
     const [other] = world.others;
     if (other !== undefined) other.mood = 'dead';
     expect(await world.chunks.usage()).toMatchObject({ chunkCount: 3, diskTotalBytes: 300 });
+    // One that hangs is waited for a while only.
+    if (other !== undefined) other.mood = 'silent';
+    const usage = watch(world.chunks.usage());
+    await world.stateAfter(LIMITS.usageAnswerMaxMs);
+    expect(usage).toMatchObject({ state: 'done', value: { chunkCount: 3 } });
+    if (other !== undefined) other.mood = 'dead';
     expect((await world.chunks.recount()).counted.chunkCount).toBe(3);
     for (const disk of world.disks) disk.mood = 'dead';
     await expect(world.chunks.usage()).rejects.toMatchObject({ code: 'ServiceUnavailable' });

@@ -1,6 +1,7 @@
 // Chunks over the disks of a cluster, as one chunk port (R34, R35, R37 in their simple form): each chunk is on its owners,
 // or near enough; whoever wants it asks until it is found. Debts, repair and misplaced copies are not its business.
 import { crc32 } from 'node:zlib';
+import { within } from '../lib/within.ts';
 import { OldFence, OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -195,14 +196,18 @@ class ChunksOverDisks implements ReplicatedChunks {
     return mergeChunkPages(answers, options.limit);
   }
 
-  /** Of the disks that answer; each copy counts. */
+  /** Of the disks that answer soon; each copy counts. */
   async usage(): ReturnType<ChunkPort['usage']> {
-    const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.usage());
+    const { clock } = this.#deps;
+    const { answers: said, failures } = await this.#askAll(this.#disks, (chunks) =>
+      within(chunks.usage(), LIMITS.usageAnswerMaxMs, clock),
+    );
+    const answers = said.filter((usage) => usage !== undefined);
     if (answers.length === 0) throw silence(failures);
     return sumUsages(answers);
   }
 
-  /** As `usage`. */
+  /** Of the disks that answer, however long it takes. */
   async recount(): ReturnType<ChunkPort['recount']> {
     const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.recount());
     if (answers.length === 0) throw silence(failures);

@@ -13,6 +13,7 @@ import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { othersOf, placedOwners, standIn } from './candidates.ts';
 import type { DiskHealth } from './disk-health.ts';
 import type { LateCopies } from './late-copies.ts';
+import { areEnough, type NeededCopies, neededCopies, nodeCountOf } from './write-needs.ts';
 
 export interface WriteParts {
   directory: DiskDirectory;
@@ -52,12 +53,7 @@ export class CopyWrite {
   readonly #chunk: ChunkToWrite;
   /** Owners first. */
   readonly #disks: readonly PlacedDisk[];
-  readonly #copiesNeeded: number;
-  /**
-   * On so many: a node is lost with all of its disks. One whose disks are drained shall get no more; one that is away counts,
-   * because nobody has said that it will not come back.
-   */
-  readonly #nodesNeeded: number;
+  readonly #needed: NeededCopies;
   readonly #untried: Set<PlacedDisk>;
   readonly #pending = new Map<PlacedDisk, Attempt>();
   readonly #synced = new Set<PlacedDisk>();
@@ -80,11 +76,7 @@ export class CopyWrite {
     this.#disks = [...owners, ...othersOf(map, id)];
     this.#untried = new Set(this.#disks.filter((disk) => !synced.has(disk.id)));
     for (const disk of this.#disks) if (synced.has(disk.id)) this.#synced.add(disk);
-    // One even where there is no disk at all: nothing is acknowledged that is nowhere.
-    this.#copiesNeeded = Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length));
-    const staying = map.disks.filter(({ leave }) => leave !== 'draining');
-    const counted = staying.length > 0 ? staying : map.disks;
-    this.#nodesNeeded = Math.min(this.#copiesNeeded, nodeCountOf(counted));
+    this.#needed = neededCopies(map.disks, map.copies);
     for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
     while (this.#underWay() < owners.length && this.#sendStandIn()) {}
     this.#look();
@@ -136,7 +128,9 @@ export class CopyWrite {
     const isNeeded = !this.#areEnough(expected);
     // Where only another node is lacking one more copy on those that have some brings nothing nearer.
     const isOfUse = ({ nodeId }: PlacedDisk) =>
-      !isNeeded || expected.length < this.#copiesNeeded || expected.every((other) => other.nodeId !== nodeId);
+      !isNeeded ||
+      expected.length < this.#needed.copies ||
+      expected.every((other) => other.nodeId !== nodeId);
     const untried = this.#disks.filter((disk) => this.#untried.has(disk) && isOfUse(disk));
     const well = untried.filter((disk) => this.#isWell(disk));
     const inNeed = () => untried.filter(({ id }) => !this.#parts.health.isHanging(id));
@@ -199,11 +193,11 @@ export class CopyWrite {
 
   /** In two zones, as long as a disk that is up could make it two. */
   #isEnough(): boolean {
-    return this.#areEnough([...this.#synced]) && (this.#copiesNeeded < 2 || !this.#canSpread());
+    return this.#areEnough([...this.#synced]) && (this.#needed.copies < 2 || !this.#canSpread());
   }
 
   #areEnough(disks: readonly PlacedDisk[]): boolean {
-    return disks.length >= this.#copiesNeeded && nodeCountOf(disks) >= this.#nodesNeeded;
+    return areEnough(disks, this.#needed);
   }
 
   /** Whether all copies so far are of one zone, while a disk of another may still take one. */
@@ -222,7 +216,7 @@ export class CopyWrite {
 
   /** Whether one more copy there brings the write nearer to its end. */
   #helps(disk: PlacedDisk): boolean {
-    if (this.#synced.size < this.#copiesNeeded) return true;
+    if (this.#synced.size < this.#needed.copies) return true;
     const key = this.#canSpread() ? 'zone' : 'nodeId';
     return ![...this.#synced].some((other) => other[key] === disk[key]);
   }
@@ -285,7 +279,7 @@ export class CopyWrite {
     const hungCount = this.#disks.filter(({ id }) => this.#parts.health.isHanging(id)).length;
     const cause = new AggregateError(
       this.#failures,
-      `${this.#synced.size} of ${this.#copiesNeeded} copies, on ${nodeCount} of ${this.#nodesNeeded} nodes; ${hungCount} disks hang`,
+      `${this.#synced.size} of ${this.#needed.copies} copies, on ${nodeCount} of ${this.#needed.nodes} nodes; ${hungCount} disks hang`,
     );
     // Those that were given up are not what it waits for.
     const present = this.#disks.filter(({ leave }) => leave !== 'absent');
@@ -325,9 +319,4 @@ export class CopyWrite {
 
 function isCode(error: unknown, code: AppError['code']): boolean {
   return error instanceof AppError && error.code === code;
-}
-
-/** On how many nodes they are. */
-function nodeCountOf(disks: readonly PlacedDisk[]): number {
-  return new Set(disks.map(({ nodeId }) => nodeId)).size;
 }

@@ -192,6 +192,8 @@ export const LIMITS = {
   diskSlowAnswersMax: 3,
   /** Chunks that a disk could not read, none that it could between them, before it is left alone. */
   diskUnreadChunksMax: 3,
+  /** What disks hold is told without those that take longer to say so: a scrape of metrics waits for it. */
+  usageAnswerMaxMs: 3 * SECOND,
   placementWaitMaxMs: 5 * SECOND,
   /** Of one partition, by changes that no audit has been through: then its owners stay until one has. */
   previousOwnersMax: 16,

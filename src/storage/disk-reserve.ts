@@ -77,6 +77,11 @@ export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): {
   return { fullBelowBytes, scarceBelowBytes: LIMITS.diskReservesTold * fullBelowBytes };
 }
 
+/** Whether a disk with this room takes no new chunks. */
+export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number }): boolean {
+  return usage.diskFreeBytes < roomLimitsOf({ totalBytes: usage.diskTotalBytes }).fullBelowBytes;
+}
+
 /** What is kept free of a file system, by default. */
 function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;

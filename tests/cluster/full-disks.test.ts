@@ -103,6 +103,9 @@ describe.skipIf(disks.size === 0)('full disks (skipped where nobody may mount on
       const askedMs = performance.now();
       expectFull(await put('/filling/refused', bytesOf(0)));
       note(`two of three full: 507 after ${Math.round(performance.now() - askedMs)} ms`);
+      const needed = 'new chunks are refused: of 2 storage nodes that they need 1 takes them';
+      const alarm = expect.stringMatching(new RegExp(`^${needed} .*is full, .*is full`));
+      expect((await cluster.status()).alarms).toContainEqual(alarm);
       expect(await statusOf({ method: 'HEAD', path: '/filling/refused' })).toBe(404);
       expect((await put('/filling/small', SMALL)).status).toBe(200);
       await back('two are full');
