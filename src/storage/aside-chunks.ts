@@ -1,13 +1,18 @@
 // Copies that did not verify (R40): each counts as none from the moment at which it was found, durably, and what is left of
-// it is kept under keys of its own until the chunk's home says that it may go. A new copy may come beside it.
+// it is kept under keys of its own until the chunk's home says that it may go. A new copy may come beside it. Moving it takes
+// room: where that would be of the reserve (R20) it stays in its place, and is moved by who puts a new copy there, within the
+// room for both.
 import { homeShardOf } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
+import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
+import { passUnread } from './chunk-checks.ts';
 import { type ChunkHalves, judge, orLost, readHalves } from './chunk-halves.ts';
 import type { DiskTotals } from './disk-totals.ts';
 import {
+  type AsideRow,
   asideBounds,
   asideCodec,
   asideDataKey,
@@ -22,6 +27,7 @@ export interface AsideDeps {
   kv: KvPort;
   /** How halves of chunks are read. */
   reads: Pick<KvPort, 'getMany'>;
+  reserve: Pick<DiskReservePort, 'hold'>;
   totals: DiskTotals;
   clock: ClockPort;
   log: Logger;
@@ -53,66 +59,96 @@ export class AsideChunks {
    * come between.
    */
   async take(id: ChunkId): Promise<'aside' | 'missing' | 'whole'> {
-    const { kv, reads, totals, clock, log } = this.#deps;
+    const { reads, reserve, clock, log } = this.#deps;
     let halves = await readHalves(reads, id);
     // A put may have come between the two.
     if (halves.row === undefined || halves.bytes === undefined) halves = await readHalves(reads, id);
     const verdict = judge(halves, { isProven: false });
     if (verdict.kind !== 'damaged') return verdict.kind;
     const { row, bytes } = halves;
-    const [isAside] = await this.has([id]);
-    const counted = countedOf(halves);
-    totals.count(-counted.chunks, -counted.bytes);
+    const [before] = await this.#look([id]);
+    if (row === undefined && isInPlace(before)) return 'missing';
     const kept = bytes === undefined || bytes === 'lost' ? undefined : Uint8Array.from(bytes);
     const facts = row === undefined || row === 'lost' ? {} : { sizeBytes: row.sizeBytes, crc32: row.crc32 };
     const record = { ...facts, asideAtMs: clock.wallMs(), hasBytes: kept !== undefined };
-    const rows: KvPut[] = [
-      { column: 'index', key: indexKey(id), value: null },
-      { column: 'data', key: dataKey(id), value: null },
-      { column: 'index', key: asideKey(id), value: asideCodec.encode(record) },
-      totals.row(),
-    ];
-    if (kept !== undefined) rows.push({ column: 'data', key: asideDataKey(id), value: kept });
-    await kv.commit(rows).catch((error: unknown) => {
-      // Nothing of it is written: it is found again.
-      totals.count(counted.chunks, counted.bytes);
-      throw error;
-    });
-    if (isAside !== true) this.#count++;
+    const hold = kept && (await reserve.hold(kept.length));
+    const bytesRows: KvPut[] = [{ column: 'data', key: dataKey(id), value: null }];
+    if (kept !== undefined) bytesRows.push({ column: 'data', key: asideDataKey(id), value: kept });
+    const stays = kept !== undefined && hold === undefined;
+    try {
+      await this.#commit(countedOf(halves), [
+        { column: 'index', key: indexKey(id), value: null },
+        asideRow(id, stays ? { ...record, isInPlace: true } : record),
+        ...(stays ? [] : bytesRows),
+      ]);
+    } finally {
+      hold?.release();
+    }
+    if (before === undefined) this.#count++;
     this.#deps.onDamaged();
     log.error({ ...id, why: verdict.why }, 'chunk-damaged');
     return 'aside';
   }
 
-  /** Where it cannot be read it may be: its home is told so, and has it dropped once others are proven. */
-  async has(ids: readonly ChunkId[]): Promise<boolean[]> {
-    return (await this.#look(ids)).map((found) => found !== 'none');
+  async #commit(counted: { chunks: number; bytes: number }, rows: KvPut[]): Promise<void> {
+    const { kv, totals } = this.#deps;
+    totals.count(-counted.chunks, -counted.bytes);
+    await kv.commit([...rows, totals.row()]).catch((error: unknown) => {
+      // Nothing of it is written: it is found again.
+      totals.count(counted.chunks, counted.bytes);
+      throw error;
+    });
   }
 
-  async #look(ids: readonly ChunkId[]): Promise<('there' | 'none' | 'lost')[]> {
-    if (this.#count === 0) return ids.map(() => 'none');
+  /** What a put takes that would write over a copy which has stayed in its place, and the room for that. */
+  async rowsToMove(id: ChunkId): Promise<{ rows: KvPut[]; sizeBytes: number }> {
+    const [found] = await this.#look([id]);
+    if (!isInPlace(found)) return { rows: [], sizeBytes: 0 };
+    // What cannot be read cannot be kept.
+    const read = orLost(() => this.#deps.reads.getMany('data', [dataKey(id)]), 1);
+    const [bytes] = await read.catch((error: unknown) => [passUnread(error)]);
+    const { isInPlace: _, ...record } = found;
+    if (bytes === undefined || bytes === 'lost')
+      return { rows: [asideRow(id, { ...record, hasBytes: false })], sizeBytes: 0 };
+    const data = { column: 'data', key: asideDataKey(id), value: Uint8Array.from(bytes) };
+    return { rows: [asideRow(id, record), data], sizeBytes: bytes.length };
+  }
+
+  /** Where it cannot be read it may be: its home is told so, and has it dropped once others are proven. */
+  async has(ids: readonly ChunkId[]): Promise<boolean[]> {
+    return (await this.#look(ids)).map((found) => found !== undefined);
+  }
+
+  async #look(ids: readonly ChunkId[]): Promise<(AsideRow | undefined | 'lost')[]> {
+    if (this.#count === 0) return ids.map(() => undefined);
     const rows = await orLost(() => this.#deps.kv.getMany('index', ids.map(asideKey)), ids.length);
     if (ids.length > 1 && rows[0] === 'lost')
       return (await Promise.all(ids.map((id) => this.#look([id])))).flat();
-    return rows.map((row) => (row === undefined ? 'none' : row === 'lost' ? 'lost' : 'there'));
+    return rows.map((row) => (row === undefined || row === 'lost' ? row : asideCodec.decode(row)));
   }
 
-  /** What a commit takes that drops them; to be followed by `dropped`. */
+  /** What a commit takes that drops them; to be followed by `dropped`. No put may come between. */
   async rowsToDrop(ids: readonly ChunkId[]): Promise<{ rows: KvPut[]; dropped(): void }> {
     const found = await this.#look(ids);
+    const gone = (key: Uint8Array): KvPut => ({ column: 'data', key, value: null });
     return {
-      rows: ids.flatMap((id, at) =>
-        found[at] === 'none'
-          ? []
-          : [
-              { column: 'index', key: asideKey(id), value: null },
-              { column: 'data', key: asideDataKey(id), value: null },
-            ],
-      ),
+      rows: ids.flatMap((id, at): KvPut[] => {
+        const row = found[at];
+        if (row === undefined) return [];
+        const inPlace = isInPlace(row) ? [gone(dataKey(id))] : [];
+        return [{ column: 'index', key: asideKey(id), value: null }, gone(asideDataKey(id)), ...inPlace];
+      }),
       dropped: () => {
-        this.#count -= found.filter((one) => one === 'there').length;
+        this.#count -= found.filter((one) => one !== undefined && one !== 'lost').length;
       },
     };
+  }
+
+  /** Drops them, in one commit with `more`. */
+  async drop(ids: readonly ChunkId[], more: readonly KvPut[]): Promise<void> {
+    const { rows, dropped } = await this.rowsToDrop(ids);
+    await this.#deps.kv.commit([...rows, ...more]);
+    dropped();
   }
 
   /** Of these homes, in id order. */
@@ -136,6 +172,14 @@ export class AsideChunks {
       gte = next;
     }
   }
+}
+
+function isInPlace(found: AsideRow | undefined | 'lost'): found is AsideRow {
+  return found !== undefined && found !== 'lost' && found.isInPlace === true;
+}
+
+function asideRow(id: ChunkId, row: AsideRow): KvPut {
+  return { column: 'index', key: asideKey(id), value: asideCodec.encode(row) };
 }
 
 /** As far as it is known what was counted in. */

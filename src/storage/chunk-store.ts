@@ -26,7 +26,7 @@ import { dataKey, encodeIndexRow, indexKey, removalsOf } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
-import { mergeIds, UnreadChunks, type UnreadDeps } from './unread-chunks.ts';
+import { byName, mergeIds, UnreadChunks, type UnreadDeps } from './unread-chunks.ts';
 
 export interface ChunkStoreDeps {
   /** With the columns CHUNK_COLUMNS. */
@@ -143,16 +143,17 @@ export class ChunkStore implements ChunkPort {
     if (known !== undefined && !isAnew && !this.#unread.has(id)) return;
     const { sizeBytes } = checksum;
     const addedCount = known === undefined ? 1 : 0;
-    const hold = await this.#reserve.hold(sizeBytes);
+    const moved = await this.#aside.rowsToMove(id);
+    const hold = await this.#reserve.hold(sizeBytes + moved.sizeBytes);
     if (hold === undefined) throw new AppError('InsufficientStorage');
     await this.#gate.enter(sizeBytes);
-    const receivedAtMs = known?.receivedAtMs ?? this.#clock.wallMs();
-    const row = encodeIndexRow({ ...checksum, receivedAtMs });
+    const row = encodeIndexRow({ ...checksum, receivedAtMs: known?.receivedAtMs ?? this.#clock.wallMs() });
     this.#totals.count(addedCount, addedCount * sizeBytes);
     try {
       await this.#kv.commit([
         { column: 'data', key: dataKey(id), value: bytes },
         { column: 'index', key: indexKey(id), value: row },
+        ...moved.rows,
         this.#totals.row(),
       ]);
     } catch (error) {
@@ -304,12 +305,12 @@ export class ChunkStore implements ChunkPort {
 
   async #orderDrop(ordered: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
     assertOfHome(ordered, fence);
-    const byName = new Map(ordered.map((id) => [chunkName(id), id]));
-    const [names, ids] = [[...byName.keys()], [...byName.values()]];
+    const once = byName(ordered);
+    const names = [...once.keys()];
     for (const name of names) this.#fills.wasDropped(name);
     // What was put before the order came goes with it.
     await Promise.allSettled(names.map((name) => this.#puts.get(name)?.done));
-    await this.#inTurn(() => this.#drop(ids, fence, how));
+    await this.#inTurn(() => this.#drop([...once.values()], fence, how));
   }
 
   async #drop(ids: readonly ChunkId[], fence: Fence, how: DropHow): Promise<void> {
@@ -349,20 +350,20 @@ export class ChunkStore implements ChunkPort {
   /** Of copies that were set aside. */
   async dropAside(ordered: readonly ChunkId[], fence: Fence): Promise<void> {
     assertOfHome(ordered, fence);
-    const ids = [...new Map(ordered.map((id) => [chunkName(id), id])).values()];
-    await this.#inTurn(async () => {
-      const fenceRows = await this.#fences.rowsOf(fence);
-      const aside = await this.#aside.rowsToDrop(ids);
-      await this.#kv.commit([...aside.rows, ...fenceRows]);
-      aside.dropped();
+    const ids = [...byName(ordered).values()];
+    // No put that moves one of them comes between, neither one that has begun nor another.
+    const puts = ids.map((id) => this.#puts.get(chunkName(id))?.done);
+    const drop = async () => {
+      await this.#aside.drop(ids, await this.#fences.rowsOf(fence));
       this.#fences.kept(fence);
-    });
+    };
+    const dropped = Promise.allSettled(puts).then(() => this.#inTurn(drop));
+    await this.#drops.track(ids, dropped);
   }
 
   async listAside(options: Parameters<DiskOrders['listAside']>[0]): Promise<ChunkId[]> {
-    const unread = this.#unread.list(options);
     const aside = await this.#aside.list(options);
-    return unread.length === 0 ? aside : mergeIds(aside, unread).slice(0, options.limit);
+    return mergeIds(aside, this.#unread.list(options)).slice(0, options.limit);
   }
 
   /** Those that could not be read, and are to be tried again. */

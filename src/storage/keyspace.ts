@@ -172,8 +172,10 @@ export interface AsideRow {
   sizeBytes?: number;
   crc32?: number;
   asideAtMs: number;
-  /** Whether there are bytes under `asideDataKey`. */
+  /** Whether there are bytes under `asideDataKey`, or where they were. */
   hasBytes: boolean;
+  /** There was no room to move them: they are under `dataKey` still, without a row of their own, until a copy is put there. */
+  isInPlace?: boolean;
 }
 
 export const asideCodec = defineRecord<AsideRow>({ name: 'aside', version: 1 });

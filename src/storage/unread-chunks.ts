@@ -123,6 +123,10 @@ export class UnreadChunks {
 
 /** Of two lists in id order one, with each id once: beside a copy that was set aside there may be one that cannot be read. */
 export function mergeIds(first: readonly ChunkId[], second: readonly ChunkId[]): ChunkId[] {
-  const all = new Map([...first, ...second].map((id) => [chunkName(id), id]));
-  return [...all.values()].sort(compareChunkIds);
+  return [...byName([...first, ...second]).values()].sort(compareChunkIds);
+}
+
+/** Each of them once. */
+export function byName(ids: readonly ChunkId[]): Map<string, ChunkId> {
+  return new Map(ids.map((id) => [chunkName(id), id]));
 }
