@@ -188,6 +188,8 @@ export const LIMITS = {
   /** A disk that lets a drop wait for so long in vain is left out of drops for that long: the sweep finds what it kept. */
   dropSlowMs: 1 * SECOND,
   dropSuspectMs: 30 * SECOND,
+  /** How long the answer to a failed write waits for the drop of what was stored of it, which goes on. */
+  abandonWaitMaxMs: 1 * SECOND,
   /** Slow answers of a disk, one after the other, before it is left alone. */
   diskSlowAnswersMax: 3,
   /** Chunks that a disk could not read, none that it could between them, before it is left alone. */

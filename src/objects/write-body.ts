@@ -7,12 +7,13 @@ import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
 import { freeMemory } from '../lib/free-memory.ts';
 import { layPlaintext, sealedBytes } from '../lib/seal.ts';
+import { within } from '../lib/within.ts';
 import { gatherPlaces } from '../model/debts.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { makeBlobId, makeLinkId } from '../model/names.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
-import type { ChunkHolders } from '../ports/chunks.ts';
+import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
 import type { BlobBirth } from '../ports/metadata-commands.ts';
 import type { BodyLease } from './body-budget.ts';
@@ -42,7 +43,10 @@ export interface WrittenBody extends BodyDigests {
   abandon(): Promise<void>;
 }
 
-/** Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage; nothing is left behind then. */
+/**
+ * Rejects as the stream does, with IncompleteBody, SlowDown or InsufficientStorage; nothing is left behind then, but on disks
+ * that do not answer soon.
+ */
 export async function writeBody(path: DataPath, body: BodyToWrite): Promise<WrittenBody> {
   const writer = new BodyWriter(path, body);
   try {
@@ -263,6 +267,12 @@ class BodyWriter {
     const { blobId } = this.#use;
     const ids = Array.from({ length: this.#storedChunks }, (_, index) => ({ blobId, index }));
     if (ids.length === 0) return;
+    // It goes on by itself where a disk does not answer: who hears that the write has failed need not wait for that.
+    await within(this.#drop(ids), LIMITS.abandonWaitMaxMs, this.#path.clock);
+  }
+
+  async #drop(ids: readonly ChunkId[]): Promise<void> {
+    const { blobId } = this.#use;
     try {
       await this.#path.chunks.drop(ids, this.#path.fenceOf(this.#body.shard));
     } catch (err) {
