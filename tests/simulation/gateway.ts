@@ -70,9 +70,14 @@ export class SimulatedGateway {
     /** Until when what was sent may still be evaluated. */
     let silentUntilMs = beganAtMs;
     let isInDoubt = false;
-    for (let attempt = 0; clock.monotonicMs() - beganAtMs < request.patienceMs; attempt++) {
+    // R48: the ticket of a node that has not been asked for long is refused, and comes anew with that answer. Gateways of the
+    // product keep theirs fresh (src/adapters/rpc/call-client.ts): nobody's patience is spent on it, or a client of little
+    // patience would fail with nothing wrong (I15).
+    let hasNewTicket = false;
+    const hasPatience = () => clock.monotonicMs() - beganAtMs < request.patienceMs;
+    for (let attempt = 0; hasNewTicket || hasPatience(); attempt++) {
       if (attempt > 0) {
-        await clock.sleep(this.#chance.between(PAUSE_MIN_MS, PAUSE_MAX_MS));
+        if (!hasNewTicket) await clock.sleep(this.#chance.between(PAUSE_MIN_MS, PAUSE_MAX_MS));
         this.#counts.add('request retried');
       }
       const budgetMs = this.#chance.between(BUDGET_MIN_MS, BUDGET_MAX_MS);
@@ -83,6 +88,7 @@ export class SimulatedGateway {
         this.#observer.onReply(request.requestId, reply);
         return { kind: 'done', value: reply.value, timeMs: reply.timeMs };
       }
+      hasNewTicket = reply?.kind === 'too-old';
       if (reply === undefined || reply.kind === 'unknown') isInDoubt = true;
       // Without an answer, or with `unknown`: it may be in a queue, or on its way.
       if (reply === undefined || reply.kind === 'unknown')
