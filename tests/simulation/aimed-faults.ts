@@ -46,12 +46,15 @@ const PLAYS = {
           const healFirst = plot.part(first, voter);
           plot.part(first, second);
           plot.partFromRegistry(first);
+          // It is to be asked, not to ask.
+          const healAsked = plot.partFromRegistry(voter);
           healSecond();
           plot.when(
             'fenced',
             ({ from, to }) => from === voter && to === second,
             () => {
               const healVoter = plot.part(second, voter);
+              healAsked();
               voter.crash();
               healFirst();
               goOn();
@@ -132,6 +135,8 @@ const PLAYS = {
         ({ from: voter, to: middle }) => {
           const healMiddle = plot.part(middle, voter);
           plot.part(middle, oldest);
+          // First the oldest is to lead it, then the one between.
+          plot.partFromRegistry(voter);
           healOldest();
           plot.change('append', ({ from, to, message }) =>
             from === oldest && to === voter
