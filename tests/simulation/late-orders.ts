@@ -13,16 +13,16 @@ import type { Ground } from './sites.ts';
 import { StorageSite } from './storage-site.ts';
 
 /** Of the seeds with chunks. */
-const SHARE = 0.4;
+const SHARE = 0.5;
 /** After the clients begin: there is something that can move by then. */
 const FROM_MS = 9000;
 const TO_MS = 22_000;
 /** When so many copies of a chunk go at once, one is left. */
 const LEAVING_MIN = 2;
 /** Until copies are dropped for the change, if they are. */
-const ORDERS_AWAITED_MS = 14_000;
+const ORDERS_AWAITED_MS = 18_000;
 const LOOK_EVERY_MS = 250;
-/** From the first orders on, for those to others. */
+/** From the first orders to two of them on, for those to others. */
 const MORE_AWAITED_MAX_MS = 3000;
 /** From the second change of the map until an order arrives. */
 const HELD_MIN_MS = 3000;
@@ -89,8 +89,9 @@ export class LateOrders {
     this.#letGo = network.holdDrops((to, send) => this.#held.push({ to, send }));
     board.put(changePlacement(map, { disks: withLeave(map.disks, this.#leaving, 'draining') }));
     const endMs = scheduler.nowMs + ORDERS_AWAITED_MS;
-    while (this.#held.length === 0 && scheduler.nowMs < endMs)
-      await scheduler.sleep(LOOK_EVERY_MS, 'no order to hold back yet');
+    // One alone would take one copy of three.
+    while (this.#places().size < LEAVING_MIN && scheduler.nowMs < endMs)
+      await scheduler.sleep(LOOK_EVERY_MS, 'too few orders to hold back yet');
     await scheduler.sleep(chance.between(0, MORE_AWAITED_MAX_MS), 'more orders are held back');
     this.end();
   }
@@ -107,13 +108,18 @@ export class LateOrders {
     this.#leaving = new Set();
     if (map !== undefined)
       board.put(changePlacement(map, { disks: withLeave(map.disks, staying, undefined) }));
-    const places = new Set(this.#held.map(({ to }) => to));
+    const places = this.#places();
     for (const { send } of this.#held.splice(0)) {
       const heldMs = chance.between(HELD_MIN_MS, HELD_MAX_MS);
       network.noteHeldBack(heldMs);
       scheduler.after(heldMs, { name: 'an order comes late', run: send });
     }
     if (places.size >= LEAVING_MIN) counts.add(BRANCHES.arrived);
+  }
+
+  /** Who was ordered something that is held back. */
+  #places(): ReadonlySet<string> {
+    return new Set(this.#held.map(({ to }) => to));
   }
 
   /** Owners of one chunk, as many as can be without. */
