@@ -9,6 +9,11 @@ import type { PlacementBoard } from './placement-board.ts';
 import type { Ground } from './sites.ts';
 import { StorageSite } from './storage-site.ts';
 
+/** Of the seeds with chunks. */
+const JOINED_SHARE = 0.5;
+const DRAINED_SHARE = 0.7;
+/** Of drains. */
+const KEPT_SHARE = 0.4;
 const FROM_MS = 2000;
 const TO_MS = 22_000;
 const LOOK_EVERY_MS = 700;
@@ -67,8 +72,8 @@ export class DiskOperators {
   begin(): void {
     const at = (name: string, run: () => void) =>
       this.#ground.scheduler.after(this.#chance.between(FROM_MS, TO_MS), { name, run });
-    if (this.#chance.happens(0.5)) at('a storage node joins', () => this.#join());
-    if (this.#chance.happens(0.6)) at('a storage node is drained', () => void this.#drain());
+    if (this.#chance.happens(JOINED_SHARE)) at('a storage node joins', () => this.#join());
+    if (this.#chance.happens(DRAINED_SHARE)) at('a storage node is drained', () => void this.#drain());
   }
 
   #join(): void {
@@ -86,7 +91,7 @@ export class DiskOperators {
     this.#draining = site;
     counts.add(BRANCHES.drained);
     this.#leave(map, ids, 'draining');
-    if (this.#chance.happens(0.3)) {
+    if (this.#chance.happens(KEPT_SHARE)) {
       await scheduler.sleep(this.#chance.between(KEPT_MIN_MS, KEPT_MAX_MS), 'a drain is taken back');
       counts.add(BRANCHES.kept);
       this.#draining = undefined;
