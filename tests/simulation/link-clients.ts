@@ -33,7 +33,6 @@ const LEFT_MAX_MS = 9000;
 const APPENDED_MIN_BYTES = 12;
 const APPENDED_MAX_BYTES = 40;
 export const FOLDED = 'links: pieces folded';
-const UNWATCHED: StepWatch = { onChange: () => () => undefined, after: async () => undefined };
 const NO_RECORD = { item: () => undefined };
 const never = () => new AbortController().signal;
 
@@ -199,13 +198,13 @@ export class LinkClients {
     return found.kind === 'found' ? { bucket, key, found } : undefined;
   }
 
-  async read(gateway: ProductGateway, place: LinkPlace): Promise<string | null> {
+  /** `after`: what has many pieces is folded behind it. */
+  async read(gateway: ProductGateway, place: LinkPlace, after: StepWatch['after']): Promise<string | null> {
     const source = await this.find(gateway, place);
     if (source === undefined) return null;
     const { found, bucket, key } = source;
     const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
-    // What has many pieces is folded behind it.
-    const calls = this.#watched(gateway, UNWATCHED);
+    const calls = this.#watched(gateway, { onChange: () => () => undefined, after });
     const store = this.#store(gateway, 'now');
     const opened = await store.openObject({ calls, bucket, key, found, range, signal: never() });
     const pieces: Buffer[] = [];

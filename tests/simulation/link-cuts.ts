@@ -41,6 +41,8 @@ export const CUT_BRANCHES: readonly string[] = [
 
 /** Of requests: something happens between two of their steps. */
 const REQUEST_SHARE = 0.45;
+/** Few uploads end: often no parts are released any more when a node is to be cut behind that. */
+const WORKER_STEPS_DRAWN: readonly WorkerStep[] = [...WORKER_STEPS, 'release-parts'];
 /** In a seed, each behind another step. */
 const WORKER_CUTS = 5;
 const WORKER_CUTS_FROM_MS = 1000;
@@ -52,6 +54,18 @@ const STOPPED_MAX_MS = 8000;
 
 type Act = 'leaves' | 'stands' | 'ends' | 'stops' | 'failover';
 const ACTS: readonly Act[] = ['leaves', 'stands', 'stands', 'stands', 'ends', 'stops', 'failover'];
+
+/** Of uploads, which alone have the last two, and are few. */
+export const UPLOAD_STEPS: readonly GatewayStep[] = [
+  'claim-links',
+  'claim-links',
+  'claim-links',
+  'commit-part',
+  'commit-part',
+  'complete-upload',
+  'complete-upload',
+  'complete-upload',
+];
 
 /** Claims above all: what comes behind one is the longest way. Completes are few. */
 const STEPS_DRAWN: readonly GatewayStep[] = [
@@ -76,7 +90,8 @@ export class LinkCuts {
 
   /** When the workload begins. */
   plan(): void {
-    for (const step of this.#chance.shuffled(WORKER_STEPS).slice(0, WORKER_CUTS))
+    const drawn = new Set(this.#chance.shuffled(WORKER_STEPS_DRAWN));
+    for (const step of [...drawn].slice(0, WORKER_CUTS))
       this.#world.ground.scheduler.after(this.#chance.between(WORKER_CUTS_FROM_MS, WORKER_CUTS_TO_MS), {
         name: `a node is to be cut behind ${step}`,
         run: () => {
@@ -100,7 +115,9 @@ export class LinkCuts {
   ): (step: string, shard: number) => Promise<void> {
     const chance = this.#chance;
     const at = chance.happens(REQUEST_SHARE) ? chance.pick(steps) : undefined;
-    const act = chance.pick(ACTS);
+    const drawn = chance.pick(ACTS);
+    // Nobody waits for a fold: a client that leaves ends none.
+    const act = at === 'fold-version' && drawn === 'leaves' ? 'stands' : drawn;
     let isDone = false;
     return async (step, shard) => {
       if (step !== at || isDone || this.#isOver) return;

@@ -28,7 +28,7 @@ const REPEATED_MAX_MS = 4000;
 
 /** Behind which steps each is cut. */
 const STEPS = {
-  append: ['append-version', 'fold-version'],
+  append: ['append-version', 'fold-version', 'fold-version'],
   compose: ['claim-links', 'compose-version'],
   move: ['move-key'],
   movePrefix: ['begin-move', 'step-move'],
@@ -104,7 +104,8 @@ export class LinkJoins {
       const name = `${id}.${count}`;
       if (count === 0 || drawn < 0.12) await this.#put(id, { shard, key: this.#drawKey(chance) }, name);
       else if (drawn < 0.22) await this.#copy(id, shard, chance);
-      else if (drawn < 0.42) await this.#append(id, { shard, key: this.#drawKey(chance) }, { name, chance });
+      else if (drawn < 0.42)
+        await this.#append(id, { shard, key: this.#drawAppended(chance) }, { name, chance });
       else if (drawn < 0.58) await this.#compose(id, shard, chance);
       else if (drawn < 0.76) await this.#move(id, shard, chance);
       else if (drawn < 0.92) await this.#movePrefix(id, shard, { name, chance });
@@ -115,6 +116,11 @@ export class LinkJoins {
 
   #drawKey(chance: Chance): string {
     return chance.happens(0.5) ? chance.pick(LINK_KEYS) : chance.pick(PREFIXES) + chance.pick(NAMES);
+  }
+
+  /** Mostly one that all have to do with: it is there, and others have appended to it. */
+  #drawAppended(chance: Chance): string {
+    return chance.happens(0.5) ? chance.pick(LINK_KEYS) : this.#drawKey(chance);
   }
 
   async #put(client: number, place: LinkPlace, name: string): Promise<void> {

@@ -17,7 +17,7 @@ import {
   type LinkPlace,
   linkBucketOf,
 } from './link-clients.ts';
-import { CUT_BRANCHES, LinkCuts } from './link-cuts.ts';
+import { CUT_BRANCHES, LinkCuts, UPLOAD_STEPS } from './link-cuts.ts';
 import { JOIN_BRANCHES, LinkJoins } from './link-joins.ts';
 import { LinkRows } from './link-rows.ts';
 import { LinkSession, SESSION_BRANCHES } from './link-session.ts';
@@ -195,7 +195,7 @@ export class LinkPart implements Part {
     const name = `copies ${names} to a part of ${to.shard}/${to.key}, begun ${begun}, to ${end}`;
     const isDone = await this.#session.attempt(
       client,
-      { shard: to.shard, name },
+      { shard: to.shard, name, steps: UPLOAD_STEPS },
       async ({ gateway, watch }) => {
         const sources = [];
         for (const place of from) {

@@ -14,6 +14,9 @@ import type { ProductGateway } from './product-gateway.ts';
 const AGAIN_SHARE = 0.3;
 const AGAIN_MAX_MS = 15_000;
 
+/** What has many pieces is folded behind a read. */
+const READ_STEPS: readonly GatewayStep[] = ['fold-version'];
+
 const BRANCHES = {
   again: 'links: claim made again',
   gone: 'links: source gone',
@@ -113,8 +116,9 @@ export class LinkSession {
   async read(client: number, place: LinkPlace): Promise<boolean> {
     const record = this.begin(client, place.shard, { kind: 'read', key: place.key });
     const gateway = await this.pool.pick();
+    const cut = this.#cuts.request(gateway.process, () => undefined, READ_STEPS);
     const attempt = await this.pool.run(gateway, `reads ${place.shard}/${place.key}`, () =>
-      this.#clients.read(gateway, place),
+      this.#clients.read(gateway, place, (step, _command, of) => cut(step, of)),
     );
     this.end(
       record,
