@@ -35,6 +35,8 @@ export class FaultRun {
   readonly #parts: FaultRunParts;
   readonly #world: FaultyWorld;
   readonly #heals = new Set<() => void>();
+  /** Disturbances that are under way. */
+  #disturbedCount = 0;
   /** What must not be copied is there. */
   #isAnyAlone = false;
   #isOver = false;
@@ -64,7 +66,12 @@ export class FaultRun {
   disturb(name: string): () => void {
     const span: FaultSpan = { name, fromMs: this.#parts.scheduler.nowMs, toMs: Number.POSITIVE_INFINITY };
     this.spans.push(span);
+    this.#disturbedCount++;
+    let isOver = false;
     return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#disturbedCount--;
       span.toMs = this.#parts.scheduler.nowMs;
     };
   }
@@ -85,7 +92,9 @@ export class FaultRun {
     const { losesData = false, losesRecords = false, isAlone = false, begin } = faultOf(name);
     if (this.#isOver) return;
     const isLate = scheduler.nowMs >= (isAlone ? untilMs - ALONE_MS : untilMs);
-    const isQuiet = !isAlone || (this.#heals.size === 0 && losses.isLevel());
+    // A node that stands still may need a snapshot when it goes on, though nobody is behind it yet.
+    const isCalm = this.#heals.size === 0 && this.#disturbedCount === 0;
+    const isQuiet = !isAlone || (isCalm && losses.isLevel());
     // The newest record may have been seen by one disk alone, beside the registry.
     const isOnlyLoss =
       (!losesData || (losses.isWhole() && !this.#isUnderWay('losesRecords'))) &&
