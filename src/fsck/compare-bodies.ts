@@ -4,6 +4,7 @@ import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BlobId } from '../model/names.ts';
 import type { BlobFact } from '../ports/metadata-checks.ts';
+import { comparePieces } from './compare-pieces.ts';
 import { createBatch, type FsckRun } from './run.ts';
 
 /** Keys alone are small; bodies are not. */
@@ -21,6 +22,7 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
   const missing = createBatch<BlobId>((some) => lookAtMissing(run, shard, some));
   const strays = createBatch<BlobId>((some) => lookAtStrays(run, shard, some));
   const unlinked = createBatch<BlobId>((some) => run.checkUnlinked(shard, some));
+  const pieces = comparePieces(run, shard);
   const take = async (): Promise<Body | undefined> => (await bodies.next()).value ?? undefined;
   let body = await take();
   for await (const { facts, findings } of run.pages(shard, 'blobs')) {
@@ -31,6 +33,10 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
       if (blob.kind === 'manifest') continue;
       if (blob.storage === 'chunks') {
         yield fact;
+        continue;
+      }
+      if (blob.storage === 'pieces') {
+        await pieces.add(fact);
         continue;
       }
       for (; body !== undefined && body.blobId < blobId; body = await take()) await strays.add(body.blobId);
@@ -46,7 +52,7 @@ export async function* compareBodies(run: FsckRun, shard: number): AsyncGenerato
     }
   }
   for (; body !== undefined; body = await take()) await strays.add(body.blobId);
-  for (const batch of [missing, strays, unlinked]) await batch.end();
+  for (const batch of [missing, strays, unlinked, pieces]) await batch.end();
 }
 
 async function* readBodies(run: FsckRun, shard: number): AsyncGenerator<Body> {

@@ -4,6 +4,7 @@
 import type { FindingKind } from '../model/findings.ts';
 import type { BlobId, LinkId } from '../model/names.ts';
 import type { BlobRecord, OutboxRecord } from '../model/records/rows.ts';
+import { isLaidWithin } from '../model/version.ts';
 import type { ClaimFact, ForeignFact } from '../ports/metadata-checks.ts';
 import type { FsckRun } from './run.ts';
 
@@ -70,12 +71,7 @@ export async function compareForeign(
 function blobProblem({ layout }: ForeignFact, blob: BlobRecord | null): FindingKind | undefined {
   if (blob === null) return 'blob-missing';
   if (blob.condemnedAtMs !== undefined) return 'blob-condemned';
-  const isSame =
-    blob.kind === layout.kind &&
-    blob.sizeBytes === layout.sizeBytes &&
-    blob.storage === layout.storage &&
-    blob.chunkSizeBytes === layout.chunkSizeBytes;
-  return isSame ? undefined : 'layout-differs';
+  return blob.kind === layout.kind && isLaidWithin(layout, blob) ? undefined : 'layout-differs';
 }
 
 /** What `textOf` makes of a shard's messages. */

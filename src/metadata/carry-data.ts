@@ -1,6 +1,6 @@
 // A version's data under its next version: copy onto itself, append. Where the old one goes, the new one has its links;
 // where it stays, links of its own. There is no moment without any, and that is why no blob needs a lock.
-import { type BucketId, type LinkId, NULL_VERSION } from '../model/names.ts';
+import { type BlobId, type BucketId, type LinkId, NULL_VERSION } from '../model/names.ts';
 import { linksOf, type Manifest, type VersionRecord } from '../model/version.ts';
 import { type Versioning, writesNullVersion } from '../model/versioning.ts';
 import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
@@ -28,12 +28,18 @@ export function lookAtLinked(manifest: Manifest, view: View): void {
   for (const { blobId } of linksOf(manifest)) view.row(blobRow(blobId));
 }
 
-/** The rows of a manifest's links, all of them new. */
+/** The rows of a manifest's links, all of them new. `notedId`: that this blob has more of them is noted by someone else. */
 export function beginLinks(
   manifest: Manifest,
-  options: { view: View; context: DecideContext; composedIn?: BucketId | undefined },
+  options: {
+    view: View;
+    context: DecideContext;
+    composedIn?: BucketId | undefined;
+    notedId?: BlobId | undefined;
+  },
 ): RowPut[] {
-  const { view, context, composedIn } = options;
+  const { view, context, composedIn, notedId } = options;
   const names = linksOf(manifest);
-  return [...names.map((name) => ownLinkPut(name, context.shard, composedIn)), ...sharePuts(names, view)];
+  const toNote = names.filter(({ blobId }) => blobId !== notedId);
+  return [...names.map((name) => ownLinkPut(name, context.shard, composedIn)), ...sharePuts(toNote, view)];
 }

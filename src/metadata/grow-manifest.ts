@@ -1,4 +1,5 @@
 // What appending and folding make of a manifest. Pages are never written again: what changes is in the version's own row.
+import { must } from '../lib/assert.ts';
 import type { BlobId, LinkId } from '../model/names.ts';
 import type { BlobUse, Manifest, ManifestBody, Segment } from '../model/version.ts';
 
@@ -11,6 +12,20 @@ export function appendPiece(manifest: Manifest, piece: ManifestBody, sizeBytes: 
     ...{ ...manifest, partCount: 0 },
     tail: { ...joinBodies(tail, piece), startBytes: tail.startBytes },
   };
+}
+
+/** The manifest whose last segment has grown by so much, and the use that it names with it. */
+export function replaceLast(manifest: Manifest, grown: BlobUse, byBytes: number): Manifest {
+  const grow = ({ uses, segments }: ManifestBody): ManifestBody => {
+    const last = must(segments.at(-1), 'what has grown is a segment');
+    return {
+      uses: uses.with(last.use, grown),
+      segments: segments.with(-1, { ...last, sizeBytes: last.sizeBytes + byBytes }),
+    };
+  };
+  if (manifest.kind === 'direct') return { kind: 'direct', ...grow(manifest), parts: [] };
+  const tail = must(manifest.tail, 'pages do not grow');
+  return { ...manifest, tail: { ...grow(tail), startBytes: tail.startBytes } };
 }
 
 function joinBodies(before: ManifestBody, behind: ManifestBody): ManifestBody {

@@ -3,7 +3,7 @@
 import { LIMITS } from '../model/limits.ts';
 import type { BlobId } from '../model/names.ts';
 import type { PartRecord } from '../model/records/rows.ts';
-import type { ManifestPage, PartBoundary } from '../model/version.ts';
+import { type ManifestPage, type PartBoundary, widerUse } from '../model/version.ts';
 import type { DecideContext } from '../ports/state-machine.ts';
 import type { LinkName } from './links.ts';
 import { type LaidManifest, layPages } from './manifest-pages.ts';
@@ -57,6 +57,8 @@ function joinPage(parts: readonly PartRecord[]): { page: ManifestPage; spareLink
       const known = useByBlob.get(use.blobId);
       if (known !== undefined) {
         spareLinks.push(use);
+        const { [known]: first = use } = page.uses;
+        page.uses[known] = { ...widerUse(first, use), linkId: first.linkId };
         return known;
       }
       useByBlob.set(use.blobId, page.uses.length);

@@ -112,7 +112,7 @@ function textOf({ blobId, linkId }: LinkName): string {
 }
 
 /** R25 */
-function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boolean {
+export function isLateBirth({ use }: BlobBirth, { nowMs, shard }: DecideContext): boolean {
   assert(homeShardOf(use.blobId) === shard, 'a blob is born in its home');
   const ageMs = nowMs - idTimeMs(use.blobId);
   return ageMs > LIMITS.blobIdAgeMaxMs || -ageMs > LIMITS.blobIdAheadMaxMs;

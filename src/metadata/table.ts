@@ -4,7 +4,7 @@ import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } 
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
 import { checkCounters } from './checks/check-counters.ts';
-import { checkUnlinked, countPending, getLinks, listBodies } from './checks/check-queues.ts';
+import { checkUnlinked, countPending, getLinks, listBodies, listPieces } from './checks/check-queues.ts';
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
@@ -61,7 +61,7 @@ import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/f
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
 import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
-import { getBlobs, getBodies, getManifestPages } from './queries/get-blobs.ts';
+import { getBlobs, getBodies, getManifestPages, getPieces } from './queries/get-blobs.ts';
 import { getHistory, listClaims } from './queries/get-history.ts';
 import { getKeptOutcome } from './queries/get-kept-outcome.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
@@ -164,6 +164,7 @@ const queries: Queries = {
   'list-parts': listParts,
   'get-manifest-pages': getManifestPages,
   'get-bodies': getBodies,
+  'get-pieces': getPieces,
   'get-blobs': getBlobs,
 
   'get-history': getHistory,
@@ -199,6 +200,7 @@ const queries: Queries = {
   'check-counters': checkCounters,
   'get-links': getLinks,
   'list-bodies': listBodies,
+  'list-pieces': listPieces,
   'count-pending': countPending,
 };
 

@@ -14,6 +14,10 @@ export const COMPOSITION_LIMITS = {
   composeBodyBytesMax: 256 * KiB,
   /** Objects that a gateway remembers from its last appends. */
   recentAppendsMax: 1024,
+  /** An append that is this small goes into the blob of those before it; one blob takes so many of them, and so much. */
+  grownPieceBytesMax: 16 * KiB,
+  grownPiecesMax: 64,
+  grownBlobBytesMax: 64 * KiB,
   /** Small pieces that lie one behind the other, before they are folded into one. */
   foldPiecesMin: 16,
   foldPiecesMax: 256,
@@ -42,5 +46,11 @@ assert(
   COMPOSITION_LIMITS.foldGrowthMin < COMPOSITION_LIMITS.foldPiecesMin &&
     COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.foldPiecesMax,
   'pieces of one size are folded',
+);
+assert(
+  COMPOSITION_LIMITS.grownPieceBytesMax < COMPOSITION_LIMITS.grownBlobBytesMax &&
+    COMPOSITION_LIMITS.grownBlobBytesMax <= COMPOSITION_LIMITS.bodiesPerCallBytesMax &&
+    COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.grownPiecesMax,
+  'a blob of pieces takes several, is read by one call, and is worth folding when it is full',
 );
 assert(COMPOSITION_LIMITS.foldPieceBytesMax < COMPOSITION_LIMITS.foldedBytesMax, 'two pieces can be folded');

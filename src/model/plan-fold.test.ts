@@ -1,36 +1,41 @@
 import { describe, expect, test } from 'vitest';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { LIMITS } from './limits.ts';
-import { FOLD_READ, planFold } from './plan-fold.ts';
+import { FOLD_READ, type FoldPiece, type FoldRule, planFold } from './plan-fold.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const times = (count: number, size: number) => Array.from({ length: count }, () => size);
+const plan = (sizes: readonly number[], rule?: FoldRule) =>
+  planFold(
+    sizes.map((sizeBytes) => ({ sizeBytes })),
+    rule,
+  );
 
 test('15 pieces stay, 16 become one', () => {
-  expect(planFold(times(15, KiB))).toBeUndefined();
-  expect(planFold(times(16, KiB))).toEqual({ from: 0, to: 16 });
-  expect(planFold([])).toBeUndefined();
+  expect(plan(times(15, KiB))).toBeUndefined();
+  expect(plan(times(16, KiB))).toEqual({ from: 0, to: 16 });
+  expect(plan([])).toBeUndefined();
 });
 
 test('pieces of 1 MiB are left alone, and part their neighbours', () => {
-  expect(planFold(times(100, MiB))).toBeUndefined();
-  expect(planFold([...times(15, KiB), MiB, ...times(15, KiB)])).toBeUndefined();
-  expect(planFold([5 * MiB, ...times(16, KiB)])).toEqual({ from: 1, to: 17 });
+  expect(plan(times(100, MiB))).toBeUndefined();
+  expect(plan([...times(15, KiB), MiB, ...times(15, KiB)])).toBeUndefined();
+  expect(plan([5 * MiB, ...times(16, KiB)])).toEqual({ from: 1, to: 17 });
 });
 
 test('the smallest pieces go first, wherever they lie', () => {
-  expect(planFold([...times(10, 60 * KiB), ...times(16, 100)])).toEqual({ from: 10, to: 26 });
+  expect(plan([...times(10, 60 * KiB), ...times(16, 100)])).toEqual({ from: 10, to: 26 });
 });
 
 test('what is folded is bounded, in bytes and in pieces', () => {
-  expect(planFold(times(1000, 10))).toEqual({ from: 0, to: LIMITS.foldPiecesMax });
-  const run = planFold(times(16, 900 * KiB));
+  expect(plan(times(1000, 10))).toEqual({ from: 0, to: LIMITS.foldPiecesMax });
+  const run = plan(times(16, 900 * KiB));
   expect(run && (run.to - run.from) * 900 * KiB).toBeLessThanOrEqual(LIMITS.foldedBytesMax);
 });
 
 test('a piece is not written again for some bytes that came behind it', () => {
-  expect(planFold([512 * KiB, ...times(15, 1)])).toBeUndefined();
+  expect(plan([512 * KiB, ...times(15, 1)])).toBeUndefined();
 });
 
 /** Appends, each followed by as many folds as are wanted. */
@@ -39,7 +44,7 @@ function appendAll(sizes: readonly number[]): { pieces: number[]; most: number; 
   let [most, writtenBytes] = [0, 0];
   for (const size of sizes) {
     pieces.push(size);
-    for (let run = planFold(pieces); run !== undefined; run = planFold(pieces)) {
+    for (let run = plan(pieces); run !== undefined; run = plan(pieces)) {
       const folded = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
       writtenBytes += folded;
       pieces.splice(run.from, run.to - run.from, folded);
@@ -72,12 +77,35 @@ describe('as an object is appended to', () => {
 });
 
 test('where it is read, fewer pieces are many, and it may grow by less', () => {
-  expect(planFold(times(7, KiB), FOLD_READ)).toBeUndefined();
-  expect(planFold(times(8, KiB), FOLD_READ)).toEqual({ from: 0, to: 8 });
+  expect(plan(times(7, KiB), FOLD_READ)).toBeUndefined();
+  expect(plan(times(8, KiB), FOLD_READ)).toEqual({ from: 0, to: 8 });
   const { pieces } = appendAll(times(1024, KiB));
-  for (let run = planFold(pieces, FOLD_READ); run !== undefined; run = planFold(pieces, FOLD_READ)) {
+  for (let run = plan(pieces, FOLD_READ); run !== undefined; run = plan(pieces, FOLD_READ)) {
     const folded = pieces.slice(run.from, run.to).reduce((sum, one) => sum + one, 0);
     pieces.splice(run.from, run.to - run.from, folded);
   }
   expect(pieces).toEqual([1024 * KiB]);
+});
+
+describe('a blob of pieces', () => {
+  const grown = (pieceCount: number): FoldPiece => ({ sizeBytes: pieceCount * KiB, pieceCount });
+  const FULL = LIMITS.grownPiecesMax;
+
+  test('that may grow is left alone until it is full, and parts nothing from its neighbours', () => {
+    expect(planFold([grown(FULL - 1)])).toBeUndefined();
+    expect(planFold([{ sizeBytes: KiB }, grown(FULL)])).toEqual({ from: 1, to: 2 });
+    const others = Array.from({ length: 15 }, () => ({ sizeBytes: KiB }));
+    expect(planFold([...others, grown(3)])).toBeUndefined();
+    expect(planFold([...others, grown(3), { sizeBytes: KiB }])).toEqual({ from: 0, to: 17 });
+  });
+
+  test('that something lies behind is folded by itself where it has many', () => {
+    expect(planFold([grown(16), { sizeBytes: MiB }])).toEqual({ from: 0, to: 1 });
+    expect(planFold([grown(15), { sizeBytes: MiB }])).toBeUndefined();
+  });
+
+  test('that is read is folded, though it may grow', () => {
+    expect(planFold([grown(8)], FOLD_READ)).toEqual({ from: 0, to: 1 });
+    expect(planFold([grown(7)], FOLD_READ)).toBeUndefined();
+  });
 });

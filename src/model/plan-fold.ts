@@ -2,6 +2,7 @@
 // a log-structured tree has it: the smallest tier that holds enough neighbours is folded. What is folded is several
 // times as large as each of its pieces, so that each byte is written again a few times at most, whatever the sizes.
 import { LIMITS } from './limits.ts';
+import type { ManifestBody } from './version.ts';
 
 /** Pieces `from` to `to`, the latter not included. */
 export interface FoldRun {
@@ -13,21 +14,52 @@ export interface FoldRun {
 export interface FoldRule {
   piecesMin: number;
   growthMin: number;
+  /** Also of a blob of pieces to which more may come. */
+  foldsGrowing: boolean;
+}
+
+/** A piece as a fold sees it: bytes of one blob, which may be one of several pieces. */
+export interface FoldPiece {
+  sizeBytes: number;
+  /** Of a blob of pieces. */
+  pieceCount?: number;
+}
+
+export function piecesOf(body: ManifestBody | undefined): FoldPiece[] {
+  if (body === undefined) return [];
+  return body.segments.map(({ use, sizeBytes }) => {
+    const pieceCount = body.uses[use]?.grown?.pieceCount;
+    return { sizeBytes, ...(pieceCount !== undefined && { pieceCount }) };
+  });
 }
 
 /** Behind an append: nobody may ever read what it is for. */
-export const FOLD_APPENDED: FoldRule = { piecesMin: LIMITS.foldPiecesMin, growthMin: LIMITS.foldGrowthMin };
+export const FOLD_APPENDED: FoldRule = {
+  piecesMin: LIMITS.foldPiecesMin,
+  growthMin: LIMITS.foldGrowthMin,
+  foldsGrowing: false,
+};
 /** Behind a read: it may be read again. */
 export const FOLD_READ: FoldRule = {
   piecesMin: LIMITS.foldReadPiecesMin,
   growthMin: LIMITS.foldReadGrowthMin,
+  foldsGrowing: true,
 };
 
 const TIER_FACTOR = 16;
 
-/** The first run of neighbours that is worth folding, by the sizes of all pieces in order; undefined: none. */
-export function planFold(sizes: readonly number[], rule: FoldRule = FOLD_APPENDED): FoldRun | undefined {
-  if (sizes.length < rule.piecesMin) return undefined;
+/** The first run of neighbours that is worth folding, or one blob of pieces, of all in order; undefined: none. */
+export function planFold(pieces: readonly FoldPiece[], rule: FoldRule = FOLD_APPENDED): FoldRun | undefined {
+  const growingAt = rule.foldsGrowing ? undefined : growingIndex(pieces);
+  const many = pieces.findIndex(
+    ({ pieceCount = 0 }, index) => pieceCount >= rule.piecesMin && index !== growingAt,
+  );
+  if (many !== -1) return { from: many, to: many + 1 };
+  if (pieces.length < rule.piecesMin) return undefined;
+  // What may grow is a neighbour of nothing.
+  const sizes = pieces.map(({ sizeBytes }, index) =>
+    index === growingAt ? Number.POSITIVE_INFINITY : sizeBytes,
+  );
   for (let tierBytes = TIER_FACTOR ** 2; ; tierBytes *= TIER_FACTOR) {
     const belowBytes = Math.min(tierBytes, LIMITS.foldPieceBytesMax);
     for (const run of runsBelow(sizes, belowBytes, rule)) {
@@ -36,6 +68,12 @@ export function planFold(sizes: readonly number[], rule: FoldRule = FOLD_APPENDE
     }
     if (belowBytes === LIMITS.foldPieceBytesMax) return undefined;
   }
+}
+
+/** Of the one that the next append may come into. */
+function growingIndex(pieces: readonly FoldPiece[]): number | undefined {
+  const { pieceCount = LIMITS.grownPiecesMax } = pieces.at(-1) ?? {};
+  return pieceCount < LIMITS.grownPiecesMax ? pieces.length - 1 : undefined;
 }
 
 /** The longest runs of neighbours that are all smaller than that. */

@@ -19,21 +19,39 @@ export interface WrappedKek {
   wrapped: Uint8Array;
 }
 
-/** How the bytes of a blob are laid out; immutable. */
+/** How the bytes of a blob are laid out; immutable, but that one of pieces grows. */
 export interface BlobLayout {
   /** Bytes of plaintext. */
   sizeBytes: number;
-  /** `inline`: sealed bytes in the bodies column under the blob id; `chunks`: values on storage nodes. */
-  storage: 'inline' | 'chunks';
-  /** Plaintext bytes per chunk; the last one may be shorter. For `inline` the whole is one chunk. */
+  /**
+   * `inline`: sealed bytes in the bodies column under the blob id; `chunks`: values on storage nodes; `pieces`: what small
+   * appends have put one behind the other, each sealed by itself, in the bodies column, too.
+   */
+  storage: 'inline' | 'chunks' | 'pieces';
+  /** Plaintext bytes per chunk; the last one may be shorter. For the other two the whole is one chunk. */
   chunkSizeBytes: number;
+  /** Present exactly for `pieces`. */
+  grown?: GrownPieces;
+}
+
+/**
+ * How far a blob of pieces goes, or had gone when a version came to use it: pieces that came later are not that version's.
+ * The last one tells its bytes from those of a history in which another piece came to that place (R23).
+ */
+export interface GrownPieces {
+  pieceCount: number;
+  /** The id under which it was sealed. */
+  lastPieceId: BlobId;
 }
 
 /** A version's (or part's) use of one blob: one link, however many segments (R26). */
 export interface BlobUse extends BlobLayout {
   blobId: BlobId;
   linkId: LinkId;
-  /** The blob's data key under the object's key-encryption key: nonce | ciphertext | tag. */
+  /**
+   * The blob's data key under the object's key-encryption key: nonce | ciphertext | tag. Of `pieces`, each of which has a
+   * data key of its own, it is the key that these are wrapped by; empty: the object's itself.
+   */
   wrappedDataKey: Uint8Array;
 }
 
@@ -146,6 +164,19 @@ export function ownBody(manifest: Manifest): ManifestBody | undefined {
   return manifest.kind === 'direct' ? manifest : manifest.tail;
 }
 
+/**
+ * The blob of pieces that a manifest ends with, where another piece of the object's may come behind its last byte: its
+ * pieces are under the object's own key.
+ */
+export function growingUse(manifest: Manifest): BlobUse | undefined {
+  const body = ownBody(manifest);
+  const segment = body?.segments.at(-1);
+  const use = segment && body?.uses[segment.use];
+  if (use === undefined || segment === undefined || use.storage !== 'pieces') return undefined;
+  const isEnd = segment.offsetBytes + segment.sizeBytes === use.sizeBytes;
+  return isEnd && use.wrappedDataKey.length === 0 ? use : undefined;
+}
+
 /** Whether it was made of other objects' data (service.txt 4.2, compose rule 6), or is a copy of what was. */
 export function isComposed({ appendCount }: Pick<VersionRecord, 'appendCount'>): boolean {
   return appendCount !== undefined;
@@ -162,6 +193,26 @@ export function mayBeFolded({ appendCount = 0 }: Pick<VersionRecord, 'appendCoun
 /** A link that no other version ever has, so it tells which data a version stands for; null when it has none. */
 export function dataLinkId(manifest: Manifest): LinkId | null {
   return linksOf(manifest)[0]?.linkId ?? null;
+}
+
+/** The layout alone, of what has one. */
+export function layoutOf({ sizeBytes, storage, chunkSizeBytes, grown }: BlobLayout): BlobLayout {
+  return { sizeBytes, storage, chunkSizeBytes, ...(grown && { grown }) };
+}
+
+/** Whether a use sees what is stored, or the beginning of what has grown since. */
+export function isLaidWithin(seen: BlobLayout, stored: BlobLayout): boolean {
+  if (seen.storage !== stored.storage) return false;
+  if (seen.grown === undefined || stored.grown === undefined)
+    return seen.sizeBytes === stored.sizeBytes && seen.chunkSizeBytes === stored.chunkSizeBytes;
+  return seen.grown.pieceCount === stored.grown.pieceCount
+    ? seen.sizeBytes === stored.sizeBytes && seen.grown.lastPieceId === stored.grown.lastPieceId
+    : seen.sizeBytes < stored.sizeBytes && seen.grown.pieceCount < stored.grown.pieceCount;
+}
+
+/** Of two uses of one blob the one that sees more of it. */
+export function widerUse<Use extends BlobLayout>(one: Use, other: Use): Use {
+  return other.sizeBytes > one.sizeBytes ? other : one;
 }
 
 /** Number of chunks of a blob; an empty blob has none. */

@@ -7,9 +7,10 @@ import { BoundedMap } from '../lib/bounded-map.ts';
 import { type ChecksumAlgorithm, isCrc } from '../model/checksums.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { BlobId } from '../model/names.ts';
 import { FOLD_APPENDED } from '../model/plan-fold.ts';
 import { checkWriteConditions } from '../model/preconditions.ts';
-import type { VersionRecord, WrappedKek } from '../model/version.ts';
+import { growingUse, type VersionRecord, type WrappedKek } from '../model/version.ts';
 import type { AppendedPiece, AppendedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../ports/metadata.ts';
 import { newLinkId } from './claim-links.ts';
@@ -44,10 +45,15 @@ export async function appendObject(
   let piece = pieceOf(written);
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const renewed = path.keys.renewKek(current.kek);
-    const value = await sendPiece(path, input, { written, piece, kek: { found: current.kek, renewed } });
+    const { growingId } = current;
+    const value = await sendPiece(path, input, {
+      ...{ written, piece, growingId },
+      kek: { found: current.kek, renewed },
+    });
     if (value.kind === 'committed') {
       if (value.mayFold) after.folding.schedule({ calls, bucket, key, rule: FOLD_APPENDED });
-      after.recent.set(id, { kek: renewed, algorithm: value.checksum?.algorithm });
+      const { checksum } = value;
+      after.recent.set(id, { kek: renewed, algorithm: checksum?.algorithm, growingId: value.growingId });
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);
@@ -71,10 +77,13 @@ interface Grown {
   kek: WrappedKek;
   /** Of the object's checksum. */
   algorithm: ChecksumAlgorithm | undefined;
+  /** The blob of pieces that it ends with. */
+  growingId: BlobId | undefined;
 }
 
-function grownOf({ kek, checksum }: VersionRecord): Grown {
-  return { kek: must(kek, 'a version with data has a key'), algorithm: checksum?.algorithm };
+function grownOf({ kek, checksum, manifest }: VersionRecord): Grown {
+  const growingId = growingUse(manifest)?.blobId;
+  return { kek: must(kek, 'a version with data has a key'), algorithm: checksum?.algorithm, growingId };
 }
 
 /**
@@ -101,7 +110,8 @@ async function findFirst(path: DataPath, input: AppendObject, remembered: Grown 
     return grownOf(current);
   } catch (error) {
     const isNone = error instanceof AppError && ['NoSuchKey', 'EncryptionNotAllowed'].includes(error.code);
-    if (mayBeRepeated && isNone) return { kek: path.keys.newKek().wrapped, algorithm: undefined };
+    if (mayBeRepeated && isNone)
+      return { kek: path.keys.newKek().wrapped, algorithm: undefined, growingId: undefined };
     throw error;
   }
 }
@@ -139,7 +149,12 @@ function pieceOf(written: WrittenBody): AppendedPiece {
 async function sendPiece(
   path: DataPath,
   { calls, bucket, key, offsetBytes, conditions, tokenOf }: AppendObject,
-  { written, piece, kek }: { written: WrittenBody; piece: AppendedPiece; kek: CommandKek },
+  {
+    written,
+    piece,
+    kek,
+    growingId,
+  }: { written: WrittenBody; piece: AppendedPiece; kek: CommandKek; growingId: BlobId | undefined },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
   const token = tokenOf?.(piece);
@@ -147,6 +162,7 @@ async function sendPiece(
   const { value } = await sendCommit(written, () =>
     calls.execute({ shard, bucket: bucket.claim }, 'append-version', {
       ...{ bucketId: bucket.claim.bucketId, key, piece, linkId, kek },
+      ...(growingId && { growingId }),
       ...(offsetBytes !== undefined && { offsetBytes }),
       ...(conditions && { conditions }),
       ...(token && { token }),

@@ -2,7 +2,7 @@
 // shard are linked by the commit itself; those of other homes are claimed there first.
 import { must } from '../lib/assert.ts';
 import { type BlobId, homeShardOf, type LinkId, makeLinkId } from '../model/names.ts';
-import type { Manifest, ManifestBody, Segment } from '../model/version.ts';
+import { type Manifest, type ManifestBody, type Segment, widerUse } from '../model/version.ts';
 import type { LinkGrant } from '../ports/metadata-commands.ts';
 import type { DataPath } from './data-path.ts';
 import type { MetadataCalls } from './object-store.ts';
@@ -61,6 +61,9 @@ export function relink(body: ManifestBody, linkId: LinkId): ManifestBody {
     if (index === undefined) {
       index = uses.push({ ...source, linkId }) - 1;
       indexOf.set(source.blobId, index);
+    } else {
+      const known = must(uses[index], 'a use that was laid');
+      uses[index] = { ...widerUse(known, source), linkId };
     }
     return { use: index, offsetBytes, sizeBytes };
   });

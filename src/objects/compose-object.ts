@@ -6,7 +6,7 @@ import { AppError } from '../model/errors.ts';
 import { joinChecksums } from '../model/join-checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import { composedETag, countOriginals, joinOriginals, type Originals } from '../model/originals.ts';
-import type { ManifestBody, VersionRecord } from '../model/version.ts';
+import type { BlobUse, ManifestBody, VersionRecord } from '../model/version.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
@@ -125,7 +125,7 @@ async function bodyOf(
         for (const run of runs) {
           const { use, ...segment } = run;
           const { blobId } = use;
-          if (body.uses.at(-1)?.blobId !== blobId) {
+          if (!isSeenBy(body.uses.at(-1), use)) {
             const wrappedDataKey = isSameKey
               ? use.wrappedDataKey
               : keys.wrapDataKey(to, blobId, keys.openDataKey(from, use));
@@ -141,6 +141,11 @@ async function bodyOf(
     throw error;
   }
   return body;
+}
+
+/** A blob of pieces may have been shorter when the component before it came to use it. */
+function isSeenBy(last: BlobUse | undefined, use: BlobUse): boolean {
+  return last?.blobId === use.blobId && last.sizeBytes >= use.sizeBytes;
 }
 
 function tooManySegments(): AppError {

@@ -6,7 +6,7 @@ import { BoundedMap } from '../lib/bounded-map.ts';
 import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
-import { type FoldRule, planFold } from '../model/plan-fold.ts';
+import { type FoldPiece, type FoldRule, piecesOf, planFold } from '../model/plan-fold.ts';
 import { mayBeFolded, ownBody, type VersionRecord } from '../model/version.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
@@ -131,8 +131,7 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
       ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
     }),
   );
-  if (outcome.value.kind === 'folded')
-    return planFold(pieces.sizesAfter, rule) === undefined ? 'done' : 'more';
+  if (outcome.value.kind === 'folded') return planFold(pieces.after, rule) === undefined ? 'done' : 'more';
   if (outcome.value.kind !== 'exists') await written.abandon();
   // Something else was quicker, and sees to what it has left to be folded; or the bucket is being deleted.
   return 'nothing';
@@ -143,12 +142,12 @@ function piecesToFold(
   version: VersionRecord,
   rule: FoldRule,
 ):
-  | { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number }; sizesAfter: number[] }
+  | { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number }; after: FoldPiece[] }
   | undefined {
   const { manifest, kek } = version;
   const body = ownBody(manifest);
-  const sizes = body?.segments.map(({ sizeBytes }) => sizeBytes) ?? [];
-  const plan = planFold(sizes, rule);
+  const pieces = piecesOf(body);
+  const plan = planFold(pieces, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
   // What has come in the place of one that was appended to stays as it was written.
   if (!mayBeFolded(version)) return undefined;
@@ -165,7 +164,7 @@ function piecesToFold(
       offsetBytes: startBytes + sizeOf(body.segments.slice(0, plan.from)),
       sizeBytes: sizeOf(folded),
     },
-    sizesAfter: sizes.toSpliced(plan.from, folded.length, sizeOf(folded)),
+    after: pieces.toSpliced(plan.from, folded.length, { sizeBytes: sizeOf(folded) }),
   };
 }
 

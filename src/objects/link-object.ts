@@ -217,7 +217,7 @@ async function dataOfRange(
   for await (const runs of locateBlobRuns(calls, version.manifest, of.range)) {
     for (const { use, offsetBytes, sizeBytes } of runs) {
       const last = data.uses.at(-1);
-      if (last?.blobId !== use.blobId) {
+      if (last?.blobId !== use.blobId || last.sizeBytes < use.sizeBytes) {
         const dataKey = path.keys.openDataKey(from, use);
         data.uses.push({ ...use, wrappedDataKey: path.keys.wrapDataKey(to, use.blobId, dataKey) });
       }

@@ -35,8 +35,11 @@ export interface ObjectKeys {
   ): WrappedKek;
   /** A fresh data key for one blob: never for a second one (R24). */
   newDataKey(kek: Uint8Array, blobId: BlobId): { dataKey: Uint8Array; wrapped: Uint8Array };
-  /** Throws AppError InternalError when it does not open. */
-  openDataKey(kek: Uint8Array, use: Pick<BlobUse, 'blobId' | 'wrappedDataKey'>): Uint8Array;
+  /** Of pieces: the key that theirs are wrapped by (BlobUse). Throws AppError InternalError when it does not open. */
+  openDataKey(
+    kek: Uint8Array,
+    use: Pick<BlobUse, 'blobId' | 'wrappedDataKey'> & Partial<Pick<BlobUse, 'storage'>>,
+  ): Uint8Array;
   wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array;
   sealHeaders(kek: Uint8Array, headers: ObjectHeaders): Uint8Array;
   /** Throws AppError InternalError when they do not open. */
@@ -97,7 +100,8 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
       const dataKey = random.bytes(KEY_BYTES);
       return { dataKey, wrapped: wrapDataKey(kek, blobId, dataKey) };
     },
-    openDataKey(kek, { blobId, wrappedDataKey }) {
+    openDataKey(kek, { blobId, wrappedDataKey, storage }) {
+      if (storage === 'pieces' && wrappedDataKey.length === 0) return kek;
       const dataKey = openBytes({ key: kek, context: dataKeyContext(blobId), sealed: wrappedDataKey });
       return dataKey ?? fail(`the data key of blob ${blobId} does not open`);
     },

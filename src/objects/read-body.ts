@@ -6,6 +6,7 @@ import { openPiece } from '../lib/seal.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
+import { type PieceRecord, pieceCodec } from '../model/records/rows.ts';
 import { type Manifest, ownBody } from '../model/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
@@ -34,7 +35,9 @@ export async function* readPieces(path: DataPath, body: BodyToRead): AsyncGenera
     for (;;) {
       const fetched = await reader.next();
       if (fetched === undefined) return;
-      if (fetched.runs.length > 1) yield reader.openTogether(fetched);
+      const [run] = fetched.runs;
+      if (run?.use.storage === 'pieces') yield reader.openGrown(run, fetched.bytes);
+      else if (fetched.runs.length > 1) yield reader.openTogether(fetched);
       else yield* openSingle(reader, fetched);
       reader.release(fetched);
     }
@@ -54,7 +57,10 @@ async function* openSingle(reader: ChunkReader, { runs, bytes }: Fetched): Async
   yield* reader.open({ run: rest, bytes: await reader.fetchSound(run) }, { isLast: true });
 }
 
-/** What is fetched at once: a run of one chunk, or several of small bodies that lie in one shard. */
+/**
+ * What is fetched at once: a run of one chunk, several of small bodies that lie in one shard, or one of a blob of pieces, with
+ * the rows of these as bytes.
+ */
 interface Fetched {
   runs: readonly ChunkRun[];
   bytes: readonly Uint8Array[];
@@ -154,6 +160,7 @@ class ChunkReader {
   async #fetch(runs: readonly ChunkRun[]): Promise<Uint8Array[]> {
     const [run] = runs;
     if (run?.use.storage === 'inline') return this.#fetchBodies(runs);
+    if (run?.use.storage === 'pieces') return this.#fetchPieces(run);
     return Promise.all(runs.map((one) => this.#fetchChunk(one)));
   }
 
@@ -164,6 +171,15 @@ class ChunkReader {
     const shard = homeShardOf(must(blobIds[0], 'a body is asked for'));
     const { value } = await calls.query({ shard }, 'get-bodies', { blobIds });
     return Promise.all(runs.map((run, index) => value.bodies[index] ?? this.#fail(run, 'missing')));
+  }
+
+  /** Of what the version has of them: others have come behind since. */
+  async #fetchPieces(run: ChunkRun): Promise<Uint8Array[]> {
+    const { blobId, grown } = run.use;
+    const { pieceCount } = must(grown, 'pieces tell how many they are');
+    const shard = homeShardOf(blobId);
+    const { value } = await this.#body.calls.query({ shard }, 'get-pieces', { blobId, pieceCount });
+    return value.pieces ?? this.#fail(run, 'missing');
   }
 
   async #fetchChunk(run: ChunkRun): Promise<Uint8Array> {
@@ -204,6 +220,40 @@ class ChunkReader {
       ...this.open({ run, bytes: must(bytes[index], 'bytes of each run') }),
     ]);
     return Buffer.concat(pieces);
+  }
+
+  /** The plaintext of the range of a blob of pieces, in memory of its own. */
+  openGrown({ use, fromBytes, toBytes }: ChunkRun, rows: readonly Uint8Array[]): Buffer {
+    const pieces = rows.map((row) => pieceCodec.decode(row));
+    const sizeBytes = pieces.reduce((sum, piece) => sum + piece.sizeBytes, 0);
+    // R23: in the place of one that was forgotten another one may have come.
+    if (pieces.at(-1)?.pieceId !== use.grown?.lastPieceId || sizeBytes !== use.sizeBytes)
+      throw this.#unsound(use.blobId, 'pieces-are-others');
+    const key = this.#path.keys.openDataKey(this.#body.kek, use);
+    const opened: Buffer[] = [];
+    let startBytes = 0;
+    for (const piece of pieces) {
+      const [from, to] = [
+        Math.max(fromBytes - startBytes, 0),
+        Math.min(toBytes - startBytes, piece.sizeBytes),
+      ];
+      startBytes += piece.sizeBytes;
+      if (from < to) opened.push(this.#openPieceRow(piece, key).subarray(from, to));
+    }
+    return Buffer.concat(opened);
+  }
+
+  #openPieceRow({ pieceId, sizeBytes, wrappedDataKey, sealed }: PieceRecord, key: Uint8Array): Buffer {
+    const dataKey = this.#path.keys.openDataKey(key, { blobId: pieceId, wrappedDataKey });
+    const position = { blobId: pieceId, chunkIndex: 0, isLastChunk: true, sizeBytes, pieceBytes: PIECE };
+    const plaintext = openPiece({ dataKey, position, chunk: sealed, piece: 0 });
+    if (plaintext === undefined) throw this.#unsound(pieceId, 'piece-does-not-open');
+    return plaintext;
+  }
+
+  #unsound(blobId: string, event: string): AppError {
+    this.#path.log.error({ blobId }, event);
+    return new AppError('InternalError', { cause: new Error(`pieces of ${blobId}`) });
   }
 
   *#openAll({ run, bytes }: { run: ChunkRun; bytes: Uint8Array }): Generator<Buffer, number | undefined> {

@@ -6,7 +6,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
 import { areFirstOf } from '../model/originals.ts';
-import { FOLD_READ, planFold } from '../model/plan-fold.ts';
+import { FOLD_READ, piecesOf, planFold } from '../model/plan-fold.ts';
 import { isLiveBlob } from '../model/records/rows.ts';
 import {
   dataLinkId,
@@ -53,10 +53,10 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
 
 /** Who meets many small pieces sees to it that the next reader does not. */
 function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
-  const segments = found.isLatest ? ownBody(found.version.manifest)?.segments : undefined;
-  if (segments === undefined || !mayBeFolded(found.version)) return;
-  const sizes = segments.map(({ sizeBytes }) => sizeBytes);
-  if (planFold(sizes, FOLD_READ) !== undefined) folding.schedule({ calls, bucket, key, rule: FOLD_READ });
+  const body = found.isLatest ? ownBody(found.version.manifest) : undefined;
+  if (body === undefined || !mayBeFolded(found.version)) return;
+  if (planFold(piecesOf(body), FOLD_READ) !== undefined)
+    folding.schedule({ calls, bucket, key, rule: FOLD_READ });
 }
 
 /**

@@ -18,8 +18,11 @@ import type {
 export type ComposedVersion = CommittedVersion &
   Pick<VersionRecord, 'etag' | 'sizeBytes'> & { checksum?: Checksum };
 
-/** `mayFold`: it has small pieces that are worth folding (model/plan-fold.ts). */
-export type AppendedVersion = ComposedVersion & { mayFold: boolean };
+/**
+ * `mayFold`: it has small pieces that are worth folding (model/plan-fold.ts). `growingId`: the blob of pieces that it ends with,
+ * which the next append may let grow.
+ */
+export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: BlobId };
 
 /** What a token stands for already, or that it was another request's. */
 export type TokenAnswer<Outcome> = { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' };
@@ -71,6 +74,8 @@ export interface ComposeCommands {
       kek: { found: WrappedKek; renewed: WrappedKek };
       /** Of the new version on each blob that the old one keeps. */
       linkId: LinkId;
+      /** The blob of pieces that the object ended with when it was read: a small piece goes into it where it still does. */
+      growingId?: BlobId;
       /** Where the piece is to begin. */
       offsetBytes?: number;
       conditions?: WriteConditions;

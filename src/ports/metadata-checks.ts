@@ -10,6 +10,7 @@ import type {
   LinkRecord,
   NameRecord,
 } from '../model/records/rows.ts';
+import type { BlobLayout } from '../model/version.ts';
 
 /** The tables of a shard by the names of metadata/keyspace.ts. */
 export type CheckedTable =
@@ -60,7 +61,13 @@ export interface ClaimFact extends LinkRecord {
 
 export interface BlobFact {
   blobId: BlobId;
-  blob: Pick<BlobRecord, 'kind' | 'sizeBytes' | 'storage' | 'chunkSizeBytes' | 'condemnedAtMs'>;
+  blob: Pick<BlobRecord, 'kind' | 'condemnedAtMs' | keyof BlobLayout>;
+}
+
+/** Of a piece: its blob, and which one of its pieces it is. */
+export interface PiecePlace {
+  blobId: BlobId;
+  index: number;
 }
 
 export interface ForeignFact extends ForeignRecord {
@@ -106,6 +113,8 @@ export interface CheckQueries {
     query: { after?: BlobId; limit: number; withSizes: boolean };
     result: { bodies: { blobId: BlobId; sizeBytes?: number }[] };
   };
+  /** Pieces of blobs, in the order of these, from one place on. */
+  'list-pieces': { query: { from?: PiecePlace; limit: number }; result: { pieces: PiecePlace[] } };
   /** What waits in the shard's queues. */
   'count-pending': { query: Record<never, never>; result: { pending: Pending[] } };
 }

@@ -179,6 +179,8 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
     query: { manifestId: BlobId; from: number; to: number };
     result: { pages: (ManifestPage | null)[] };
   };
+  /** The first ones of a blob of pieces, as PieceRecords; null where one of them is missing. */
+  'get-pieces': { query: { blobId: BlobId; pieceCount: number }; result: { pieces: Uint8Array[] | null } };
   'get-bodies': { query: { blobIds: BlobId[] }; result: { bodies: (Uint8Array | null)[] } };
   /** `isUnconfirmed`: those that are not there may have been lost (R23). */
   'get-blobs': {

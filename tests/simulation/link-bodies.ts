@@ -2,14 +2,23 @@
 // compositions share and folding writes anew. A blob tells its pieces, a version those of its blobs, in order.
 import { utf8 } from '../../src/lib/bytes.ts';
 import type { BlobId } from '../../src/model/names.ts';
+import type { PieceRecord } from '../../src/model/records/rows.ts';
 import type { Manifest, ManifestBody } from '../../src/model/version.ts';
 import type { CommandOf } from '../../src/ports/metadata.ts';
 import { joinPieces, pieceOf, piecesOf } from './bucket-operations.ts';
 import { SimulationFailure } from './scheduler.ts';
 
+/** A piece of a blob that appends let grow, once it is or was committed. */
+export type FindPiece = (blobId: BlobId, index: number) => PieceRecord | undefined;
+
 export class LinkBodies {
+  readonly #findPiece: FindPiece;
   readonly #bytes = new Map<string, Buffer>();
   readonly #valueOf = new Map<BlobId, string>();
+
+  constructor(findPiece: FindPiece) {
+    this.#findPiece = findPiece;
+  }
 
   /** A new piece of that size, in bytes, by a name that no other one has. */
   make(name: string, sizeBytes: number): { value: string; bytes: Buffer } {
@@ -26,12 +35,14 @@ export class LinkBodies {
 
   /** Pieces are about to become one blob. */
   folded({ run, birth }: CommandOf<'fold-version'>): void {
-    this.#valueOf.set(birth.use.blobId, joinPieces(run.map(({ blobId }) => this.#ofBlob(blobId))));
+    this.#valueOf.set(birth.use.blobId, joinPieces(run.map((segment) => this.#ofSegment(segment))));
   }
 
   /** What versions or parts with this data say. */
   valueOf({ uses, segments }: ManifestBody): string {
-    return joinPieces(segments.map(({ use }) => this.#ofBlob(uses[use]?.blobId)));
+    return joinPieces(
+      segments.map(({ use, sizeBytes }) => this.#ofSegment({ blobId: uses[use]?.blobId, sizeBytes })),
+    );
   }
 
   valueOfVersion(manifest: Manifest): string {
@@ -41,6 +52,20 @@ export class LinkBodies {
 
   bytesOf(value: string): Buffer {
     return Buffer.concat(piecesOf(value).map((piece) => this.#bytes.get(piece) ?? utf8(`no ${piece}`)));
+  }
+
+  /** What came behind the pieces of a version or part is not its own. */
+  #ofSegment({ blobId, sizeBytes }: { blobId: BlobId | undefined; sizeBytes: number }): string {
+    if (blobId === undefined || this.#findPiece(blobId, 0) === undefined) return this.#ofBlob(blobId);
+    const values: string[] = [];
+    for (let leftBytes = sizeBytes; leftBytes > 0; ) {
+      const piece = this.#findPiece(blobId, values.length);
+      if (piece === undefined || piece.sizeBytes > leftBytes)
+        throw new SimulationFailure(`I12: ${sizeBytes} bytes are not pieces of ${blobId}`);
+      values.push(this.#ofBlob(piece.pieceId));
+      leftBytes -= piece.sizeBytes;
+    }
+    return joinPieces(values);
   }
 
   #ofBlob(blobId: BlobId | undefined): string {

@@ -1,8 +1,12 @@
 // Copies across shards: gateways copy objects and parts between buckets of different shards, overwrite and remove sources
 // and copies in any order, and end or stand still between any two steps (R27 to R32). Checked: what is committed leads to
 // live data that its home knows of (I9, I10), a body comes back as it was (I12), and at rest links are owners, exactly (I16).
+import { pieceRow } from '../../src/metadata/keyspace.ts';
 import { AppError } from '../../src/model/errors.ts';
+import { homeShardOf } from '../../src/model/names.ts';
+import { pieceCodec } from '../../src/model/records/rows.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
+import { rowKey } from '../../src/shard/row-keys.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import { checkBucket } from './check-history.ts';
@@ -61,7 +65,12 @@ export class LinkPart implements Part {
     this.#world = world;
     const chance = world.ground.chance.fork('links');
     this.#chance = chance;
-    const bodies = new LinkBodies();
+    const bodies = new LinkBodies((blobId, index) => {
+      const shard = homeShardOf(blobId);
+      const { table, key } = pieceRow(blobId, index);
+      const row = world.history(shard).lastOf({ column: table.column, key: rowKey(shard, table, key) });
+      return row && pieceCodec.decode(row);
+    });
     const history = this.#history;
     this.#clients = new LinkClients(world.ground, { chance: chance.fork('bodies'), bodies, chunksOf });
     this.#cuts = new LinkCuts(world, chance.fork('cuts'));

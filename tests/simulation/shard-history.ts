@@ -100,6 +100,11 @@ export class ShardHistory {
     return rows;
   }
 
+  /** What a row held last, whether it is there still or not; undefined: it never was. */
+  lastOf(row: { column: string; key: Uint8Array }): Uint8Array | undefined {
+    return this.#rows.get(rowName(row))?.findLast(({ value }) => value !== null)?.value ?? undefined;
+  }
+
   #commit(entry: EntryFact, committedAtMs: number): void {
     const { seq, requestId } = entry;
     this.#entries.push({ ...entry, committedAtMs });

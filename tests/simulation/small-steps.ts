@@ -8,7 +8,9 @@ type Changed =
   | 'jobLeftMs'
   | 'foldPiecesMin'
   | 'foldGrowthMin'
-  | 'foldReadPiecesMin';
+  | 'foldReadPiecesMin'
+  | 'grownPieceBytesMax'
+  | 'grownPiecesMax';
 const limits = LIMITS as { -readonly [Name in Changed]: number };
 
 limits.moveKeysMax = 1;
@@ -17,3 +19,6 @@ limits.jobLeftMs = 1500;
 limits.foldPiecesMin = 3;
 limits.foldGrowthMin = 2;
 limits.foldReadPiecesMin = 3;
+// Some of what clients append is larger, and has a blob of its own (link-clients.ts).
+limits.grownPieceBytesMax = 32;
+limits.grownPiecesMax = 3;

@@ -72,7 +72,7 @@ export function createBlobRelease(deps: BlobReleaseDeps): Worker {
 function* chunkBatches(blobs: readonly { blobId: BlobId; blob: BlobRecord }[]): Generator<ChunkId[]> {
   let batch: ChunkId[] = [];
   for (const { blobId, blob } of blobs) {
-    if (blob.kind === 'manifest' || blob.storage === 'inline') continue;
+    if (blob.kind === 'manifest' || blob.storage !== 'chunks') continue;
     for (let index = 0; index < chunkCount(blob); index++) {
       batch.push({ blobId, index });
       if (batch.length < CHUNK_BATCH) continue;

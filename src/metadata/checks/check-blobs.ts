@@ -3,6 +3,7 @@
 import { toHex } from '../../lib/bytes.ts';
 import { type BlobId, homeShardOf, type LinkId } from '../../model/names.ts';
 import { blobCodec, foreignCodec, linkCodec, manifestPageCodec } from '../../model/records/rows.ts';
+import { layoutOf } from '../../model/version.ts';
 import { readU16, readU48 } from '../key-parts.ts';
 import { blobRow, condemnedRow, foreignRow, linkRange, linkRow, pendingClaimRow } from '../keyspace.ts';
 import { checkBody, readPages } from './check-manifest.ts';
@@ -13,12 +14,13 @@ const linkIdAt = (bytes: Uint8Array, at = 0) => toHex(bytes.subarray(at, at + 16
 
 export const checkBlob: RowCheck = async (row, scan) => {
   const blobId = blobIdAt(row.key);
-  const { kind, sizeBytes, storage, chunkSizeBytes, condemnedAtMs } = blobCodec.decode(row.value);
+  const blob = blobCodec.decode(row.value);
+  const { kind, sizeBytes, condemnedAtMs } = blob;
   const place = { blob: blobId };
   const isCondemned = condemnedAtMs !== undefined;
   scan.facts.blobs.push({
     blobId,
-    blob: { kind, sizeBytes, storage, chunkSizeBytes, ...(isCondemned && { condemnedAtMs }) },
+    blob: { kind, ...layoutOf(blob), ...(isCondemned && { condemnedAtMs }) },
   });
   if (homeShardOf(blobId) !== scan.shard) {
     scan.found('broken-row', { ...place, table: 'blobs', note: 'not in its home' });

@@ -1,5 +1,5 @@
 // What fsck asks of blobs that no link holds, of single links, of bodies, and of what waits for its turn.
-import { fromHex, toHex } from '../../lib/bytes.ts';
+import { EMPTY_BYTES, fromHex, toHex } from '../../lib/bytes.ts';
 import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { Pending, PendingKind } from '../../model/findings.ts';
 import type { BlobId } from '../../model/names.ts';
@@ -7,7 +7,7 @@ import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
-import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
+import { blobRow, foreignRow, linkRange, linkRow, pieceRow, readPieceKey, TABLES } from '../keyspace.ts';
 import { pendingDebts } from './check-debts.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {
@@ -51,6 +51,14 @@ export const listBodies: QuerySpec<QueryOf<'list-bodies'>, ResultOf<'list-bodies
       ...(withSizes && { sizeBytes: value.length }),
     }));
     return { bodies };
+  },
+};
+
+export const listPieces: QuerySpec<QueryOf<'list-pieces'>, ResultOf<'list-pieces'>> = {
+  async run({ from, limit }, state) {
+    const gte = from === undefined ? EMPTY_BYTES : pieceRow(from.blobId, from.index).key;
+    const rows = await state.range({ table: TABLES.pieces, gte, lt: TABLE_END, limit, keysOnly: true });
+    return { pieces: rows.map(({ key }) => readPieceKey(key)) };
   },
 };
 

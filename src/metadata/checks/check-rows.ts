@@ -43,8 +43,8 @@ import { CheckScan, type RowCheck } from './scan.ts';
 type Query = QueryOf<'check-rows'>;
 type Result = ResultOf<'check-rows'>;
 
-/** `bodies` are compared with blobs by their keys; versions are walked; of the others there is nothing to compare. */
-type Apart = 'bodies' | 'objects' | 'ticks' | 'history' | 'homeHistories' | 'audits';
+/** `bodies` and `pieces` are compared with blobs by their keys; versions are walked; of the others there is nothing to compare. */
+type Apart = 'bodies' | 'pieces' | 'objects' | 'ticks' | 'history' | 'homeHistories' | 'audits';
 
 const nothing: RowCheck = async () => {};
 

@@ -4,7 +4,7 @@ import { concatBytes, fromHex } from '../../lib/bytes.ts';
 import type { FindingKind, FindingPlace } from '../../model/findings.ts';
 import { type BucketId, homeShardOf } from '../../model/names.ts';
 import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
-import type { BlobLayout, WrappedKek } from '../../model/version.ts';
+import { type BlobLayout, isLaidWithin, type WrappedKek } from '../../model/version.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
 import type { CheckFacts } from '../../ports/metadata-checks.ts';
 import type { Row, RowAddress, StateView } from '../../ports/state-machine.ts';
@@ -79,8 +79,10 @@ export class CheckScan {
     }
     const blob = isHome ? blobCodec.decode(row) : foreignCodec.decode(row).layout;
     if ('condemnedAtMs' in blob && blob.condemnedAtMs !== undefined) this.found('blob-condemned', where);
-    const [wanted, stored] = [shapeText(layout), shapeText(blob)];
-    if (wanted !== stored) this.found('layout-differs', { ...where, note: `${wanted}, is ${stored}` });
+    if (!fits(layout, blob)) {
+      const note = `${shapeText(layout)}, is ${shapeText(blob)}`;
+      this.found('layout-differs', { ...where, note });
+    }
   }
 
   result(): Pick<ResultOf<'check-rows'>, 'findings' | 'facts'> {
@@ -93,12 +95,23 @@ export class CheckScan {
   }
 }
 
-/** `chunkSizeBytes` of a manifest means nothing. */
-export type BlobShape = Pick<BlobLayout, 'sizeBytes'> & Partial<BlobLayout> & { kind: 'data' | 'manifest' };
+/** Of a manifest only its size means anything. */
+export type BlobShape =
+  | { kind: 'manifest'; sizeBytes: number }
+  | (BlobLayout & { kind: 'data' | 'manifest' });
 
-export function shapeText({ kind, sizeBytes, storage, chunkSizeBytes }: BlobShape): string {
-  if (kind === 'manifest') return `manifest of ${sizeBytes}`;
-  return `${storage} of ${sizeBytes} by ${chunkSizeBytes}`;
+/** Whether the data is as whoever uses it sees it. */
+export function fits(seen: BlobShape, stored: BlobShape): boolean {
+  if (seen.kind !== stored.kind) return false;
+  if (seen.kind === 'manifest' || stored.kind === 'manifest') return seen.sizeBytes === stored.sizeBytes;
+  return isLaidWithin(seen, stored);
+}
+
+function shapeText(shape: BlobShape): string {
+  if (shape.kind === 'manifest') return `manifest of ${shape.sizeBytes}`;
+  const { sizeBytes, storage, chunkSizeBytes, grown } = shape;
+  const how = grown === undefined ? `by ${chunkSizeBytes}` : `in ${grown.pieceCount}`;
+  return `${storage} of ${sizeBytes} ${how}`;
 }
 
 function linkBytes({ blobId, linkId }: LinkName): Uint8Array {

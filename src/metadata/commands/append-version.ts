@@ -5,9 +5,16 @@ import { type Checksum, isCrc } from '../../model/checksums.ts';
 import { joinChecksums } from '../../model/join-checksums.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { composedETag, joinOriginals, packOriginals } from '../../model/originals.ts';
-import { planFold } from '../../model/plan-fold.ts';
+import { piecesOf, planFold } from '../../model/plan-fold.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';
-import { isComposed, linksOf, type Manifest, ownBody, type VersionRecord } from '../../model/version.ts';
+import {
+  growingUse,
+  isComposed,
+  linksOf,
+  type Manifest,
+  ownBody,
+  type VersionRecord,
+} from '../../model/version.ts';
 import { mayHaveOlderVersions } from '../../model/versioning.ts';
 import type { AppendedPiece, AppendedVersion } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
@@ -17,9 +24,10 @@ import { findBucket, openBucket } from '../buckets.ts';
 import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../carry-data.ts';
 import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { appendPiece } from '../grow-manifest.ts';
+import { layPiece } from '../grow-blob.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
-import { admitGrant, grantLocks, isBornAlready, lookAtGrant, ownLinkPut } from '../links.ts';
+import { blobRow } from '../keyspace.ts';
+import { grantLocks, isBornAlready, lookAtGrant, ownLinkPut } from '../links.ts';
 import { settleHistories } from '../settle-histories.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse, writeScope, writeVersion } from '../write-version.ts';
@@ -32,6 +40,8 @@ export const appendVersion = defineCommand<Command, Outcome>({
     shared(LOCK.bucket(command.bucketId)),
     exclusive(LOCK.key(command.bucketId, command.key)),
     ...grantLocks(grantOf(command)),
+    // Copies of the object use its last blob, too: who lets it grow has it alone.
+    ...(command.growingId === undefined ? [] : [exclusive(LOCK.blob(command.growingId))]),
     ...tokenLocks(command),
   ],
 
@@ -41,6 +51,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const scope = writeScope(bucketId, key, bucket?.versioning);
     lookAtHistory(view, scope);
     lookAtGrant(grantOf(command), view);
+    if (command.growingId !== undefined) view.row(blobRow(command.growingId));
     lookAtToken(command, view);
     // Elsewhere what is written always replaces what is there.
     if (bucket === undefined || !mayHaveOlderVersions(bucket.versioning)) return;
@@ -58,33 +69,29 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const before = history.currentObject;
     const refusal = refusalOf(command, before);
     if (refusal !== undefined || before === undefined) return refuse(refusal ?? { kind: 'no-such-key' });
-    const data = ownData(piece);
-    const grant = { grant: grantOf(command), names: data.uses, composedIn: bucketId };
-    const admitted = admitGrant({ ...grant, view, context });
-    if (admitted.kind !== 'admitted') return refuse(admitted);
+    const { sizeBytes } = before;
     const takesItsPlace = takesPlaceOf(before, bucket.versioning);
     const carried = takesItsPlace ? before.manifest : withLink(before.manifest, command.linkId);
-    const manifest = appendPiece(carried, data, before.sizeBytes);
-    const version = extend(before, command, manifest);
+    const isKept = !takesItsPlace;
+    const { growingId } = command;
+    const laid = layPiece({ carried, sizeBytes, piece, growingId, isKept, bucketId, view, context });
+    if (laid.kind !== 'laid') return refuse(laid);
+    const version = extend(before, command, laid.manifest);
     const written = writeVersion({ bucket, history, version, context });
     if (written.kind === 'blocked') return refuse(written);
     const outcome = outcomeOf(written, version);
+    const notedId = laid.grownId;
     const links = takesItsPlace
       ? markComposed(before, bucketId, context)
-      : beginLinks(carried, { view, context, composedIn: bucketId });
+      : beginLinks(carried, { view, context, composedIn: bucketId, notedId });
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const kin = { puts: [...links, ...keepOutcome(command, outcome, context.nowMs)], counters: [] };
-    return { outcome, ...joinChanges([admitted, settled, kin]) };
+    return { outcome, ...joinChanges([laid, settled, kin]) };
   },
 });
 
 function grantOf({ piece }: Command) {
   return { births: piece.births, links: [] };
-}
-
-function ownData({ births, sizeBytes }: AppendedPiece) {
-  const uses = births.map(({ use }) => use);
-  return { uses, segments: uses.map((_use, use) => ({ use, offsetBytes: 0, sizeBytes })) };
 }
 
 function refusalOf(command: Command, before: VersionRecord | undefined): Outcome | undefined {
@@ -149,9 +156,13 @@ function outcomeOf(
   written: { kind: 'committed' } & Pick<AppendedVersion, 'versionId' | 'versioning' | 'modifiedAtMs'>,
   { etag, sizeBytes, checksum, manifest }: NewVersion,
 ): AppendedVersion {
-  const sizes = ownBody(manifest)?.segments.map((segment) => segment.sizeBytes) ?? [];
-  const mayFold = planFold(sizes) !== undefined;
-  return { ...written, etag, sizeBytes, ...(checksum && { checksum }), mayFold };
+  const mayFold = planFold(piecesOf(ownBody(manifest))) !== undefined;
+  const growingId = growingUse(manifest)?.blobId;
+  return {
+    ...written,
+    ...{ etag, sizeBytes, ...(checksum && { checksum }) },
+    ...{ mayFold, ...(growingId && { growingId }) },
+  };
 }
 
 /** From here on its links are those of a composition. Those of pages stay: there may be thousands. */

@@ -4,6 +4,7 @@ import { assert, must } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type BlobId, homeShardOf, idTimeMs } from '../../model/names.ts';
 import { type BlobRecord, blobCodec, type ForeignRecord } from '../../model/records/rows.ts';
+import { layoutOf } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { defineCommand, LOCK, shared } from '../define-command.ts';
@@ -34,7 +35,7 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
     const incarnation = history && { incarnation: history.incarnation };
     const layouts = blobIds.map((blobId): ForeignRecord => {
       assert(homeShardOf(blobId) === shard, 'a claim is made at the home');
-      return { homeShard: shard, linkId, ...incarnation, layout: layoutOf(blobId, view) };
+      return { homeShard: shard, linkId, ...incarnation, layout: shapeOf(blobId, view) };
     });
     // A claim that arrives twice must not fall back to pending once it is confirmed.
     const fresh = blobIds.filter((blobId) => view.row(linkRow(blobId, linkId)) === undefined);
@@ -48,8 +49,8 @@ export const claimLinks = defineCommand<CommandOf<'claim-links'>, OutcomeOf<'cla
   },
 });
 
-function layoutOf(blobId: BlobId, view: View): ForeignRecord['layout'] {
+function shapeOf(blobId: BlobId, view: View): ForeignRecord['layout'] {
   const row = must(view.row(blobRow(blobId)), 'a live blob has its row');
-  const { kind, sizeBytes, storage, chunkSizeBytes }: BlobRecord = blobCodec.decode(row);
-  return { kind, sizeBytes, storage, chunkSizeBytes };
+  const blob: BlobRecord = blobCodec.decode(row);
+  return { kind: blob.kind, ...layoutOf(blob) };
 }

@@ -8,7 +8,15 @@ import { COUNTER } from '../counters.ts';
 import { endDebt, findDebt, joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { isUnconfirmed } from '../history.ts';
-import { blobRow, bodyRow, condemnedRow, HISTORY_ROW, manifestPageRange, remove } from '../keyspace.ts';
+import {
+  blobRow,
+  bodyRow,
+  condemnedRow,
+  HISTORY_ROW,
+  manifestPageRange,
+  pieceRow,
+  remove,
+} from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
 
 export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'erase-blobs'>>({
@@ -45,7 +53,7 @@ function findBlob(blobId: BlobId, view: View): BlobRecord | undefined {
   return row && blobCodec.decode(row);
 }
 
-function erase(blobId: BlobId, { kind, storage, condemnedAtMs }: BlobRecord, view: View): RowPut[] {
+function erase(blobId: BlobId, { kind, storage, grown, condemnedAtMs }: BlobRecord, view: View): RowPut[] {
   assert(condemnedAtMs !== undefined, 'only what is condemned is erased');
   const puts = [remove(blobRow(blobId)), remove(condemnedRow(condemnedAtMs, blobId))];
   if (kind === 'manifest') {
@@ -53,6 +61,8 @@ function erase(blobId: BlobId, { kind, storage, condemnedAtMs }: BlobRecord, vie
     assert(pagesLeft === 0, 'the pages of a manifest are released before it is erased');
   } else if (storage === 'inline') {
     puts.push(remove(bodyRow(blobId)));
+  } else {
+    for (let index = 0; index < (grown?.pieceCount ?? 0); index++) puts.push(remove(pieceRow(blobId, index)));
   }
   return puts;
 }

@@ -1,9 +1,10 @@
 // What readers need of blobs whose home this is: pages of manifests, bodies, rows. null for what is not there.
+import { equalBytes } from '../../lib/bytes.ts';
 import { blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { isUnconfirmedRow } from '../history.ts';
-import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow } from '../keyspace.ts';
+import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow, pieceRange, pieceRow } from '../keyspace.ts';
 
 /** Pages `from` to `to`, both included. */
 export const getManifestPages: QuerySpec<QueryOf<'get-manifest-pages'>, ResultOf<'get-manifest-pages'>> = {
@@ -19,6 +20,16 @@ export const getBodies: QuerySpec<QueryOf<'get-bodies'>, ResultOf<'get-bodies'>>
   async run({ blobIds }, state) {
     const rows = await state.rows(blobIds.map(bodyRow));
     return { bodies: rows.map((row) => row ?? null) };
+  },
+};
+
+export const getPieces: QuerySpec<QueryOf<'get-pieces'>, ResultOf<'get-pieces'>> = {
+  async run({ blobId, pieceCount }, state) {
+    const rows = await state.range(pieceRange(blobId, pieceCount));
+    // Without a gap: the last one stands where it would without.
+    const last = rows.at(-1);
+    const areAll = last !== undefined && equalBytes(last.key, pieceRow(blobId, pieceCount - 1).key);
+    return { pieces: areAll && rows.length === pieceCount ? rows.map(({ value }) => value) : null };
   },
 };
 

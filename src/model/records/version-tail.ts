@@ -23,10 +23,12 @@ interface Rest {
 }
 
 const WRAPPERS: readonly WrappedKek['by'][] = ['master', 'customer'];
-const STORAGES: readonly BlobUse['storage'][] = ['inline', 'chunks'];
+const STORAGES: readonly BlobUse['storage'][] = ['inline', 'chunks', 'pieces'];
 const ID_BYTES = 16;
 /** blob 16 | link 16 | size 6 | storage 1 | chunk size 4 | size of the data key 1 */
 const USE_BYTES = 2 * ID_BYTES + 12;
+/** Behind a use of pieces: their number 2 | the last one 16 */
+const GROWN_BYTES = 2 + ID_BYTES;
 /** use 2 | offset 6 | size 6 */
 const SEGMENT_BYTES = 14;
 const NO_BODY: ManifestBody = { uses: [], segments: [] };
@@ -102,13 +104,15 @@ function restOf({ tags, manifest }: VersionTail): Uint8Array | undefined {
 
 function bodyBytes({ uses, segments }: ManifestBody): number {
   let sizeBytes = 4 + segments.length * SEGMENT_BYTES + uses.length * USE_BYTES;
-  for (const { wrappedDataKey } of uses) sizeBytes += wrappedDataKey.length;
+  for (const { wrappedDataKey, grown } of uses)
+    sizeBytes += wrappedDataKey.length + (grown === undefined ? 0 : GROWN_BYTES);
   return sizeBytes;
 }
 
 function writeBody(writer: ByteWriter, { uses, segments }: ManifestBody): void {
   writer.uint(uses.length, 2);
-  for (const { blobId, linkId, sizeBytes, storage, chunkSizeBytes, wrappedDataKey } of uses) {
+  for (const { blobId, linkId, sizeBytes, storage, chunkSizeBytes, wrappedDataKey, grown } of uses) {
+    assert((grown !== undefined) === (storage === 'pieces'), 'only pieces grow');
     writer.hex(blobId, ID_BYTES);
     writer.hex(linkId, ID_BYTES);
     writer.uint(sizeBytes, 6);
@@ -116,6 +120,9 @@ function writeBody(writer: ByteWriter, { uses, segments }: ManifestBody): void {
     writer.uint(chunkSizeBytes, 4);
     writer.uint(wrappedDataKey.length, 1);
     writer.bytes(wrappedDataKey);
+    if (grown === undefined) continue;
+    writer.uint(grown.pieceCount, 2);
+    writer.hex(grown.lastPieceId, ID_BYTES);
   }
   writer.uint(segments.length, 2);
   for (const { use, offsetBytes, sizeBytes } of segments) {
@@ -128,14 +135,17 @@ function writeBody(writer: ByteWriter, { uses, segments }: ManifestBody): void {
 function readBody(reader: ByteReader): ManifestBody {
   const body: ManifestBody = { uses: [], segments: [] };
   for (let left = reader.uint(2); left > 0; left--) {
-    body.uses.push({
+    const use: BlobUse = {
       blobId: reader.hex(ID_BYTES) as BlobId,
       linkId: reader.hex(ID_BYTES) as LinkId,
       sizeBytes: reader.uint(6),
       storage: oneOf(STORAGES, reader.uint(1)),
       chunkSizeBytes: reader.uint(4),
       wrappedDataKey: reader.bytes(reader.uint(1)),
-    });
+    };
+    if (use.storage === 'pieces')
+      use.grown = { pieceCount: reader.uint(2), lastPieceId: reader.hex(ID_BYTES) as BlobId };
+    body.uses.push(use);
   }
   for (let left = reader.uint(2); left > 0; left--)
     body.segments.push({ use: reader.uint(2), offsetBytes: reader.uint(6), sizeBytes: reader.uint(6) });

@@ -1,0 +1,122 @@
+// Blobs of pieces against these, which lie in a column of their own: as many as the blob's row tells, without a gap and
+// none behind them. Both are read in the order of blob ids, at different moments, and grow meanwhile: what does not agree is
+// looked at again. Pieces are never written anew, so what a row tells must be there whenever it was read.
+import { sealedBytes } from '../lib/seal.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { BlobId } from '../model/names.ts';
+import { type BlobRecord, pieceCodec } from '../model/records/rows.ts';
+import type { BlobFact, PiecePlace } from '../ports/metadata-checks.ts';
+import { createBatch, type FsckRun } from './run.ts';
+
+const PAGE_KEYS = 500;
+
+/** The pieces of one blob. */
+interface PiecesSeen {
+  blobId: BlobId;
+  pieceCount: number;
+  lastIndex: number;
+}
+
+/** What a shard's blobs of pieces are given to, in order, and then the end. */
+export interface PieceComparison {
+  add(fact: BlobFact): Promise<void>;
+  end(): Promise<void>;
+}
+
+export function comparePieces(run: FsckRun, shard: number): PieceComparison {
+  const seen = readPieces(run, shard);
+  const strays = createBatch<PiecesSeen>((some) => lookAtStrays(run, shard, some));
+  const suspects = createBatch<BlobId>((some) => lookAgain(run, shard, some));
+  const take = async (): Promise<PiecesSeen | undefined> => (await seen.next()).value ?? undefined;
+  let next: Promise<PiecesSeen | undefined> | undefined;
+  const passTo = async (blobId: BlobId | undefined): Promise<PiecesSeen | undefined> => {
+    for (;;) {
+      next ??= take();
+      const pieces = await next;
+      if (pieces === undefined || (blobId !== undefined && pieces.blobId > blobId)) return undefined;
+      next = undefined;
+      if (pieces.blobId === blobId) return pieces;
+      await strays.add(pieces);
+    }
+  };
+  return {
+    async add({ blobId, blob }) {
+      const pieces = await passTo(blobId);
+      const isWhole =
+        pieces !== undefined &&
+        pieces.pieceCount === blob.grown?.pieceCount &&
+        pieces.lastIndex === pieces.pieceCount - 1;
+      if (pieces !== undefined && pieces.lastIndex >= (blob.grown?.pieceCount ?? 0)) await strays.add(pieces);
+      if (!isWhole || run.options.readData) await suspects.add(blobId);
+    },
+    async end() {
+      await passTo(undefined);
+      for (const batch of [strays, suspects]) await batch.end();
+    },
+  };
+}
+
+async function* readPieces(run: FsckRun, shard: number): AsyncGenerator<PiecesSeen> {
+  let pieces: PiecesSeen | undefined;
+  for (let from: PiecePlace | undefined; ; ) {
+    const page = (await run.ask(shard, 'list-pieces', { ...(from && { from }), limit: PAGE_KEYS })).pieces;
+    run.progress.bodyCount += page.length;
+    for (const { blobId, index } of page) {
+      if (pieces !== undefined && pieces.blobId !== blobId) {
+        yield pieces;
+        pieces = undefined;
+      }
+      pieces = { blobId, pieceCount: (pieces?.pieceCount ?? 0) + 1, lastIndex: index };
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE_KEYS) break;
+    from = { blobId: last.blobId, index: last.index + 1 };
+  }
+  if (pieces !== undefined) yield pieces;
+}
+
+async function lookAgain(run: FsckRun, shard: number, blobIds: BlobId[]): Promise<void> {
+  const { blobs } = await run.ask(shard, 'get-blobs', { blobIds });
+  for (const [at, blobId] of blobIds.entries()) {
+    const blob = blobs[at] ?? null;
+    if (blob?.grown === undefined) continue;
+    const { pieceCount } = blob.grown;
+    const { pieces } = await run.ask(shard, 'get-pieces', { blobId, pieceCount });
+    if (pieces !== null) comparePieceRows(run, { shard, blobId, blob }, pieces);
+    else if (await isStillThere(run, shard, blobId)) run.found('body-missing', { shard, blob: blobId });
+  }
+}
+
+function comparePieceRows(
+  run: FsckRun,
+  { shard, blobId, blob }: { shard: number; blobId: BlobId; blob: BlobRecord },
+  rows: readonly Uint8Array[],
+): void {
+  const pieces = rows.map((row) => pieceCodec.decode(row));
+  const isSound = pieces.every(
+    ({ sizeBytes, sealed }) =>
+      sealed.length === sealedBytes({ sizeBytes, pieceBytes: LIMITS.sealPieceBytes }),
+  );
+  const sizeBytes = pieces.reduce((sum, piece) => sum + piece.sizeBytes, 0);
+  const isLast = pieces.at(-1)?.pieceId === blob.grown?.lastPieceId;
+  if (isSound && isLast && sizeBytes === blob.sizeBytes) return;
+  const note = `pieces of ${blob.sizeBytes} bytes, is ${sizeBytes}${isSound && isLast ? '' : ', not these'}`;
+  run.found('body-size', { shard, blob: blobId, note });
+}
+
+/** Pieces that no blob tells of. A piece comes in one entry with the row that tells of it, and goes so. */
+async function lookAtStrays(run: FsckRun, shard: number, some: PiecesSeen[]): Promise<void> {
+  const { blobs } = await run.ask(shard, 'get-blobs', { blobIds: some.map(({ blobId }) => blobId) });
+  for (const [at, { blobId, lastIndex }] of some.entries()) {
+    if (lastIndex < (blobs[at]?.grown?.pieceCount ?? 0)) continue;
+    const from = { blobId, index: lastIndex };
+    const [piece] = (await run.ask(shard, 'list-pieces', { from, limit: 1 })).pieces;
+    if (piece?.blobId === blobId && piece.index === lastIndex)
+      run.found('body-stray', { shard, blob: blobId });
+  }
+}
+
+async function isStillThere(run: FsckRun, shard: number, blobId: BlobId): Promise<boolean> {
+  const { blobs } = await run.ask(shard, 'get-blobs', { blobIds: [blobId] });
+  return (blobs[0] ?? null) !== null;
+}

@@ -1,0 +1,137 @@
+// Where the bytes of an append go (service.txt 4.2). What is small goes into the blob of pieces that the object ends with:
+// one row for the piece, and the blob's own; no blob, link and body for each of a thousand, and nothing to be freed later.
+// A piece that is there is never written again: who uses a blob of pieces uses its beginning, whatever comes behind it.
+import { must } from '../lib/assert.ts';
+import { EMPTY_BYTES } from '../lib/bytes.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { BlobId, BucketId } from '../model/names.ts';
+import { type BlobRecord, blobCodec, isLiveBlob, pieceCodec } from '../model/records/rows.ts';
+import {
+  type BlobUse,
+  growingUse,
+  isLaidWithin,
+  layoutOf,
+  type Manifest,
+  type ManifestBody,
+} from '../model/version.ts';
+import type { BlobBirth, GrantRefusal } from '../ports/metadata-commands.ts';
+import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
+import type { RowChange } from './debts.ts';
+import { appendPiece, replaceLast } from './grow-manifest.ts';
+import { blobRow, pieceRow, put } from './keyspace.ts';
+import { admitGrant, isLateBirth, ownLinkPut } from './links.ts';
+
+export interface PieceToLay {
+  births: readonly BlobBirth[];
+  sizeBytes: number;
+}
+
+export interface LayingOptions {
+  /** What the piece comes behind, by the links of the version to be. */
+  carried: Manifest;
+  /** Of what is there already. */
+  sizeBytes: number;
+  piece: PieceToLay;
+  /** The blob that may grow: the command has its lock, and has looked at its row. */
+  growingId: BlobId | undefined;
+  /** The version before stays, with a link of its own. */
+  isKept: boolean;
+  bucketId: BucketId;
+  view: View;
+  context: DecideContext;
+}
+
+export type LaidPiece = { kind: 'laid'; manifest: Manifest; grownId?: BlobId } & RowChange;
+
+/** The manifest with the piece behind it, and the rows of the piece. */
+export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal {
+  const { carried, sizeBytes, piece, bucketId, view, context } = options;
+  const [birth] = piece.births;
+  if (birth === undefined || !isSmall(birth)) {
+    const grant = { births: [...piece.births], links: [] };
+    const body = bodyOf(grant.births.map(({ use }) => use));
+    const admitted = admitGrant({ grant, names: body.uses, composedIn: bucketId, view, context });
+    if (admitted.kind !== 'admitted') return admitted;
+    return { ...admitted, kind: 'laid', manifest: appendPiece(carried, body, sizeBytes) };
+  }
+  // R25, as for every birth, though no chunk of it lies anywhere.
+  if (isLateBirth(birth, context)) return { kind: 'late' };
+  return growLast(birth, options) ?? beginBlob(birth, options);
+}
+
+function isSmall({ use }: BlobBirth): boolean {
+  return use.storage === 'inline' && use.sizeBytes <= LIMITS.grownPieceBytesMax;
+}
+
+function bodyOf(uses: BlobUse[]): ManifestBody {
+  return { uses, segments: uses.map(({ sizeBytes }, use) => ({ use, offsetBytes: 0, sizeBytes })) };
+}
+
+/** The blob's id is that of its first piece. */
+function beginBlob(birth: BlobBirth, { carried, sizeBytes, bucketId, context }: LayingOptions): LaidPiece {
+  const { use } = birth;
+  const { blobId } = use;
+  const grown = { pieceCount: 1, lastPieceId: blobId };
+  const layout = {
+    sizeBytes: use.sizeBytes,
+    chunkSizeBytes: use.sizeBytes,
+    storage: 'pieces' as const,
+    grown,
+  };
+  const begun: BlobUse = { blobId, linkId: use.linkId, ...layout, wrappedDataKey: EMPTY_BYTES };
+  const puts = [
+    put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout })),
+    ownLinkPut(use, context.shard, bucketId),
+    piecePut({ blobId, index: 0 }, birth),
+  ];
+  return {
+    kind: 'laid',
+    manifest: appendPiece(carried, bodyOf([begun]), sizeBytes),
+    puts,
+    counters: [],
+    grownId: blobId,
+  };
+}
+
+/** Undefined: the object ends with something else, or there is no more room. */
+function growLast(
+  birth: BlobBirth,
+  { carried, growingId, isKept, view }: LayingOptions,
+): LaidPiece | undefined {
+  const last = growingUse(carried);
+  if (last === undefined || last.blobId !== growingId) return undefined;
+  const row = view.row(blobRow(last.blobId));
+  const blob = row && blobCodec.decode(row);
+  if (blob === undefined || !isLiveBlob(blob) || !endsWith(last, blob)) return undefined;
+  const { pieceCount } = must(last.grown, 'pieces tell how many they are');
+  const sizeBytes = last.sizeBytes + birth.use.sizeBytes;
+  if (pieceCount >= LIMITS.grownPiecesMax || sizeBytes > LIMITS.grownBlobBytesMax) return undefined;
+  const grown = { pieceCount: pieceCount + 1, lastPieceId: birth.use.blobId };
+  const layout = { sizeBytes, chunkSizeBytes: sizeBytes, storage: 'pieces' as const, grown };
+  const { blobId } = last;
+  const grownBlob: BlobRecord = { ...blob, ...layout, ...(isKept && { isShared: true }) };
+  return {
+    kind: 'laid',
+    manifest: replaceLast(carried, { ...last, ...layout }, birth.use.sizeBytes),
+    puts: [put(blobRow(blobId), blobCodec.encode(grownBlob)), piecePut({ blobId, index: pieceCount }, birth)],
+    counters: [],
+    grownId: blobId,
+  };
+}
+
+/**
+ * Another one that used its beginning, a copy, may have let it grow. What lies behind the end that a version knows is no
+ * piece of it: not in a history either that has forgotten some (R23).
+ */
+function endsWith(use: BlobUse, blob: BlobRecord): boolean {
+  return isLaidWithin(layoutOf(use), blob) && use.grown?.pieceCount === blob.grown?.pieceCount;
+}
+
+function piecePut(at: { blobId: BlobId; index: number }, { use, body }: BlobBirth): RowPut {
+  const { blobId: pieceId, sizeBytes, wrappedDataKey } = use;
+  const sealed = must(body, 'an inline blob brings its body');
+  return put(
+    pieceRow(at.blobId, at.index),
+    pieceCodec.encode({ pieceId, sizeBytes, wrappedDataKey, sealed }),
+  );
+}
