@@ -10,12 +10,19 @@ import {
   manifestPageRow,
   PRESENT,
   pendingClaimRow,
+  pieceRow,
   TABLES,
 } from '../../src/metadata/keyspace.ts';
 import { wholeRange } from '../../src/model/debts.ts';
 import type { BlobId } from '../../src/model/names.ts';
-import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/model/records/rows.ts';
-import type { BlobUse } from '../../src/model/version.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  debtCodec,
+  linkCodec,
+  pieceCodec,
+} from '../../src/model/records/rows.ts';
+import { type BlobUse, growingUse } from '../../src/model/version.ts';
 import { dataKey, encodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
 import { CHUNK_BYTES } from './object-world.ts';
@@ -29,6 +36,12 @@ const ownLink = (shard: number) => linkCodec.encode({ state: 'own', shard });
 async function blobOf(world: FsckWorld, use: BlobUse, shard: number): Promise<BlobRecord> {
   const { blobs } = await world.metadata.query('get-blobs', { blobIds: [use.blobId] }, shard);
   return must(blobs[0], 'a blob');
+}
+
+/** The blob that small appends went into. */
+async function seenGrown(world: FsckWorld) {
+  const { version, place } = await world.seen('grown');
+  return { grown: must(growingUse(version.manifest), 'small appends').blobId, place };
 }
 
 export const DATA_DAMAGES: readonly Damage[] = [
@@ -175,6 +188,63 @@ export const DATA_DAMAGES: readonly Damage[] = [
       const blob = world.newBlobId(0, 2);
       await world.plant(bodyRow(blob), Uint8Array.of(1), 2);
       return [['body-stray', { shard: 2, blob }]];
+    },
+  ],
+  [
+    'a piece of a blob that grew gone',
+    { 'body-missing': 1 },
+    async (world) => {
+      const { grown } = await seenGrown(world);
+      await world.plant(pieceRow(grown, 1), null);
+      return [['body-missing', { shard: 0, blob: grown }]];
+    },
+  ],
+  [
+    'a piece behind the last one',
+    { 'body-stray': 1 },
+    async (world) => {
+      const { grown } = await seenGrown(world);
+      await world.plant(pieceRow(grown, 4), Uint8Array.of(1));
+      return [['body-stray', { shard: 0, blob: grown }]];
+    },
+  ],
+  [
+    'pieces that nothing leads to',
+    { 'body-stray': 1 },
+    async (world) => {
+      const blob = world.newBlobId(0, 2);
+      for (const index of [0, 1]) await world.plant(pieceRow(blob, index), Uint8Array.of(1), 2);
+      return [['body-stray', { shard: 2, blob }]];
+    },
+  ],
+  [
+    'a piece of another size',
+    { 'body-size': 1 },
+    async (world) => {
+      const { grown } = await seenGrown(world);
+      const piece = {
+        pieceId: grown,
+        sizeBytes: 3,
+        wrappedDataKey: Uint8Array.of(1),
+        sealed: new Uint8Array(19),
+      };
+      await world.plant(pieceRow(grown, 0), pieceCodec.encode(piece));
+      return [['body-size', { shard: 0, blob: grown, note: 'pieces of 22 bytes, is 20' }]];
+    },
+  ],
+  [
+    'a blob that grew less than what an object has of it',
+    { 'layout-differs': 2, 'body-stray': 1 },
+    async (world) => {
+      const { grown, place } = await seenGrown(world);
+      const use = { blobId: grown } as BlobUse;
+      const blob = await blobOf(world, use, 0);
+      const less = { pieceCount: 1, lastPieceId: grown };
+      await world.plant(
+        blobRow(grown),
+        blobCodec.encode({ ...blob, sizeBytes: 5, chunkSizeBytes: 5, grown: less }),
+      );
+      return [['layout-differs', { ...place, blob: grown, note: 'pieces of 22 in 4, is pieces of 5 in 1' }]];
     },
   ],
   [

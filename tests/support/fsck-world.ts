@@ -16,6 +16,7 @@ import { accountCodec, bucketCodec, nameCodec } from '../../src/model/records/ro
 import type { BlobUse, VersionRecord } from '../../src/model/version.ts';
 import type { Row, RowAddress } from '../../src/ports/state-machine.ts';
 import { keyOfRow, rowKey } from '../../src/shard/row-keys.ts';
+import { append } from './appends.ts';
 import { createAccount, kek, OWNER } from './metadata-shards.ts';
 import { beginUpload, uploadCopies } from './object-uploads.ts';
 import {
@@ -68,7 +69,7 @@ export interface FsckWorld extends ObjectWorld {
 
 /**
  * Bucket 0 is unversioned, 1 has versions, 2 is in yet another shard. In each: an inline object, one of three chunks,
- * copies of both from elsewhere; in bucket 0 an object of a paged manifest and an open upload; in bucket 1 older versions
+ * copies of both from elsewhere; in bucket 0 an object of a paged manifest, one of small appends and an open upload; in bucket 1 older versions
  * and a marker. The claims that shard 1 holds are confirmed, the others pending; one blob is condemned.
  */
 export async function openFsckWorld(options: FsckWorldOptions = {}): Promise<FsckWorld> {
@@ -160,6 +161,11 @@ async function store(world: FsckWorld): Promise<void> {
     await put('replaced', Buffer.alloc(10, 'r'), { bucket: bucket(shard) });
   }
   await copy('chunked', 'beside');
+  // A copy in another shard, and more behind what that has.
+  await put('grown', Buffer.alloc(10, 'g'));
+  for (const target of ['first', 'second', 'third']) await append(world, 'grown', Buffer.from(target));
+  await copy('grown', 'grown from 0', { bucket: bucket(1) });
+  await append(world, 'grown', Buffer.from('fourth'));
   await put('five', Buffer.alloc(5 * MiB, '5'));
   const range = { offsetBytes: 0, sizeBytes: 5 * MiB };
   await uploadCopies(world, { from: 'five', to: 'paged', ranges: new Array(65).fill(range) });
