@@ -9,7 +9,7 @@ import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import type { ObjectKey } from '../model/names.ts';
-import { countOriginals, joinOriginals } from '../model/originals.ts';
+import { countOriginals } from '../model/originals.ts';
 import type { BucketTarget } from '../objects/object-store.ts';
 
 const KEYS = ['a', 'b'];
@@ -89,9 +89,9 @@ class Model {
     );
     const { calls, store } = this.#world;
     const input = { calls, components, bucket, key: key as ObjectKey, owner: OWNER };
-    const originals = countOriginals(
-      joinOriginals(...components.map(({ found }) => found.version.originals)),
-    );
+    const originals = components
+      .map(({ found }) => countOriginals(found.version.originals))
+      .reduce((sum, count) => sum + count, 0);
     const written = await store.composeObject(input).catch((error) => {
       if (originals > 32 && error instanceof AppError && error.code === 'InvalidRequest') return undefined;
       throw error;

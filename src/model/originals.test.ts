@@ -1,12 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { multipartETag } from './etag.ts';
+import { LIMITS } from './limits.ts';
 import {
-  areFirstOf,
+  areSound,
   composedETag,
   countOriginals,
+  isPacked,
   joinOriginals,
   NO_ORIGINALS,
+  type Original,
+  type Originals,
   packOriginals,
   unpackOriginals,
 } from './originals.ts';
@@ -23,29 +27,39 @@ test('packed and unpacked they are the same, and so is their number', () => {
       const packed = packOriginals(...some);
       expect(unpackOriginals(packed)).toEqual(some);
       expect(countOriginals(packed)).toBe(some.length);
+      expect(areSound(packed)).toBe(true);
     }),
   );
   expect(unpackOriginals(NO_ORIGINALS)).toEqual([]);
-});
-
-test('joined they are one behind the other, and each begins with those that came first', () => {
-  fc.assert(
-    fc.property(originals, originals, (some, others) => {
-      const [first, second] = [packOriginals(...some), packOriginals(...others)];
-      const all = joinOriginals(first, second);
-      expect(unpackOriginals(all)).toEqual([...some, ...others]);
-      expect(areFirstOf(first, all)).toBe(true);
-      expect(areFirstOf(all, first)).toBe(others.length === 0);
-    }),
-  );
-  const [a, b] = ['a', 'b'].map((digit) => packOriginals({ sizeBytes: 1, md5: digit.repeat(32) }));
-  expect(areFirstOf(a ?? NO_ORIGINALS, b ?? NO_ORIGINALS)).toBe(false);
 });
 
 test('their ETag is that of parts with these MD5s', () => {
   fc.assert(
     fc.property(originals, (some) => {
       expect(composedETag(packOriginals(...some))).toBe(multipartETag(some.map(({ md5 }) => md5)));
+    }),
+  );
+});
+
+test('joined, whatever by whatever, they are one behind the other: each of them, or of many what goes on', () => {
+  fc.assert(
+    fc.property(fc.array(originals, { maxLength: 8 }), (groups) => {
+      const all: Original[] = groups.flat();
+      const joined = groups.reduce<Originals>(
+        (before, group) => joinOriginals(before, packOriginals(...group)),
+        NO_ORIGINALS,
+      );
+      expect(joinOriginals(NO_ORIGINALS, ...groups.map((group) => packOriginals(...group)))).toEqual(joined);
+      expect(countOriginals(joined)).toBe(all.length);
+      expect(composedETag(joined)).toBe(multipartETag(all.map(({ md5 }) => md5)));
+      expect(areSound(joined)).toBe(true);
+      expect(isPacked(joined)).toBe(all.length <= LIMITS.composeOriginalsMax);
+      if (isPacked(joined)) expect(unpackOriginals(joined)).toEqual(all);
+      else {
+        expect(unpackOriginals(joined)).toBeUndefined();
+        const charged = all.map(({ sizeBytes }) => Math.max(sizeBytes, LIMITS.chargedBytesMin));
+        expect(joined.chargedBytes).toBe(charged.reduce((sum, bytes) => sum + bytes, 0));
+      }
     }),
   );
 });

@@ -190,7 +190,11 @@ export function mayBeFolded({ appendCount = 0 }: Pick<VersionRecord, 'appendCoun
   return appendCount > 0;
 }
 
-/** A link that no other version ever has, so it tells which data a version stands for; null when it has none. */
+/**
+ * A link that no other version ever has, so it tells which data a version stands for; null when it has none. Appends in its
+ * place carry it over, and so does folding, whatever blob it leads to then (fold-version.ts): who has read the version's first
+ * bytes knows it by this link, however it has grown.
+ */
 export function dataLinkId(manifest: Manifest): LinkId | null {
   return linksOf(manifest)[0]?.linkId ?? null;
 }

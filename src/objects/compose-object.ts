@@ -5,7 +5,14 @@ import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { joinChecksums } from '../model/join-checksums.ts';
 import { LIMITS } from '../model/limits.ts';
-import { composedETag, countOriginals, joinOriginals, type Originals } from '../model/originals.ts';
+import {
+  composedETag,
+  countOriginals,
+  isPacked,
+  joinOriginals,
+  NO_ORIGINALS,
+  type Originals,
+} from '../model/originals.ts';
 import type { BlobUse, ManifestBody, VersionRecord } from '../model/version.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf } from '../ports/metadata.ts';
@@ -69,8 +76,7 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   const [first] = versions;
   if (first?.kek === undefined) throw new AppError('InvalidRequest');
   for (const version of versions) requireMasterKey(version);
-  const originals = joinOriginals(...versions.map((version) => version.originals));
-  requireFewOriginals(originals);
+  const originals = joinFew(versions.map((version) => version.originals));
   const sizeBytes = versions.reduce((sum, version) => sum + version.sizeBytes, 0);
   if (sizeBytes > LIMITS.objectBytesMax) {
     throw new AppError('EntityTooLarge', {
@@ -90,9 +96,9 @@ function versionOf(path: DataPath, input: ComposeObject, components: readonly Co
   };
 }
 
-function requireFewOriginals(originals: Originals): void {
-  const count = countOriginals(originals);
-  if (count <= LIMITS.composeOriginalsMax) return;
+function joinFew(originals: readonly Originals[]): Originals {
+  const count = originals.reduce((sum, some) => sum + countOriginals(some), 0);
+  if (count <= LIMITS.composeOriginalsMax) return joinOriginals(NO_ORIGINALS, ...originals.filter(isPacked));
   throw new AppError('InvalidRequest', {
     message: `The components consist of ${count} original data objects. A composed object consists of ${LIMITS.composeOriginalsMax} at most.`,
   });

@@ -256,7 +256,7 @@ function checksumOfSource(
     kek: path.keys.openKek(found.version.kek, customerKey),
     manifest: found.version.manifest,
     range: of.range,
-    reread: () => rereadManifest(path, { calls, bucket, key, found }),
+    reread: () => rereadManifest({ calls, bucket, key, found }),
   };
   return checksumOfRange(path, body, of.algorithm);
 }

@@ -1,16 +1,13 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
 import { Readable } from 'node:stream';
-import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
-import { areFirstOf } from '../model/originals.ts';
 import { FOLD_READ, piecesOf, planFold } from '../model/plan-fold.ts';
 import { isLiveBlob } from '../model/records/rows.ts';
 import {
   dataLinkId,
-  isComposed,
   linksOf,
   type Manifest,
   mayBeFolded,
@@ -43,7 +40,7 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
     manifest,
     range,
     ...(found.inlineBody && { inlineBody: found.inlineBody }),
-    reread: () => rereadManifest(path, input),
+    reread: () => rereadManifest(input),
     onEvicted: (error) => stream?.destroy(error),
   });
   const first = await pieces.next();
@@ -65,18 +62,19 @@ function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenIn
  * or others hold what it was made of.
  */
 export async function rereadManifest(
-  path: DataPath,
   input: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
 ): Promise<Manifest | undefined> {
   const { calls, found } = input;
   const { manifest } = found.version;
-  return (await manifestNow(path, input)) ?? ((await isDataLive(calls, manifest)) ? manifest : undefined);
+  return (await manifestNow(input)) ?? ((await isDataLive(calls, manifest)) ? manifest : undefined);
 }
 
-async function manifestNow(
-  path: DataPath,
-  { calls, bucket, key, found }: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>,
-): Promise<Manifest | undefined> {
+async function manifestNow({
+  calls,
+  bucket,
+  key,
+  found,
+}: Pick<OpenInput, 'calls' | 'bucket' | 'key' | 'found'>): Promise<Manifest | undefined> {
   const { bucketId } = bucket.claim;
   const { versionId, manifest } = found.version;
   const query = { bucketId, key, versionId, includeBody: false };
@@ -91,9 +89,7 @@ async function manifestNow(
   );
   if (value?.kind !== 'found') return undefined;
   const { version } = value;
-  const isSame =
-    dataLinkId(version.manifest) === dataLinkId(manifest) || hasGrown(path, found.version, version);
-  return isSame ? version.manifest : undefined;
+  return dataLinkId(version.manifest) === dataLinkId(manifest) ? version.manifest : undefined;
 }
 
 /** What is live now is not erased before LIMITS.readingGraceMs have passed (R31). */
@@ -104,17 +100,6 @@ async function isDataLive(calls: MetadataCalls, manifest: Manifest): Promise<boo
     if (!value.blobs.every(isLiveBlob)) return false;
   }
   return true;
-}
-
-/**
- * Whether `now` is what `before` has become by appends and by folding, which may have replaced its first blob: it has the
- * same key, as copies and compositions have, too, and what `before` was made of comes first, so its bytes do.
- */
-function hasGrown({ keys }: DataPath, before: VersionRecord, now: VersionRecord): boolean {
-  if (!isComposed(now) || before.kek?.by !== 'master' || now.kek?.by !== 'master') return false;
-  return (
-    equalBytes(keys.openKek(before.kek), keys.openKek(now.kek)) && areFirstOf(before.originals, now.originals)
-  );
 }
 
 /** Pieces as a stream: some at once, then those of `rest`, each asked for when the consumer has room. */

@@ -1,7 +1,7 @@
 // Folds small pieces of a version into one blob of the same bytes: fewer look-ups for whoever reads it. Neither ETag nor
 // version id, times or originals change; what was appended meanwhile lies behind the pieces and is not touched.
 
-import { assert } from '../../lib/assert.ts';
+import { assert, must } from '../../lib/assert.ts';
 import { linksOf } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket } from '../buckets.ts';
@@ -35,11 +35,14 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
     if (bucket?.state !== 'open') return refuse({ kind: 'changed' });
     const history = loadHistory(view, bucket, scopeOf(command, bucket.versioning));
     const version = history.find(versionId);
-    const manifest = version && replaceRun(version.manifest, run, birth.use);
+    // By the link of the first one that it replaces: readers know a version by its first link (dataLinkId).
+    const use = { ...birth.use, linkId: must(run[0], 'what is folded is something').linkId };
+    const manifest = version && replaceRun(version.manifest, run, use);
     if (version === undefined || manifest === undefined) return refuse({ kind: 'changed' });
     const runBytes = run.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     assert(runBytes === birth.use.sizeBytes, 'what is folded keeps its size');
-    const admitted = admitGrant({ grant, names: [birth.use], composedIn: bucketId, view, context });
+    const born = { births: [{ ...birth, use }], links: [] };
+    const admitted = admitGrant({ grant: born, names: [use], composedIn: bucketId, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const ended = linksOnlyIn(linksOf(version.manifest), linksOf(manifest));
     const kin = {

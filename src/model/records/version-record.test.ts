@@ -3,8 +3,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { packPlain } from '../../lib/record-codec.ts';
+import { LIMITS } from '../limits.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from '../names.ts';
-import { packOriginals, unpackOriginals } from '../originals.ts';
+import { joinOriginals, NO_ORIGINALS, packOriginals, unpackOriginals } from '../originals.ts';
 import type { BlobUse, Manifest, ManifestBody, VersionRecord } from '../version.ts';
 import {
   decodeVersion,
@@ -24,14 +25,19 @@ const hex = (digits: number) =>
     .map((some) => Buffer.from(some).toString('hex'));
 const size = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 
-const use: fc.Arbitrary<BlobUse> = fc.record({
-  blobId: hex(32).map((id) => id as BlobId),
+const blobId = hex(32).map((id) => id as BlobId);
+const anyUse = {
+  blobId,
   linkId: hex(32).map((id) => id as LinkId),
   sizeBytes: size,
-  storage: fc.constantFrom('inline' as const, 'chunks' as const),
   chunkSizeBytes: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
   wrappedDataKey: bytes(100),
-});
+};
+const grown = fc.record({ pieceCount: fc.integer({ min: 1, max: 65_535 }), lastPieceId: blobId });
+const use: fc.Arbitrary<BlobUse> = fc.oneof(
+  fc.record({ ...anyUse, storage: fc.constantFrom('inline' as const, 'chunks' as const) }),
+  fc.record({ ...anyUse, storage: fc.constant('pieces' as const), grown }),
+);
 const body: fc.Arbitrary<ManifestBody> = fc.record({
   uses: fc.array(use, { maxLength: 5 }),
   segments: fc.array(
@@ -53,7 +59,7 @@ const manifest: fc.Arbitrary<Manifest> = fc.oneof(
     ...(tail && { tail: { ...tail, startBytes: 7 } }),
   })),
 );
-const original = fc.record({ sizeBytes: size, md5: hex(32) });
+const original = fc.record({ sizeBytes: fc.integer({ min: 0, max: 5 * 2 ** 40 }), md5: hex(32) });
 
 const record = fc
   .record({
@@ -62,7 +68,12 @@ const record = fc
     isDeleteMarker: fc.boolean(),
     sizeBytes: size,
     etag: fc.tuple(hex(32), fc.integer({ min: 0, max: 10_000 })),
-    originals: fc.array(original, { maxLength: 3 }).map((some) => packOriginals(...some)),
+    originals: fc.oneof(
+      fc.array(original, { maxLength: 3 }).map((some) => packOriginals(...some)),
+      fc
+        .array(original, { minLength: LIMITS.composeOriginalsMax + 1, maxLength: 40 })
+        .map((some) => joinOriginals(NO_ORIGINALS, packOriginals(...some))),
+    ),
     manifest,
     kek: fc.option(
       fc.record({
@@ -150,6 +161,8 @@ test('versions that were written in the first form are read as they were meant',
         checksum,
       } = version;
       const some = unpackOriginals(originals);
+      // Whoever wrote it had each of them.
+      fc.pre(some !== undefined);
       const packed = isPacked || some.length > 1;
       const tail = {
         ...{ versionId, originals: packed ? [] : some, manifest: its },
@@ -172,5 +185,5 @@ test('versions that were written in the first form are read as they were meant',
 
 test('a form that nobody knows is refused', () => {
   for (const read of [decodeVersion, decodeVersionSummary, storedVersionId])
-    expect(() => read(Buffer.alloc(100, 3))).toThrow('unknown format 3');
+    expect(() => read(Buffer.alloc(100, 4))).toThrow('unknown format 4');
 });

@@ -4,12 +4,14 @@ import { assert } from '../../lib/assert.ts';
 import { asBuffer } from '../../lib/bytes.ts';
 import { CHECKSUM_ALGORITHMS } from '../checksums.ts';
 import type { AccountId, VersionId } from '../names.ts';
-import { arePacked } from '../originals.ts';
+import { areSound } from '../originals.ts';
 import type { VersionRecord, VersionSummary } from '../version.ts';
 import { decodeFirstTail, firstTailVersionId } from './first-version-tail.ts';
-import { decodeTail, encodeTail, tailVersionId, type VersionTail } from './version-tail.ts';
+import { decodeTail, encodeTail, isPlainTail, tailVersionId, type VersionTail } from './version-tail.ts';
 
-const FORMAT = 2;
+/** Blobs of pieces, and more originals than a composition may have (version-tail.ts): only what has these is of it. */
+const FORMAT = 3;
+const PLAIN_FORMAT = 2;
 /** The same head, and all behind it MessagePack. */
 const FIRST_FORMAT = 1;
 // Head: format 1 | flags 1 | checksum 1 | etag parts 2 | owner 6 | order 6 | size 6 | modified 6 | md5 16
@@ -20,7 +22,7 @@ const FLAG_COMPOSITE = 2;
 
 export function encodeVersion(record: VersionRecord): Uint8Array {
   const { versionId, originals, kek, sealedHeaders, tags, appendCount, checksum, manifest } = record;
-  assert(arePacked(originals), 'originals are packed');
+  assert(areSound(originals), 'originals are packed, or many');
   const tail: VersionTail = { versionId, originals, manifest };
   if (kek !== undefined) tail.kek = kek;
   if (sealedHeaders !== undefined) tail.sealedHeaders = sealedHeaders;
@@ -29,7 +31,7 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
   if (checksum !== undefined) tail.checksumValue = checksum.value;
   const bytes = encodeTail(tail, HEAD_BYTES);
   const composite = checksum?.type === 'COMPOSITE' ? FLAG_COMPOSITE : 0;
-  bytes[0] = FORMAT;
+  bytes[0] = isPlainTail(tail) ? PLAIN_FORMAT : FORMAT;
   bytes[1] = (record.isDeleteMarker ? FLAG_DELETE_MARKER : 0) | composite;
   bytes[2] = checksum === undefined ? 0 : 1 + CHECKSUM_ALGORITHMS.indexOf(checksum.algorithm);
   const [md5 = '', parts = '0'] = record.etag.split('-');
@@ -45,7 +47,8 @@ export function encodeVersion(record: VersionRecord): Uint8Array {
 
 function requireKnownForm(bytes: Uint8Array): void {
   const format = bytes[0];
-  assert(format === FORMAT || format === FIRST_FORMAT, `version record: unknown format ${format}`);
+  const isKnown = format === FORMAT || format === PLAIN_FORMAT || format === FIRST_FORMAT;
+  assert(isKnown, `version record: unknown format ${format}`);
 }
 
 /** Decodes the head: the fields of a listing. */

@@ -4,8 +4,15 @@ import { assert } from '../../lib/assert.ts';
 import { ByteReader, ByteWriter } from '../../lib/byte-cursor.ts';
 import { packPlain, unpackPlain } from '../../lib/record-codec.ts';
 import type { BlobId, LinkId, VersionId } from '../names.ts';
-import { countOriginals, ORIGINAL_BYTES } from '../originals.ts';
-import type { BlobUse, Manifest, ManifestBody, VersionRecord, WrappedKek } from '../version.ts';
+import { countOriginals, isPacked, ORIGINAL_BYTES, type Originals, restBytes } from '../originals.ts';
+import {
+  type BlobUse,
+  type Manifest,
+  type ManifestBody,
+  ownBody,
+  type VersionRecord,
+  type WrappedKek,
+} from '../version.ts';
 
 export type VersionTail = Pick<
   VersionRecord,
@@ -13,7 +20,7 @@ export type VersionTail = Pick<
 > & { checksumValue?: string };
 
 /** Of these each is there or not. */
-const HAS = { kek: 1, sealedHeaders: 2, checksumValue: 4, appendCount: 8, rest: 16 } as const;
+const HAS = { kek: 1, sealedHeaders: 2, checksumValue: 4, appendCount: 8, rest: 16, many: 32 } as const;
 
 interface Rest {
   tags?: VersionRecord['tags'];
@@ -29,9 +36,16 @@ const ID_BYTES = 16;
 const USE_BYTES = 2 * ID_BYTES + 12;
 /** Behind a use of pieces: their number 2 | the last one 16 */
 const GROWN_BYTES = 2 + ID_BYTES;
+/** Of many originals: charged bytes 6 | the words of the MD5; what does not fill a block of it lies behind. */
+const MANY_BYTES = 6 + ID_BYTES;
 /** use 2 | offset 6 | size 6 */
 const SEGMENT_BYTES = 14;
 const NO_BODY: ManifestBody = { uses: [], segments: [] };
+
+/** Whether every program that reads this form at all reads this one: no blob of pieces, no more originals than it knew. */
+export function isPlainTail({ originals, manifest }: VersionTail): boolean {
+  return isPacked(originals) && !(ownBody(manifest)?.uses ?? []).some(({ grown }) => grown !== undefined);
+}
 
 /** `headBytes` are left free in front. */
 export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
@@ -39,11 +53,12 @@ export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
   const body = manifest.kind === 'direct' ? manifest : NO_BODY;
   const rest = restOf(tail);
   let has = 0;
-  let sizeBytes = 1 + versionId.length + 1 + 2 + originals.length + bodyBytes(body);
+  let sizeBytes = 1 + versionId.length + 1 + 2 + originalsBytes(originals) + bodyBytes(body);
   const count = (field: keyof typeof HAS, fieldBytes: number) => {
     has |= HAS[field];
     sizeBytes += fieldBytes;
   };
+  if (!isPacked(originals)) count('many', 0);
   if (kek !== undefined) count('kek', 4 + kek.keyId.length + kek.wrapped.length);
   if (sealedHeaders !== undefined) count('sealedHeaders', 4 + sealedHeaders.length);
   if (checksumValue !== undefined) count('checksumValue', 1 + checksumValue.length);
@@ -53,8 +68,7 @@ export function encodeTail(tail: VersionTail, headBytes: number): Buffer {
   const writer = new ByteWriter(buffer, headBytes);
   writeAscii(writer, versionId);
   writer.uint(has, 1);
-  writer.uint(countOriginals(originals), 2);
-  writer.bytes(originals);
+  writeOriginals(writer, originals);
   writeBody(writer, body);
   if (kek !== undefined) writeKek(writer, kek);
   if (sealedHeaders !== undefined) writeLong(writer, sealedHeaders);
@@ -70,7 +84,7 @@ export function decodeTail(bytes: Uint8Array, at: number): VersionTail {
   const reader = new ByteReader(bytes, at);
   const versionId = readAscii(reader) as VersionId;
   const has = reader.uint(1);
-  const originals = reader.bytes(reader.uint(2) * ORIGINAL_BYTES);
+  const originals = readOriginals(reader, (has & HAS.many) !== 0);
   const body = readBody(reader);
   const tail: VersionTail = { versionId, originals, manifest: { kind: 'direct', ...body, parts: [] } };
   if (has & HAS.kek) tail.kek = readKek(reader);
@@ -153,6 +167,27 @@ function readBody(reader: ByteReader): ManifestBody {
 }
 
 // ---- other fields ----
+
+function originalsBytes(originals: Originals): number {
+  return isPacked(originals) ? originals.length : MANY_BYTES + restBytes(originals.count);
+}
+
+function writeOriginals(writer: ByteWriter, originals: Originals): void {
+  writer.uint(countOriginals(originals), 2);
+  if (isPacked(originals)) {
+    writer.bytes(originals);
+    return;
+  }
+  writer.uint(originals.chargedBytes, 6);
+  writer.bytes(originals.md5State);
+}
+
+function readOriginals(reader: ByteReader, areMany: boolean): Originals {
+  const count = reader.uint(2);
+  if (!areMany) return reader.bytes(count * ORIGINAL_BYTES);
+  const chargedBytes = reader.uint(6);
+  return { count, chargedBytes, md5State: reader.bytes(MANY_BYTES - 6 + restBytes(count)) };
+}
 
 function writeKek(writer: ByteWriter, { by, keyId, wrapped }: WrappedKek): void {
   writer.uint(WRAPPERS.indexOf(by), 1);

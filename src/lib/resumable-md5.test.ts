@@ -1,0 +1,36 @@
+import { hash } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { digestOfMd5, extendMd5, MD5_BEGUN } from './resumable-md5.ts';
+
+test('left off anywhere it comes to the same digest as in one go', () => {
+  const part = fc.uint8Array({ maxLength: 200 });
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
+      let state = MD5_BEGUN;
+      let whole = Buffer.alloc(0);
+      expect(digestOfMd5(state, 0)).toBe(hash('md5', whole));
+      for (const bytes of parts) {
+        state = extendMd5(state, bytes);
+        whole = Buffer.concat([whole, bytes]);
+        expect(digestOfMd5(state, whole.length)).toBe(hash('md5', whole));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('of every length around the end of a block', () => {
+  for (let length = 0; length <= 200; length++) {
+    const bytes = Buffer.alloc(length, length);
+    expect(digestOfMd5(extendMd5(MD5_BEGUN, bytes), length)).toBe(hash('md5', bytes));
+  }
+});
+
+test('it is not changed by what goes on from it', () => {
+  const begun = extendMd5(MD5_BEGUN, Buffer.from('one'));
+  const before = Buffer.from(begun).toString('hex');
+  extendMd5(begun, Buffer.alloc(300, 'two'));
+  digestOfMd5(begun, 3);
+  expect(Buffer.from(begun).toString('hex')).toBe(before);
+});
