@@ -162,7 +162,8 @@ counted.
 - Every version, part and manifest page has a link on each blob that it uses, and every link has one of them that uses it.
 - Every linked blob is there, is not on its way out, and is laid out as its users see it; every blob has a link, or waits
   to be released. Copies across shards: the claim in the home and the row in the other shard agree, both ways.
-- Every blob has its body, or chunks 0 to n - 1 of the right sizes and no other; every body and chunk has its blob.
+- Every blob has its body, its pieces 0 to n - 1, or chunks 0 to n - 1 of the right sizes and no other; every body, piece and
+  chunk has its blob. Whoever uses a blob of pieces, which appends let grow, has its beginning.
 - Every key has one latest version, newer than all others; indexes and queues lead to what is there, both ways.
 - Objects and bytes of buckets and shards, buckets of accounts and shards, chunks and their bytes are counted right.
 - Every open bucket has its name, every name its bucket.

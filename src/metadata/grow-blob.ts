@@ -18,8 +18,9 @@ import type { BlobBirth, GrantRefusal } from '../ports/metadata-commands.ts';
 import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
 import type { RowChange } from './debts.ts';
 import { appendPiece, replaceLast } from './grow-manifest.ts';
-import { blobRow, pieceRow, put } from './keyspace.ts';
+import { blobRow, put } from './keyspace.ts';
 import { admitGrant, isLateBirth, ownLinkPut } from './links.ts';
+import { pieceRow } from './piece-rows.ts';
 
 export interface PieceToLay {
   births: readonly BlobBirth[];

@@ -302,27 +302,12 @@ export function completedTimeRow(completedAtMs: number, uploadId: UploadId): Row
 
 // ---- blobs and links ----
 
-const BLOB_ID_BYTES = 16;
-
 export function blobRow(blobId: BlobId): RowAddress {
   return { table: TABLES.blobs, key: fromHex(blobId) };
 }
 
 export function bodyRow(blobId: BlobId): RowAddress {
   return { table: TABLES.bodies, key: fromHex(blobId) };
-}
-
-export function pieceRow(blobId: BlobId, index: number): RowAddress {
-  return { table: TABLES.pieces, key: concatBytes(fromHex(blobId), u16(index)) };
-}
-
-export function readPieceKey(key: Uint8Array): { blobId: BlobId; index: number } {
-  return { blobId: toHex(key.subarray(0, BLOB_ID_BYTES)) as BlobId, index: readU16(key, BLOB_ID_BYTES) };
-}
-
-/** The first ones. */
-export function pieceRange(blobId: BlobId, limit: number): RangeAddress {
-  return prefixRange({ table: TABLES.pieces, prefix: fromHex(blobId), limit });
 }
 
 export function foreignRow(blobId: BlobId): RowAddress {

@@ -1,7 +1,7 @@
 // Copies across shards: gateways copy objects and parts between buckets of different shards, overwrite and remove sources
 // and copies in any order, and end or stand still between any two steps (R27 to R32). Checked: what is committed leads to
 // live data that its home knows of (I9, I10), a body comes back as it was (I12), and at rest links are owners, exactly (I16).
-import { pieceRow } from '../../src/metadata/keyspace.ts';
+import { pieceRow } from '../../src/metadata/piece-rows.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { homeShardOf } from '../../src/model/names.ts';
 import { pieceCodec } from '../../src/model/records/rows.ts';

@@ -10,9 +10,9 @@ import {
   manifestPageRow,
   PRESENT,
   pendingClaimRow,
-  pieceRow,
   TABLES,
 } from '../../src/metadata/keyspace.ts';
+import { pieceRow } from '../../src/metadata/piece-rows.ts';
 import { wholeRange } from '../../src/model/debts.ts';
 import type { BlobId } from '../../src/model/names.ts';
 import {

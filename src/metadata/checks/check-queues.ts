@@ -7,7 +7,8 @@ import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
-import { blobRow, foreignRow, linkRange, linkRow, pieceRow, readPieceKey, TABLES } from '../keyspace.ts';
+import { blobRow, foreignRow, linkRange, linkRow, TABLES } from '../keyspace.ts';
+import { pieceRow, readPieceKey } from '../piece-rows.ts';
 import { pendingDebts } from './check-debts.ts';
 
 export const checkUnlinked: QuerySpec<QueryOf<'check-unlinked'>, ResultOf<'check-unlinked'>> = {

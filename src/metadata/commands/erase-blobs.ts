@@ -8,15 +8,8 @@ import { COUNTER } from '../counters.ts';
 import { endDebt, findDebt, joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { isUnconfirmed } from '../history.ts';
-import {
-  blobRow,
-  bodyRow,
-  condemnedRow,
-  HISTORY_ROW,
-  manifestPageRange,
-  pieceRow,
-  remove,
-} from '../keyspace.ts';
+import { blobRow, bodyRow, condemnedRow, HISTORY_ROW, manifestPageRange, remove } from '../keyspace.ts';
+import { pieceRow } from '../piece-rows.ts';
 import { refuse } from '../write-version.ts';
 
 export const eraseBlobs = defineCommand<CommandOf<'erase-blobs'>, OutcomeOf<'erase-blobs'>>({

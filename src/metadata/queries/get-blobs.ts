@@ -4,7 +4,8 @@ import { blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { isUnconfirmedRow } from '../history.ts';
-import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow, pieceRange, pieceRow } from '../keyspace.ts';
+import { blobRow, bodyRow, HISTORY_ROW, manifestPageRow } from '../keyspace.ts';
+import { pieceRange, pieceRow } from '../piece-rows.ts';
 
 /** Pages `from` to `to`, both included. */
 export const getManifestPages: QuerySpec<QueryOf<'get-manifest-pages'>, ResultOf<'get-manifest-pages'>> = {
