@@ -65,7 +65,7 @@ import { getBlobs, getBodies, getManifestPages, getPieces } from './queries/get-
 import { getHistory, listClaims } from './queries/get-history.ts';
 import { getKeptOutcome } from './queries/get-kept-outcome.ts';
 import { getUpload, listParts } from './queries/get-upload.ts';
-import { getVersion } from './queries/get-version.ts';
+import { getVersion, getVersions } from './queries/get-version.ts';
 import { countDebts, getAudit, getDebts, listBlobs, listDebts } from './queries/list-debts.ts';
 import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
@@ -156,6 +156,7 @@ const queries: Queries = {
 
   'get-bucket': getBucket,
   'get-version': getVersion,
+  'get-versions': getVersions,
   'list-objects': listObjects,
   'list-versions': listVersions,
   'find-moves': findMoves,

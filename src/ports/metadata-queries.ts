@@ -37,6 +37,13 @@ import type { IdentityChange, IdentityPosition } from './identity-feed.ts';
 import type { CheckQueries } from './metadata-checks.ts';
 import type { EndedLink, HeldClaim } from './metadata-commands.ts';
 
+export type GetVersionResult =
+  | FoundVersion
+  /** The current version, or the one asked for, is a delete marker. */
+  | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number; isLatest: boolean }
+  | { kind: 'no-such-key' }
+  | { kind: 'no-such-version' };
+
 export interface ListObjectsQuery {
   bucketId: BucketId;
   prefix: string;
@@ -139,12 +146,12 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
   'get-bucket': { query: { bucketId: BucketId }; result: { bucket: BucketRecord | null } };
   'get-version': {
     query: { bucketId: BucketId; key: ObjectKey; versionId?: VersionId; includeBody: boolean };
-    result:
-      | FoundVersion
-      /** The current version, or the one asked for, is a delete marker. */
-      | { kind: 'delete-marker'; versionId: VersionId; modifiedAtMs: number; isLatest: boolean }
-      | { kind: 'no-such-key' }
-      | { kind: 'no-such-version' };
+    result: GetVersionResult;
+  };
+  /** Several at once, without bodies, in order: of the first ones where all together would be too large for one answer. */
+  'get-versions': {
+    query: { bucketId: BucketId; wanted: { key: ObjectKey; versionId?: VersionId }[] };
+    result: { found: GetVersionResult[] };
   };
   'list-objects': { query: ListObjectsQuery; result: ListObjectsPage };
   'list-versions': { query: ListVersionsQuery; result: ListVersionsPage };

@@ -1,5 +1,6 @@
 // Looks up the version that a request means and turns "not there" into the answer the caller may see. Of the source of
 // a copy, too. Not here: opening its headers or its bytes.
+import { assert, must } from '../../lib/assert.ts';
 import { httpDate } from '../../lib/http-dates.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, VersionId } from '../../model/names.ts';
@@ -95,9 +96,29 @@ export function findCopySource(
   return findSource(context, bucketNow, { address, called: 'The source of a copy request' });
 }
 
-/** The version that becomes a part of another object, likewise. */
-export function findComponent(context: OperationContext, address: VersionAddress): Promise<FoundVersion> {
-  return findSource(context, context.bucket, { address, called: 'The component of a composition' });
+/** The versions that become parts of another object, likewise: of all that are not there the first one is told. */
+export async function findComponents(
+  context: OperationContext,
+  addresses: readonly VersionAddress[],
+): Promise<FoundVersion[]> {
+  const found: FoundVersion[] = [];
+  while (found.length < addresses.length) {
+    const { claim, homeShard } = context.bucket();
+    const wanted = addresses
+      .slice(found.length)
+      .map(({ key, versionId }) => ({ key, ...(versionId !== undefined && { versionId }) }));
+    const target = { shard: homeShard, bucket: claim };
+    const { value } = await context.metadata.query(target, 'get-versions', {
+      ...{ bucketId: claim.bucketId, wanted },
+    });
+    assert(value.found.length > 0, 'a shard tells of one version at least');
+    for (const result of value.found) {
+      const address = must(addresses[found.length], 'no more than were asked for');
+      const asked = { address, called: 'The component of a composition' };
+      found.push(requireSource(context, context.bucket(), asked, result));
+    }
+  }
+  return found;
 }
 
 async function findSource(
@@ -106,13 +127,21 @@ async function findSource(
   { address, called }: { address: VersionAddress; called: string },
 ): Promise<FoundVersion> {
   const result = await queryVersion(context, bucketNow(), { ...address, includeBody: false });
+  return requireSource(context, bucketNow(), { address, called }, result);
+}
+
+function requireSource(
+  context: OperationContext,
+  bucket: ResolvedBucket,
+  { address, called }: { address: VersionAddress; called: string },
+  result: ResultOf<'get-version'>,
+): FoundVersion {
   if (result.kind === 'found') return result;
   if (result.kind === 'delete-marker' && address.versionId !== undefined) {
     throw new AppError('InvalidRequest', {
       message: `${called} may not specifically refer to a delete marker by version id.`,
     });
   }
-  const bucket = bucketNow();
   if (!context.authorize([['s3:ListBucket', bucketArn(bucket.record.name)]], bucket)) {
     throw new AppError('AccessDenied');
   }

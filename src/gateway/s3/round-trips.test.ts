@@ -97,6 +97,19 @@ test('a part asks for its upload, a copy for its source', async () => {
   expect(asked).toEqual(['get-version', 'commit-version']);
 });
 
+test('a composition asks for all of its components at once, an append for its object alone the first time', async () => {
+  const components = ['small', 'large', 'small'].map((key) => `<Component><Key>${key}</Key></Component>`);
+  await ask(
+    'PUT /bucket/whole?compose',
+    Buffer.from(`<ComposeRequest>${components.join('')}</ComposeRequest>`),
+  );
+  expect(asked).toEqual(['get-versions', 'compose-version']);
+  asked = [];
+  await ask('PUT /bucket/whole?append', SMALL);
+  await ask('PUT /bucket/whole?append', SMALL);
+  expect(asked).toEqual(['get-version', 'append-version', 'append-version']);
+});
+
 test('a gateway that has not heard of a shard for long asks for its time first (R24)', async () => {
   shards.metadata.clock.advance(LIMITS.shardTimeKeptMs - 1);
   await ask('PUT /bucket/small', SMALL);

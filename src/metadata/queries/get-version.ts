@@ -1,8 +1,9 @@
 // GET, HEAD and copy sources: one version, with the body where that is small enough to be here.
 import { AppError } from '../../model/errors.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { homeShardOf } from '../../model/names.ts';
 import { decodeVersion } from '../../model/records/version-record.ts';
-import type { BlobUse, VersionRecord } from '../../model/version.ts';
+import { type BlobUse, ownBody, type VersionRecord } from '../../model/version.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
@@ -31,6 +32,37 @@ export const getVersion: QuerySpec<Query, Result> = {
     throw new AppError('ServiceUnavailable');
   },
 };
+
+/** Latest objects, which are what is asked for most, are read together; what is no latest object, one by one. */
+export const getVersions: QuerySpec<QueryOf<'get-versions'>, ResultOf<'get-versions'>> = {
+  async run({ bucketId, wanted }, state, context) {
+    const currents = await state.rows(wanted.map(({ key }) => currentRow(bucketId, key)));
+    const results: Result[] = [];
+    let sizeBytes = 0;
+    for (const [at, address] of wanted.entries()) {
+      const current = address.versionId === undefined ? currents[at] : undefined;
+      const query = { bucketId, ...address, includeBody: false };
+      const result =
+        current === undefined
+          ? await getVersion.run(query, state, context)
+          : found(decodeVersion(current), true);
+      sizeBytes += answerBytes(result);
+      // At least one, however large it is.
+      if (at > 0 && sizeBytes > LIMITS.queryPageBytesMax) break;
+      results.push(result);
+    }
+    return { found: results };
+  },
+};
+
+/** About. A version that has been appended to has hundreds of uses. */
+const VERSION_BYTES = 2048;
+const USE_BYTES = 256;
+
+function answerBytes(result: Result): number {
+  const body = result.kind === 'found' ? ownBody(result.version.manifest) : undefined;
+  return VERSION_BYTES + USE_BYTES * (body?.uses.length ?? 0);
+}
 
 async function findCurrent({ bucketId, key }: Query, state: StateReader): Promise<Result> {
   const [current] = await state.rows([currentRow(bucketId, key)]);

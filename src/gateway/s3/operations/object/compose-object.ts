@@ -1,5 +1,6 @@
 // PUT ?compose: an object of the data of others, in the same bucket (service.txt 4.2). The story goes on in
 // objects/compose-object.ts.
+import { must } from '../../../../lib/assert.ts';
 import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import { checkWriteConditions } from '../../../../model/preconditions.ts';
@@ -16,7 +17,7 @@ import {
   refuseCustomerKeys,
 } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
-import { findComponent } from '../../find-version.ts';
+import { findComponents } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { parseUserMetadata } from '../../object-headers.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
@@ -74,7 +75,7 @@ export const composeObject = defineOperation({
     const asked = idempotencyToken(token, ['ComposeObject', key, components, ...said, conditions]);
     const kept = asked && (await findKept(context, asked));
     if (kept !== undefined) return answer(context, kept);
-    const found = await Promise.all(components.map((component) => open(context, component)));
+    const found = await openAll(context, components);
     const written = await context.objects.composeObject({
       calls: context.metadata,
       components: found,
@@ -110,16 +111,21 @@ async function findKept(context: OperationContext, token: IdempotencyToken): Pro
 }
 
 /** AccessDenied, NoSuchKey, NoSuchVersion, InvalidRequest for a delete marker, PreconditionFailed. */
-async function open(context: OperationContext, component: Component): Promise<CopyFrom> {
-  const { key, versionId } = component;
+async function openAll(context: OperationContext, components: readonly Component[]): Promise<CopyFrom[]> {
   const bucket = context.bucket();
-  const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-  const resource = objectArn({ bucket: bucket.record.name, key });
-  if (!context.authorize([[action, resource, 'not-denied']], bucket)) throw new AppError('AccessDenied');
-  const found = await findComponent(context, component);
-  const requireFit = (version: VersionRecord) => requireConditions(component, version);
-  requireFit(found.version);
-  return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
+  for (const { key, versionId } of components) {
+    const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+    const resource = objectArn({ bucket: bucket.record.name, key });
+    if (!context.authorize([[action, resource, 'not-denied']], bucket)) throw new AppError('AccessDenied');
+  }
+  const versions = await findComponents(context, components);
+  return versions.map((found, at) => {
+    const component = must(components[at], 'a version for each');
+    const { key, versionId } = component;
+    const requireFit = (version: VersionRecord) => requireConditions(component, version);
+    requireFit(found.version);
+    return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
+  });
 }
 
 function requireConditions({ key, conditions }: Component, version: VersionRecord): void {
