@@ -5,8 +5,10 @@ import { asBuffer, concatBytes } from './bytes.ts';
 
 const BLOCK_BYTES = 64;
 const STATE_BYTES = 16;
+/** The number of bits, at the end. */
+const LENGTH_BYTES = 8;
 /** RFC 1321, section 3.4: how far each step of a round turns, and the sines that it adds. */
-const TURNS = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21] as const;
+const TURNS = Uint8Array.of(7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21);
 const SINES = Int32Array.from({ length: 64 }, (_, step) =>
   Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32),
 );
@@ -41,11 +43,12 @@ export function extendMd5(state: Md5State, bytes: Uint8Array): Md5State {
 /** The digest of all `lengthBytes` that it has taken, hex. It may be gone on with all the same. */
 export function digestOfMd5(state: Md5State, lengthBytes: number): string {
   const rest = state.subarray(STATE_BYTES);
-  const blockCount = rest.length + 9 > BLOCK_BYTES ? 2 : 1;
-  const last = Buffer.alloc(blockCount * BLOCK_BYTES);
+  const last = Buffer.alloc((rest.length + LENGTH_BYTES < BLOCK_BYTES ? 1 : 2) * BLOCK_BYTES);
   last.set(rest);
   last[rest.length] = 0x80;
-  last.writeBigUInt64LE(8n * BigInt(lengthBytes), last.length - 8);
+  // In bits, which 48 bits of bytes fit into.
+  last.writeUInt32LE((lengthBytes << 3) >>> 0, last.length - LENGTH_BYTES);
+  last.writeUInt32LE(Math.floor(lengthBytes / 2 ** 29) >>> 0, last.length - 4);
   const words = readWords(state);
   digestBlocks(words, last);
   return bytesOf(words).toString('hex');
@@ -53,12 +56,14 @@ export function digestOfMd5(state: Md5State, lengthBytes: number): string {
 
 function readWords(state: Md5State): Int32Array {
   const bytes = asBuffer(state);
-  return Int32Array.of(...[0, 4, 8, 12].map((at) => bytes.readInt32LE(at)));
+  const words = new Int32Array(4);
+  for (let word = 0; word < 4; word++) words[word] = bytes.readInt32LE(4 * word);
+  return words;
 }
 
 function bytesOf(words: Int32Array): Buffer {
   const bytes = Buffer.allocUnsafe(STATE_BYTES);
-  for (const [index, word] of words.entries()) bytes.writeInt32LE(word, 4 * index);
+  for (let word = 0; word < 4; word++) bytes.writeInt32LE(words[word] ?? 0, 4 * word);
   return bytes;
 }
 
@@ -73,17 +78,17 @@ function digestBlocks(words: Int32Array, blocks: Uint8Array): void {
 
 /** Section 3.4. */
 function digestBlock(words: Int32Array, block: Int32Array): void {
-  let [a = 0, b = 0, c = 0, d = 0] = words;
+  let a = words[0] ?? 0;
+  let b = words[1] ?? 0;
+  let c = words[2] ?? 0;
+  let d = words[3] ?? 0;
   for (let step = 0; step < 64; step++) {
     const round = step >> 4;
-    const mixed =
-      round === 0
-        ? (b & c) | (~b & d)
-        : round === 1
-          ? (b & d) | (c & ~d)
-          : round === 2
-            ? b ^ c ^ d
-            : c ^ (b | ~d);
+    let mixed: number;
+    if (round === 0) mixed = (b & c) | (~b & d);
+    else if (round === 1) mixed = (b & d) | (c & ~d);
+    else if (round === 2) mixed = b ^ c ^ d;
+    else mixed = c ^ (b | ~d);
     const sum = (a + mixed + (block[WORDS[step] ?? 0] ?? 0) + (SINES[step] ?? 0)) | 0;
     const turn = TURNS[4 * round + (step & 3)] ?? 0;
     a = d;
@@ -91,5 +96,8 @@ function digestBlock(words: Int32Array, block: Int32Array): void {
     c = b;
     b = (b + ((sum << turn) | (sum >>> (32 - turn)))) | 0;
   }
-  for (const [index, word] of [a, b, c, d].entries()) words[index] = ((words[index] ?? 0) + word) | 0;
+  words[0] = (words[0] ?? 0) + a;
+  words[1] = (words[1] ?? 0) + b;
+  words[2] = (words[2] ?? 0) + c;
+  words[3] = (words[3] ?? 0) + d;
 }

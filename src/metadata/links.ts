@@ -15,7 +15,7 @@ import {
   type LinkRecord,
   linkCodec,
 } from '../model/records/rows.ts';
-import { chunkCount } from '../model/version.ts';
+import { chunkCount, isLaidWithin } from '../model/version.ts';
 import type { BlobBirth, DataGrant, GrantRefusal, LinkGrant } from '../ports/metadata-commands.ts';
 import type { DecideContext, LockRequest, RowPut, View } from '../ports/state-machine.ts';
 import { changeDebt, findAudit, joinChanges, NO_CHANGE, type RowChange } from './debts.ts';
@@ -175,8 +175,12 @@ function linkPuts(
   assert(claim.homeShard === homeShardOf(blobId) && claim.homeShard !== shard, 'a claim is made at the home');
   assert(claim.linkId === linkId, 'a claim bears the link that it is for');
   // Another commit's claim holds the blob already: this link stands on it, and the home drops ours (R28, R30).
-  if (view.row(foreignRow(blobId)) !== undefined) return [link];
-  return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
+  const row = view.row(foreignRow(blobId));
+  const stored = row && foreignCodec.decode(row);
+  if (stored === undefined) return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
+  // The blob may have grown since that one was made.
+  if (isLaidWithin(claim.layout, stored.layout)) return [link];
+  return [link, put(foreignRow(blobId), foreignCodec.encode({ ...stored, layout: claim.layout }))];
 }
 
 /** Notes on blobs of this home that they have more than one link now. */

@@ -155,6 +155,19 @@ describe('whoever uses its beginning', () => {
     expect((await world.get('copy', { bucket })).equals(Buffer.concat([before, own]))).toBe(true);
   });
 
+  test('in another shard, copied again when it is longer: fsck finds nothing wrong', async () => {
+    const world = await openFsckWorld({ isEmpty: true });
+    const bucket = world.bucket(1);
+    await world.put('k', Buffer.from('0'));
+    await appendMany(world, 'k', 2, 10);
+    await world.copy('k', 'short', { bucket });
+    const whole = await appendMany(world, 'k', 2, 10);
+    await world.copy('k', 'long', { bucket });
+    await appendMany(world, 'k', 2, 10);
+    expect((await world.get('long', { bucket })).equals(whole)).toBe(true);
+    expect((await world.fsck({ readData: true })).findings).toEqual([]);
+  });
+
   test('a composition of it twice, shorter and longer, and of it under another key', async () => {
     const world = await openObjectWorld();
     await world.put('k', Buffer.from('0'));
