@@ -5,6 +5,7 @@ import { asBuffer, concatBytes, toHex } from '../lib/bytes.ts';
 import type { BlobId, BucketId, LinkId } from '../model/names.ts';
 import type { BucketUsage, CheckedTable } from '../ports/metadata-checks.ts';
 import { compareClaims } from './compare-claims.ts';
+import { comparePieceUses } from './compare-pieces.ts';
 import type { FsckRun } from './run.ts';
 
 const LINK_BYTES = 32;
@@ -33,6 +34,7 @@ export async function compareLinks(
         window.tick(facts.uses);
         if (!isFirst) continue;
         run.foundAll(findings);
+        await comparePieceUses(run, facts.pieceUses);
         for (const some of facts.usage) addUsage(usage, some);
       }
     }

@@ -3,12 +3,14 @@
 // looked at again. Pieces are never written anew, so what a row tells must be there whenever it was read.
 import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
+import { type BlobId, homeShardOf } from '../model/names.ts';
 import { type BlobRecord, pieceCodec } from '../model/records/rows.ts';
-import type { BlobFact, PiecePlace } from '../ports/metadata-checks.ts';
+import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata-checks.ts';
 import { createBatch, type FsckRun } from './run.ts';
 
 const PAGE_KEYS = 500;
+/** Each is a row of some KiB. */
+const USES_BATCH = 50;
 
 /** The pieces of one blob. */
 interface PiecesSeen {
@@ -102,6 +104,26 @@ function comparePieceRows(
   if (isSound && isLast && sizeBytes === blob.sizeBytes) return;
   const note = `pieces of ${blob.sizeBytes} bytes, is ${sizeBytes}${isSound && isLast ? '' : ', not these'}`;
   run.found('body-size', { shard, blob: blobId, note });
+}
+
+/**
+ * Who sees but the beginning of a blob sees the piece that it names as the last one: pieces are never written anew. One that is
+ * not there is found with its blob, or has gone with it.
+ */
+export async function comparePieceUses(run: FsckRun, uses: readonly PieceUse[]): Promise<void> {
+  for (const [home, ofHome] of Map.groupBy(uses, ({ blobId }) => homeShardOf(blobId))) {
+    for (let from = 0; from < ofHome.length; from += USES_BATCH) {
+      const some = ofHome.slice(from, from + USES_BATCH);
+      const pieces = some.map(({ blobId, pieceCount }) => ({ blobId, index: pieceCount - 1 }));
+      const { pieceIds } = await run.ask(home, 'get-piece-ids', { pieces });
+      for (const [at, { pieceCount, lastPieceId, place }] of some.entries()) {
+        const pieceId = pieceIds[at] ?? null;
+        if (pieceId === null || pieceId === lastPieceId) continue;
+        const note = `piece ${pieceCount} is ${lastPieceId}, is ${pieceId}`;
+        run.found('layout-differs', { ...place, note });
+      }
+    }
+  }
 }
 
 /** Pieces that no blob tells of. A piece comes in one entry with the row that tells of it, and goes so. */

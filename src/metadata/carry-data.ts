@@ -1,6 +1,7 @@
 // A version's data under its next version: copy onto itself, append. Where the old one goes, the new one has its links;
-// where it stays, links of its own. There is no moment without any, and that is why no blob needs a lock.
-import { type BlobId, type BucketId, type LinkId, NULL_VERSION } from '../model/names.ts';
+// where it stays, links of its own. There is no moment without any, and that is why no blob needs a lock: of one that is not
+// shared yet this key alone writes the row, and that of one that grows is never written for the note (grow-blob.ts).
+import { type BucketId, type LinkId, NULL_VERSION } from '../model/names.ts';
 import { linksOf, type Manifest, type VersionRecord } from '../model/version.ts';
 import { type Versioning, writesNullVersion } from '../model/versioning.ts';
 import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
@@ -28,18 +29,12 @@ export function lookAtLinked(manifest: Manifest, view: View): void {
   for (const { blobId } of linksOf(manifest)) view.row(blobRow(blobId));
 }
 
-/** The rows of a manifest's links, all of them new. `notedId`: that this blob has more of them is noted by someone else. */
+/** The rows of a manifest's links, all of them new. */
 export function beginLinks(
   manifest: Manifest,
-  options: {
-    view: View;
-    context: DecideContext;
-    composedIn?: BucketId | undefined;
-    notedId?: BlobId | undefined;
-  },
+  options: { view: View; context: DecideContext; composedIn?: BucketId | undefined },
 ): RowPut[] {
-  const { view, context, composedIn, notedId } = options;
+  const { view, context, composedIn } = options;
   const names = linksOf(manifest);
-  const toNote = names.filter(({ blobId }) => blobId !== notedId);
-  return [...names.map((name) => ownLinkPut(name, context.shard, composedIn)), ...sharePuts(toNote, view)];
+  return [...names.map((name) => ownLinkPut(name, context.shard, composedIn)), ...sharePuts(names, view)];
 }

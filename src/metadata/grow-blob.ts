@@ -4,7 +4,7 @@
 import { must } from '../lib/assert.ts';
 import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { BlobId, BucketId } from '../model/names.ts';
+import { type BlobId, type BucketId, homeShardOf } from '../model/names.ts';
 import { type BlobRecord, blobCodec, isLiveBlob, pieceCodec } from '../model/records/rows.ts';
 import {
   type BlobUse,
@@ -35,17 +35,20 @@ export interface LayingOptions {
   piece: PieceToLay;
   /** The blob that may grow: the command has its lock, and has looked at its row. */
   growingId: BlobId | undefined;
-  /** The version before stays, with a link of its own. */
-  isKept: boolean;
+  /** Also where the object ends with another blob that might grow. */
+  beginsAnew: boolean;
   bucketId: BucketId;
   view: View;
   context: DecideContext;
 }
 
-export type LaidPiece = { kind: 'laid'; manifest: Manifest; grownId?: BlobId } & RowChange;
+export type LaidPiece = { kind: 'laid'; manifest: Manifest } & RowChange;
 
-/** The manifest with the piece behind it, and the rows of the piece. */
-export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal {
+/**
+ * The manifest with the piece behind it, and the rows of the piece. `ends-with-other`: another blob than the one that was named
+ * may grow, and its row has not been looked at: name that one. Else who appends by turns would begin a blob each time.
+ */
+export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { kind: 'ends-with-other' } {
   const { carried, sizeBytes, piece, bucketId, view, context } = options;
   const [birth] = piece.births;
   if (birth === undefined || !isSmall(birth)) {
@@ -57,7 +60,18 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal {
   }
   // R25, as for every birth, though no chunk of it lies anywhere.
   if (isLateBirth(birth, context)) return { kind: 'late' };
-  return growLast(birth, options) ?? beginBlob(birth, options);
+  const last = growingUse(carried);
+  if (last === undefined || !hasRoom(last, birth)) return beginBlob(birth, options);
+  // R24: the same piece again.
+  if (last.grown?.lastPieceId === birth.use.blobId) return { kind: 'exists' };
+  if (last.blobId === options.growingId) return growLast(last, birth, options) ?? beginBlob(birth, options);
+  const isHere = homeShardOf(last.blobId) === context.shard;
+  return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(birth, options);
+}
+
+function hasRoom({ sizeBytes, grown }: BlobUse, { use }: BlobBirth): boolean {
+  const { pieceCount } = must(grown, 'pieces tell how many they are');
+  return pieceCount < LIMITS.grownPiecesMax && sizeBytes + use.sizeBytes <= LIMITS.grownBlobBytesMax;
 }
 
 function isSmall({ use }: BlobBirth): boolean {
@@ -81,7 +95,8 @@ function beginBlob(birth: BlobBirth, { carried, sizeBytes, bucketId, context }: 
   };
   const begun: BlobUse = { blobId, linkId: use.linkId, ...layout, wrappedDataKey: EMPTY_BYTES };
   const puts = [
-    put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout })),
+    // As if it had been shared: the note that it is would be made without the lock under which it grows (carry-data.ts).
+    put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, isShared: true })),
     ownLinkPut(use, context.shard, bucketId),
     piecePut({ blobId, index: 0 }, birth),
   ];
@@ -90,33 +105,27 @@ function beginBlob(birth: BlobBirth, { carried, sizeBytes, bucketId, context }: 
     manifest: appendPiece(carried, bodyOf([begun]), sizeBytes),
     puts,
     counters: [],
-    grownId: blobId,
   };
 }
 
-/** Undefined: the object ends with something else, or there is no more room. */
-function growLast(
-  birth: BlobBirth,
-  { carried, growingId, isKept, view }: LayingOptions,
-): LaidPiece | undefined {
-  const last = growingUse(carried);
-  if (last === undefined || last.blobId !== growingId) return undefined;
+/** Undefined: it has grown by others already, or must not grow any more. */
+function growLast(last: BlobUse, birth: BlobBirth, { carried, view }: LayingOptions): LaidPiece | undefined {
   const row = view.row(blobRow(last.blobId));
   const blob = row && blobCodec.decode(row);
-  if (blob === undefined || !isLiveBlob(blob) || !endsWith(last, blob)) return undefined;
+  if (blob === undefined || !isLiveBlob(blob) || blob.isClosed || !endsWith(last, blob)) return undefined;
   const { pieceCount } = must(last.grown, 'pieces tell how many they are');
   const sizeBytes = last.sizeBytes + birth.use.sizeBytes;
-  if (pieceCount >= LIMITS.grownPiecesMax || sizeBytes > LIMITS.grownBlobBytesMax) return undefined;
   const grown = { pieceCount: pieceCount + 1, lastPieceId: birth.use.blobId };
   const layout = { sizeBytes, chunkSizeBytes: sizeBytes, storage: 'pieces' as const, grown };
   const { blobId } = last;
-  const grownBlob: BlobRecord = { ...blob, ...layout, ...(isKept && { isShared: true }) };
   return {
     kind: 'laid',
     manifest: replaceLast(carried, { ...last, ...layout }, birth.use.sizeBytes),
-    puts: [put(blobRow(blobId), blobCodec.encode(grownBlob)), piecePut({ blobId, index: pieceCount }, birth)],
+    puts: [
+      put(blobRow(blobId), blobCodec.encode({ ...blob, ...layout })),
+      piecePut({ blobId, index: pieceCount }, birth),
+    ],
     counters: [],
-    grownId: blobId,
   };
 }
 

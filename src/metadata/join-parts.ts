@@ -1,9 +1,8 @@
 // The manifest of an object of parts: in the version itself while it has few segments, else in pages of its own, which
 // are link-counted like a blob (architecture 3). Links of parts are carried over, no row of theirs is written (R26).
 import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
 import type { PartRecord } from '../model/records/rows.ts';
-import { type ManifestPage, type PartBoundary, widerUse } from '../model/version.ts';
+import type { ManifestPage, PartBoundary } from '../model/version.ts';
 import type { DecideContext } from '../ports/state-machine.ts';
 import type { LinkName } from './links.ts';
 import { type LaidManifest, layPages } from './manifest-pages.ts';
@@ -51,17 +50,17 @@ function* pagesOf(parts: readonly PartRecord[]): Generator<PartRecord[]> {
 function joinPage(parts: readonly PartRecord[]): { page: ManifestPage; spareLinks: LinkName[] } {
   const page: ManifestPage = { uses: [], segments: [], parts: [] };
   const spareLinks: LinkName[] = [];
-  const useByBlob = new Map<BlobId, number>();
+  const useByBlob = new Map<string, number>();
   for (const part of parts) {
     const useAt = part.uses.map((use) => {
-      const known = useByBlob.get(use.blobId);
+      // A blob that grew between the copies has a use for each of them: nobody here can tell that they see the same pieces.
+      const seen = `${use.blobId} ${use.grown?.lastPieceId ?? ''}`;
+      const known = useByBlob.get(seen);
       if (known !== undefined) {
         spareLinks.push(use);
-        const { [known]: first = use } = page.uses;
-        page.uses[known] = { ...widerUse(first, use), linkId: first.linkId };
         return known;
       }
-      useByBlob.set(use.blobId, page.uses.length);
+      useByBlob.set(seen, page.uses.length);
       return page.uses.push(use) - 1;
     });
     for (const segment of part.segments) page.segments.push({ ...segment, use: useAt[segment.use] ?? -1 });

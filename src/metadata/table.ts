@@ -4,7 +4,14 @@ import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } 
 import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
 import { checkCounters } from './checks/check-counters.ts';
-import { checkUnlinked, countPending, getLinks, listBodies, listPieces } from './checks/check-queues.ts';
+import {
+  checkUnlinked,
+  countPending,
+  getLinks,
+  getPieceIds,
+  listBodies,
+  listPieces,
+} from './checks/check-queues.ts';
 import { checkRows } from './checks/check-rows.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
@@ -202,6 +209,7 @@ const queries: Queries = {
   'get-links': getLinks,
   'list-bodies': listBodies,
   'list-pieces': listPieces,
+  'get-piece-ids': getPieceIds,
   'count-pending': countPending,
 };
 

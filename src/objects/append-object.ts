@@ -46,8 +46,10 @@ export async function appendObject(
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const renewed = path.keys.renewKek(current.kek);
     const { growingId } = current;
+    // Others append to it, too, by other gateways or at once.
+    const beginsAnew = attempt >= LOOKS_MAX;
     const value = await sendPiece(path, input, {
-      ...{ written, piece, growingId },
+      ...{ written, piece, growingId, beginsAnew },
       kek: { found: current.kek, renewed },
     });
     if (value.kind === 'committed') {
@@ -71,6 +73,9 @@ export async function appendObject(
   await written.abandon();
   throw new AppError('ServiceUnavailable');
 }
+
+/** Of an append, at the object that it is for: behind them a piece goes where it can. */
+const LOOKS_MAX = 2;
 
 /** What the piece is made for. */
 interface Grown {
@@ -154,7 +159,14 @@ async function sendPiece(
     piece,
     kek,
     growingId,
-  }: { written: WrittenBody; piece: AppendedPiece; kek: CommandKek; growingId: BlobId | undefined },
+    beginsAnew,
+  }: {
+    written: WrittenBody;
+    piece: AppendedPiece;
+    kek: CommandKek;
+    growingId: BlobId | undefined;
+    beginsAnew: boolean;
+  },
 ): Promise<Outcome> {
   const shard = bucket.homeShard;
   const token = tokenOf?.(piece);
@@ -163,6 +175,7 @@ async function sendPiece(
     calls.execute({ shard, bucket: bucket.claim }, 'append-version', {
       ...{ bucketId: bucket.claim.bucketId, key, piece, linkId, kek },
       ...(growingId && { growingId }),
+      ...(beginsAnew && { beginsAnew }),
       ...(offsetBytes !== undefined && { offsetBytes }),
       ...(conditions && { conditions }),
       ...(token && { token }),

@@ -5,6 +5,7 @@ import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { joinChecksums } from '../model/join-checksums.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { BlobId } from '../model/names.ts';
 import {
   composedETag,
   countOriginals,
@@ -19,6 +20,7 @@ import type { CommandOf } from '../ports/metadata.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
 import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
 import type { DataPath } from './data-path.ts';
+import { requireBeginning } from './grown-uses.ts';
 import { readAgain } from './link-object.ts';
 import { locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
@@ -121,6 +123,8 @@ async function bodyOf(
 ): Promise<ManifestBody | undefined> {
   const { keys } = path;
   const body: ManifestBody = { uses: [], segments: [] };
+  /** Of blobs of pieces, the first use of each. */
+  const grown = new Map<BlobId, BlobUse>();
   const to = keys.openKek(components[0]?.found.version.kek);
   try {
     for (const { found } of components) {
@@ -131,6 +135,7 @@ async function bodyOf(
         for (const run of runs) {
           const { use, ...segment } = run;
           const { blobId } = use;
+          if (use.grown !== undefined) await requireBeginning(calls, use, getOrAdd(grown, use));
           if (!isSeenBy(body.uses.at(-1), use)) {
             const wrappedDataKey = isSameKey
               ? use.wrappedDataKey
@@ -147,6 +152,12 @@ async function bodyOf(
     throw error;
   }
   return body;
+}
+
+function getOrAdd(uses: Map<BlobId, BlobUse>, use: BlobUse): BlobUse {
+  const known = uses.get(use.blobId);
+  if (known === undefined) uses.set(use.blobId, use);
+  return known ?? use;
 }
 
 /** A blob of pieces may have been shorter when the component before it came to use it. */

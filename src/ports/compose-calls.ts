@@ -76,6 +76,8 @@ export interface ComposeCommands {
       linkId: LinkId;
       /** The blob of pieces that the object ended with when it was read: a small piece goes into it where it still does. */
       growingId?: BlobId;
+      /** A small piece begins a blob where the object ends with another one than `growingId`: it has changed again and again. */
+      beginsAnew?: true;
       /** Where the piece is to begin. */
       offsetBytes?: number;
       conditions?: WriteConditions;
@@ -86,8 +88,8 @@ export interface ComposeCommands {
       /** No object, or a delete marker. */
       | { kind: 'no-such-key' }
       /**
-       * The current version has another key, or has it wrapped anew, or the piece lacks the CRC that goes on: read it, wrap the
-       * data key by it, ask again.
+       * The current version has another key, or has it wrapped anew, or the piece lacks the CRC that goes on, or the object ends
+       * with another blob that may grow: read it, wrap the data key by it, ask again.
        */
       | { kind: 'other-key' }
       | { kind: 'wrong-offset'; sizeBytes: number }

@@ -1,7 +1,7 @@
 // The queries of a full comparison (`holdfast fsck`): each looks at a page of rows and at all that must agree with them
 // within the shard, at one moment, so that nothing under way can look like damage. What lies elsewhere (other shards,
 // chunks, bodies) comes back as facts, for whoever asks to compare.
-import type { Finding, Pending } from '../model/findings.ts';
+import type { Finding, FindingPlace, Pending } from '../model/findings.ts';
 import type { BlobId, BucketId, BucketName, LinkId } from '../model/names.ts';
 import type {
   BlobRecord,
@@ -64,6 +64,15 @@ export interface BlobFact {
   blob: Pick<BlobRecord, 'kind' | 'condemnedAtMs' | keyof BlobLayout>;
 }
 
+/** What a use says of the last piece that it sees. */
+export interface PieceUse {
+  blobId: BlobId;
+  pieceCount: number;
+  lastPieceId: BlobId;
+  /** Of whoever uses it. */
+  place: FindingPlace;
+}
+
 /** Of a piece: its blob, and which one of its pieces it is. */
 export interface PiecePlace {
   blobId: BlobId;
@@ -80,6 +89,8 @@ export interface CheckFacts {
   uses: Uint8Array;
   /** Links of this shard's own versions and parts, in the same form and in order. */
   ownLinks: Uint8Array;
+  /** Of uses of blobs of pieces, which see but their beginning, or blobs of other shards. */
+  pieceUses: PieceUse[];
   /** Links of other shards. */
   claims: ClaimFact[];
   blobs: BlobFact[];
@@ -115,6 +126,8 @@ export interface CheckQueries {
   };
   /** Pieces of blobs, in the order of these, from one place on. */
   'list-pieces': { query: { from?: PiecePlace; limit: number }; result: { pieces: PiecePlace[] } };
+  /** The ids under which pieces were sealed; null for one that is not there. */
+  'get-piece-ids': { query: { pieces: PiecePlace[] }; result: { pieceIds: (BlobId | null)[] } };
   /** What waits in the shard's queues. */
   'count-pending': { query: Record<never, never>; result: { pending: Pending[] } };
 }

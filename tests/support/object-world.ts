@@ -46,6 +46,8 @@ export interface ObjectWorld {
   chunkKv: MemoryKv;
   chunks: ChunkPort;
   store: ObjectStore;
+  /** Another store over the same shards, as another gateway has it. */
+  anotherStore(): ObjectStore;
   /** Of the store: what it asks goes through them, and so must what a gateway over it asks. */
   times: ShardTimes;
   calls: MetadataCalls;
@@ -165,20 +167,22 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
       heldBytesMax = Math.max(heldBytesMax, value);
     },
   };
-  const store = createObjectStore({
-    chunks: options.interceptChunks?.(chunks) ?? chunks,
-    codecs: options.codecs ?? inlineCodecPool,
-    keyring,
-    clock,
-    random,
-    log,
-    telemetry,
-    buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
-    settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
-    bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
-    times,
-    fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
-  });
+  const anotherStore = () =>
+    createObjectStore({
+      chunks: options.interceptChunks?.(chunks) ?? chunks,
+      codecs: options.codecs ?? inlineCodecPool,
+      keyring,
+      clock,
+      random,
+      log,
+      telemetry,
+      buffers: createChunkBuffers({ chunkSizeBytes: CHUNK_BYTES, keptBytesMax: 8 * MiB }),
+      settings: { inlineBodyBytesMax: INLINE_BYTES_MAX, chunkSizeBytes: CHUNK_BYTES },
+      bodyBufferBytes: options.bodyBufferBytes ?? 64 * MiB,
+      times,
+      fenceOf: (shard) => ({ shard, incarnation: 1, epoch: 1 }),
+    });
+  const store = anotherStore();
 
   const buckets: BucketTarget[] = [];
   for (const shard of [0, 1, 2]) {
@@ -194,6 +198,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     chunkKv,
     chunks,
     store,
+    anotherStore,
     times,
     calls,
     events,

@@ -3,7 +3,7 @@ import { EMPTY_BYTES, fromHex, toHex } from '../../lib/bytes.ts';
 import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { Pending, PendingKind } from '../../model/findings.ts';
 import type { BlobId } from '../../model/names.ts';
-import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
+import { blobCodec, isLiveBlob, linkCodec, pieceCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
@@ -60,6 +60,13 @@ export const listPieces: QuerySpec<QueryOf<'list-pieces'>, ResultOf<'list-pieces
     const gte = from === undefined ? EMPTY_BYTES : pieceRow(from.blobId, from.index).key;
     const rows = await state.range({ table: TABLES.pieces, gte, lt: TABLE_END, limit, keysOnly: true });
     return { pieces: rows.map(({ key }) => readPieceKey(key)) };
+  },
+};
+
+export const getPieceIds: QuerySpec<QueryOf<'get-piece-ids'>, ResultOf<'get-piece-ids'>> = {
+  async run({ pieces }, state) {
+    const rows = await state.rows(pieces.map(({ blobId, index }) => pieceRow(blobId, index)));
+    return { pieceIds: rows.map((row) => (row === undefined ? null : pieceCodec.decode(row).pieceId)) };
   },
 };
 

@@ -2,7 +2,7 @@
 // comparisons with what is elsewhere.
 import { concatBytes, fromHex } from '../../lib/bytes.ts';
 import type { FindingKind, FindingPlace } from '../../model/findings.ts';
-import { type BucketId, homeShardOf } from '../../model/names.ts';
+import { type BlobId, type BucketId, homeShardOf } from '../../model/names.ts';
 import { type BucketRecord, blobCodec, bucketCodec, foreignCodec } from '../../model/records/rows.ts';
 import { type BlobLayout, isLaidWithin, type WrappedKek } from '../../model/version.ts';
 import type { ResultOf } from '../../ports/metadata.ts';
@@ -19,7 +19,7 @@ export class CheckScan {
   readonly shard: number;
   readonly findings: ResultOf<'check-rows'>['findings'] = [];
   readonly facts: Omit<CheckFacts, 'uses' | 'ownLinks'> = {
-    ...{ claims: [], blobs: [], foreign: [], unlinked: [], usage: [], buckets: [], names: [] },
+    ...{ pieceUses: [], claims: [], blobs: [], foreign: [], unlinked: [], usage: [], buckets: [], names: [] },
   };
   readonly #uses: Uint8Array[] = [];
   readonly #ownLinks: Uint8Array[] = [];
@@ -82,7 +82,16 @@ export class CheckScan {
     if (!fits(layout, blob)) {
       const note = `${shapeText(layout)}, is ${shapeText(blob)}`;
       this.found('layout-differs', { ...where, note });
-    }
+    } else this.#notePieces(blobId, layout, isHome ? blob : undefined, where);
+  }
+
+  /** Where the row of the blob tells of the same last piece there is nothing to be compared. */
+  #notePieces(blobId: BlobId, seen: BlobShape, blob: BlobShape | undefined, place: FindingPlace): void {
+    if (!('grown' in seen) || seen.grown === undefined) return;
+    const { pieceCount, lastPieceId } = seen.grown;
+    const isEnd = blob !== undefined && 'grown' in blob && blob.grown?.pieceCount === pieceCount;
+    if (isEnd) return;
+    this.facts.pieceUses.push({ blobId, pieceCount, lastPieceId, place: { shard: this.shard, ...place } });
   }
 
   result(): Pick<ResultOf<'check-rows'>, 'findings' | 'facts'> {

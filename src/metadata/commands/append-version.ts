@@ -72,18 +72,17 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const { sizeBytes } = before;
     const takesItsPlace = takesPlaceOf(before, bucket.versioning);
     const carried = takesItsPlace ? before.manifest : withLink(before.manifest, command.linkId);
-    const isKept = !takesItsPlace;
-    const { growingId } = command;
-    const laid = layPiece({ carried, sizeBytes, piece, growingId, isKept, bucketId, view, context });
+    const { growingId, beginsAnew = false } = command;
+    const laid = layPiece({ carried, sizeBytes, piece, growingId, beginsAnew, bucketId, view, context });
+    if (laid.kind === 'ends-with-other') return refuse({ kind: 'other-key' });
     if (laid.kind !== 'laid') return refuse(laid);
     const version = extend(before, command, laid.manifest);
     const written = writeVersion({ bucket, history, version, context });
     if (written.kind === 'blocked') return refuse(written);
     const outcome = outcomeOf(written, version);
-    const notedId = laid.grownId;
     const links = takesItsPlace
       ? markComposed(before, bucketId, context)
-      : beginLinks(carried, { view, context, composedIn: bucketId, notedId });
+      : beginLinks(carried, { view, context, composedIn: bucketId });
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const kin = { puts: [...links, ...keepOutcome(command, outcome, context.nowMs)], counters: [] };
     return { outcome, ...joinChanges([laid, settled, kin]) };

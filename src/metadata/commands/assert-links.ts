@@ -103,7 +103,7 @@ function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): 
   const row = view.row(blobRow(blobId));
   if (row === undefined) {
     if (!mayMake) return undefined;
-    const blob: BlobRecord = { ...layout, isShared: true };
+    const blob: BlobRecord = { ...layout, isShared: true, ...(layout.grown && { isClosed: true }) };
     return { puts: [put(blobRow(blobId), blobCodec.encode(blob))], isMade: true, wasCondemned: false };
   }
   const { condemnedAtMs, ...blob } = blobCodec.decode(row);

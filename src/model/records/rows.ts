@@ -156,6 +156,8 @@ export interface BlobRecord extends BlobLayout {
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
   /** It has had more than the link that it was born with: only then may others be left when one ends. */
   isShared?: true;
+  /** Of pieces: the row was made anew from what another shard knew of it (R23). Nothing comes behind pieces that may be lost. */
+  isClosed?: true;
   /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
   isComposed?: true;
   /** Final: no link may be added any more (R26). */
