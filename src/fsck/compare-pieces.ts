@@ -4,7 +4,8 @@
 import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, homeShardOf } from '../model/names.ts';
-import { type BlobRecord, pieceCodec } from '../model/records/rows.ts';
+import { decodePiece, type PieceRecord } from '../model/records/piece-record.ts';
+import type { BlobRecord } from '../model/records/rows.ts';
 import type { BlobFact, PiecePlace, PieceUse } from '../ports/metadata-checks.ts';
 import { createBatch, type FsckRun } from './run.ts';
 
@@ -94,7 +95,11 @@ function comparePieceRows(
   { shard, blobId, blob }: { shard: number; blobId: BlobId; blob: BlobRecord },
   rows: readonly Uint8Array[],
 ): void {
-  const pieces = rows.map((row) => pieceCodec.decode(row));
+  const pieces = decodeAll(rows);
+  if (pieces === undefined) {
+    run.found('broken-row', { shard, blob: blobId, table: 'pieces' });
+    return;
+  }
   const isSound = pieces.every(
     ({ sizeBytes, sealed }) =>
       sealed.length === sealedBytes({ sizeBytes, pieceBytes: LIMITS.sealPieceBytes }),
@@ -104,6 +109,14 @@ function comparePieceRows(
   if (isSound && isLast && sizeBytes === blob.sizeBytes) return;
   const note = `pieces of ${blob.sizeBytes} bytes, is ${sizeBytes}${isSound && isLast ? '' : ', not these'}`;
   run.found('body-size', { shard, blob: blobId, note });
+}
+
+function decodeAll(rows: readonly Uint8Array[]): PieceRecord[] | undefined {
+  try {
+    return rows.map(decodePiece);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -120,7 +133,7 @@ export async function comparePieceUses(run: FsckRun, uses: readonly PieceUse[]):
         const pieceId = pieceIds[at] ?? null;
         if (pieceId === null || pieceId === lastPieceId) continue;
         const note = `piece ${pieceCount} is ${lastPieceId}, is ${pieceId}`;
-        run.found('layout-differs', { ...place, note });
+        run.found(pieceId === 'broken' ? 'broken-row' : 'layout-differs', { ...place, note });
       }
     }
   }

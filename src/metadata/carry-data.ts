@@ -1,6 +1,7 @@
 // A version's data under its next version: copy onto itself, append. Where the old one goes, the new one has its links;
 // where it stays, links of its own. There is no moment without any, and that is why no blob needs a lock: of one that is not
-// shared yet this key alone writes the row, and that of one that grows is never written for the note (grow-blob.ts).
+// shared yet everybody writes the row with the same note, and that of one that grows is never written for it (grow-blob.ts).
+// Two uses of a blob of pieces, which saw it at different times, come to have one link, and it ends with the last of them.
 import { type BucketId, type LinkId, NULL_VERSION } from '../model/names.ts';
 import { linksOf, type Manifest, type VersionRecord } from '../model/version.ts';
 import { type Versioning, writesNullVersion } from '../model/versioning.ts';

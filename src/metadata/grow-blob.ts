@@ -1,11 +1,12 @@
 // Where the bytes of an append go (service.txt 4.2). What is small goes into the blob of pieces that the object ends with:
 // one row for the piece, and the blob's own; no blob, link and body for each of a thousand, and nothing to be freed later.
 // A piece that is there is never written again: who uses a blob of pieces uses its beginning, whatever comes behind it.
-import { must } from '../lib/assert.ts';
+import { assert, must } from '../lib/assert.ts';
 import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../model/names.ts';
-import { type BlobRecord, blobCodec, isLiveBlob, pieceCodec } from '../model/records/rows.ts';
+import { encodePiece } from '../model/records/piece-record.ts';
+import { type BlobRecord, blobCodec, isLiveBlob } from '../model/records/rows.ts';
 import {
   type BlobUse,
   growingUse,
@@ -52,6 +53,8 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
   const { carried, sizeBytes, piece, bucketId, view, context } = options;
   const [birth] = piece.births;
   if (birth === undefined || !isSmall(birth)) {
+    const haveKeys = piece.births.every(({ use }) => use.wrappedDataKey.length > 0);
+    assert(haveKeys, 'only the key of a piece is derived');
     const grant = { births: [...piece.births], links: [] };
     const body = bodyOf(grant.births.map(({ use }) => use));
     const admitted = admitGrant({ grant, names: body.uses, composedIn: bucketId, view, context });
@@ -61,9 +64,9 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
   // R25, as for every birth, though no chunk of it lies anywhere.
   if (isLateBirth(birth, context)) return { kind: 'late' };
   const last = growingUse(carried);
+  // R24, as far as it shows here: a piece has no row by its id. Behind another piece the request's id alone tells (R18).
+  if (last?.grown?.lastPieceId === birth.use.blobId) return { kind: 'exists' };
   if (last === undefined || !hasRoom(last, birth)) return beginBlob(birth, options);
-  // R24: the same piece again.
-  if (last.grown?.lastPieceId === birth.use.blobId) return { kind: 'exists' };
   if (last.blobId === options.growingId) return growLast(last, birth, options) ?? beginBlob(birth, options);
   const isHere = homeShardOf(last.blobId) === context.shard;
   return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(birth, options);
@@ -140,8 +143,5 @@ function endsWith(use: BlobUse, blob: BlobRecord): boolean {
 function piecePut(at: { blobId: BlobId; index: number }, { use, body }: BlobBirth): RowPut {
   const { blobId: pieceId, sizeBytes, wrappedDataKey } = use;
   const sealed = must(body, 'an inline blob brings its body');
-  return put(
-    pieceRow(at.blobId, at.index),
-    pieceCodec.encode({ pieceId, sizeBytes, wrappedDataKey, sealed }),
-  );
+  return put(pieceRow(at.blobId, at.index), encodePiece({ pieceId, sizeBytes, wrappedDataKey, sealed }));
 }

@@ -178,8 +178,9 @@ function linkPuts(
   const row = view.row(foreignRow(blobId));
   const stored = row && foreignCodec.decode(row);
   if (stored === undefined) return [link, put(foreignRow(blobId), foreignCodec.encode(claim))];
-  // The blob may have grown since that one was made.
-  if (isLaidWithin(claim.layout, stored.layout)) return [link];
+  // The blob may have grown since that one was made; what is another history's is not for here (R23).
+  const hasGrown = claim.layout.grown !== undefined && isLaidWithin(stored.layout, claim.layout);
+  if (!hasGrown) return [link];
   return [link, put(foreignRow(blobId), foreignCodec.encode({ ...stored, layout: claim.layout }))];
 }
 

@@ -97,6 +97,8 @@ export const LIMITS = {
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
 
+  /** Keys of objects that were used last, of one gateway. */
+  openedKeysMax: 4096,
   ...COMPOSITION_LIMITS,
 
   // Deletes of many versions.

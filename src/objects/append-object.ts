@@ -41,7 +41,8 @@ export async function appendObject(
   after.recent.delete(id);
   let kek = path.keys.openKek(current.kek);
   const kept = current.algorithm ?? claimedAlgorithm(body);
-  const written = await takeIn(path, input, { shard, kek, body, kept });
+  const isPiece = body.sizeBytes <= Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
+  const written = await takeIn(path, input, { shard, kek, body, kept, isPiece });
   let piece = pieceOf(written);
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const renewed = path.keys.renewKek(current.kek);
@@ -59,6 +60,7 @@ export async function appendObject(
       return composedAnswer(value);
     }
     if (value.kind !== 'other-key') return refuse(written, value, key);
+    if (attempt + 1 === LIMITS.linkAttemptsMax) break;
     try {
       current = grownOf(await findCurrent(input));
       const next = path.keys.openKek(current.kek);

@@ -5,7 +5,6 @@ import { equalBytes } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { joinChecksums } from '../model/join-checksums.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { BlobId } from '../model/names.ts';
 import {
   composedETag,
   countOriginals,
@@ -14,13 +13,13 @@ import {
   NO_ORIGINALS,
   type Originals,
 } from '../model/originals.ts';
-import type { BlobUse, ManifestBody, VersionRecord } from '../model/version.ts';
+import type { ManifestBody, VersionRecord } from '../model/version.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import { claimLinks, newLinkId, relink } from './claim-links.ts';
 import { composedAnswer, refusedComposition, requireMasterKey } from './composed-answer.ts';
 import type { DataPath } from './data-path.ts';
-import { requireBeginning } from './grown-uses.ts';
+import { isSameUse, requireBeginnings } from './grown-uses.ts';
 import { readAgain } from './link-object.ts';
 import { locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
@@ -123,8 +122,6 @@ async function bodyOf(
 ): Promise<ManifestBody | undefined> {
   const { keys } = path;
   const body: ManifestBody = { uses: [], segments: [] };
-  /** Of blobs of pieces, the first use of each. */
-  const grown = new Map<BlobId, BlobUse>();
   const to = keys.openKek(components[0]?.found.version.kek);
   try {
     for (const { found } of components) {
@@ -135,8 +132,7 @@ async function bodyOf(
         for (const run of runs) {
           const { use, ...segment } = run;
           const { blobId } = use;
-          if (use.grown !== undefined) await requireBeginning(calls, use, getOrAdd(grown, use));
-          if (!isSeenBy(body.uses.at(-1), use)) {
+          if (!isSameUse(body.uses.at(-1), use)) {
             const wrappedDataKey = isSameKey
               ? use.wrappedDataKey
               : keys.wrapDataKey(to, blobId, keys.openDataKey(from, use));
@@ -151,18 +147,7 @@ async function bodyOf(
     if (error instanceof MissingPage) return undefined;
     throw error;
   }
-  return body;
-}
-
-function getOrAdd(uses: Map<BlobId, BlobUse>, use: BlobUse): BlobUse {
-  const known = uses.get(use.blobId);
-  if (known === undefined) uses.set(use.blobId, use);
-  return known ?? use;
-}
-
-/** A blob of pieces may have been shorter when the component before it came to use it. */
-function isSeenBy(last: BlobUse | undefined, use: BlobUse): boolean {
-  return last?.blobId === use.blobId && last.sizeBytes >= use.sizeBytes;
+  return (await requireBeginnings(calls, body.uses)) === 'sound' ? body : undefined;
 }
 
 function tooManySegments(): AppError {

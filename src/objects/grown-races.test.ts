@@ -5,12 +5,14 @@ import { describe, expect, test } from 'vitest';
 import { append, appendMany } from '../../tests/support/appends.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
+import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { codeOf, type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
 import { must } from '../lib/assert.ts';
 import { blobRow, HISTORY_ROW, TABLES } from '../metadata/keyspace.ts';
 import { pieceRow } from '../metadata/piece-rows.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { BlobId, ObjectKey } from '../model/names.ts';
-import { foreignCodec, historyCodec } from '../model/records/rows.ts';
+import { blobCodec, foreignCodec, historyCodec } from '../model/records/rows.ts';
 import { growingUse, ownBody } from '../model/version.ts';
 import type { RowAddress } from '../ports/state-machine.ts';
 import { rowKey } from '../shard/row-keys.ts';
@@ -143,7 +145,7 @@ describe('who appends by turns', () => {
   });
 });
 
-test('R24: the same piece evaluated again is there once', async () => {
+test('R24: the piece that came last, evaluated again, is there once', async () => {
   const world = await openObjectWorld();
   await world.put('k', Buffer.from('0'));
   await append(world, 'k', randomBytes(10));
@@ -185,11 +187,36 @@ describe('behind a history that was given up (R23)', () => {
     expect(String(await world.get('back', { range }))).toBe('acknowledged');
   });
 
+  test('and a row that was made anew knows what the one who knows most of it has told', async () => {
+    const world = await openFsckWorld({ isEmpty: true });
+    await world.put('k', Buffer.from('0'));
+    await appendMany(world, 'k', 2, 10);
+    const { blobId } = await growing(world);
+    await world.copy('k', 'short', { bucket: world.bucket(1) });
+    await appendMany(world, 'k', 2, 10);
+    await world.copy('k', 'long', { bucket: world.bucket(2) });
+    await world.plant(blobRow(blobId), null);
+    for (const row of await world.rows('links'))
+      await world.plant({ table: TABLES.links, key: row.key }, null);
+    const history = { incarnation: 2, begunAtMs: 0, assertedBy: [], linkCount: 0, blobCount: 0 };
+    await world.plant(HISTORY_ROW, historyCodec.encode(history));
+    for (const shard of [1, 2, 1]) {
+      const foreign = (await world.rows('foreign', shard)).map(({ value }) => foreignCodec.decode(value));
+      const { layout, linkId } = must(
+        foreign.find((one) => one.layout.grown !== undefined),
+        'a claim',
+      );
+      await world.metadata.execute('assert-links', { shard, claims: [{ blobId, linkId, layout }] });
+    }
+    const row = blobCodec.decode(await storedRow(world, blobRow(blobId)));
+    expect(row).toMatchObject({ sizeBytes: 40, grown: { pieceCount: 4 }, isClosed: true });
+  });
+
   /** The home has forgotten the third piece, and two others came since: what was copied before ends with it. */
-  async function forgotten(): Promise<{ world: FsckWorld; far: BucketTarget }> {
+  async function forgotten(first = Buffer.from('0')): Promise<{ world: FsckWorld; far: BucketTarget }> {
     const world = await openFsckWorld({ isEmpty: true });
     const far = world.bucket(1);
-    await world.put('k', Buffer.from('0'));
+    await world.put('k', first);
     await appendMany(world, 'k', 2, 10);
     const { blobId } = await growing(world);
     const blob = await storedRow(world, blobRow(blobId));
@@ -224,6 +251,24 @@ describe('behind a history that was given up (R23)', () => {
         'InternalError',
       );
     }
+  });
+
+  test('nor does a copy of parts that were copied from both bring what is not theirs', async () => {
+    const { world, far } = await forgotten(randomBytes(LIMITS.partBytesMin));
+    const part = await beginUpload(world, 'parts', { bucket: far });
+    const sources = [
+      { bucket: far, key: 'far' as ObjectKey },
+      { bucket: world.bucket(), key },
+    ];
+    const parts = [];
+    for (const [at, source] of sources.entries()) {
+      const found = await world.find(source.key, source);
+      parts.push(await world.store.copyPart({ ...part(at + 1), source: { ...source, found } }));
+    }
+    await completeUpload(world, part(1), parts);
+    const range = { offsetBytes: LIMITS.partBytesMin, sizeBytes: 30 };
+    expect(await codeOf(world.get('parts', { bucket: far, range }))).toBe('InternalError');
+    expect(await codeOf(world.copy('parts', 'copy', { bucket: far, fromBucket: far }))).toBe('InternalError');
   });
 
   test('fsck tells of it', async () => {

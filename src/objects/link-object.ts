@@ -6,12 +6,13 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../model/errors.ts';
 import { type ETag, isPlainMd5 } from '../model/etag.ts';
 import { LIMITS } from '../model/limits.ts';
-import { dataLinkId, isComposed, linksOf, type ManifestBody } from '../model/version.ts';
+import { dataLinkId, isComposed, linksOf, type ManifestBody, ownBody } from '../model/version.ts';
 import type { CommandOf } from '../ports/metadata.ts';
 import type { NewVersion } from '../ports/metadata-commands.ts';
 import type { FoundVersion } from '../ports/metadata-queries.ts';
 import { claimLinks, newLinkId, relink, relinkManifest } from './claim-links.ts';
 import type { DataPath } from './data-path.ts';
+import { isSameUse, requireBeginnings } from './grown-uses.ts';
 import { locateBlobRuns } from './locate-runs.ts';
 import type {
   ByteRange,
@@ -89,6 +90,9 @@ async function commitCopy(path: DataPath, input: CopyObject, version: NewVersion
   const { calls, bucket, key, conditions } = input;
   const shard = bucket.homeShard;
   const linkId = newLinkId(path, await path.times.timeMs(calls, shard));
+  // Of parts that saw one blob at different times (metadata/join-parts.ts).
+  const seen = await requireBeginnings(calls, ownBody(version.manifest)?.uses ?? []);
+  if (seen === 'gone') return { kind: 'gone' as const };
   const manifest = relinkManifest(version.manifest, linkId);
   const blobIds = linksOf(manifest).map(({ blobId }) => blobId);
   const claimed = await claimLinks({ calls, shard, linkId, blobIds });
@@ -162,8 +166,9 @@ export async function copyPart(path: DataPath, input: CopyPart): Promise<Written
     const data = await dataOfRange(path, input, { source, range });
     const relinked = relink(data, linkId);
     const blobIds = relinked.uses.map(({ blobId }) => blobId);
-    const claimed = await claimLinks({ calls, shard, linkId, blobIds });
-    if (claimed.kind === 'claimed') {
+    const isSound = (await requireBeginnings(calls, data.uses)) === 'sound';
+    const claimed = isSound ? await claimLinks({ calls, shard, linkId, blobIds }) : undefined;
+    if (claimed?.kind === 'claimed') {
       const etag = etagOfRange(source.found, range, data);
       const algorithm = upload.checksum?.algorithm;
       const checksum = algorithm && {
@@ -216,8 +221,7 @@ async function dataOfRange(
   const to = path.keys.openKek(upload.kek, customerKey);
   for await (const runs of locateBlobRuns(calls, version.manifest, of.range)) {
     for (const { use, offsetBytes, sizeBytes } of runs) {
-      const last = data.uses.at(-1);
-      if (last?.blobId !== use.blobId || last.sizeBytes < use.sizeBytes) {
+      if (!isSameUse(data.uses.at(-1), use)) {
         const dataKey = path.keys.openDataKey(from, use);
         data.uses.push({ ...use, wrappedDataKey: path.keys.wrapDataKey(to, use.blobId, dataKey) });
       }

@@ -6,7 +6,7 @@ import { openPiece } from '../lib/seal.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
-import { type PieceRecord, pieceCodec } from '../model/records/rows.ts';
+import { decodePiece, type PieceRecord } from '../model/records/piece-record.ts';
 import { type Manifest, ownBody } from '../model/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
@@ -224,7 +224,7 @@ class ChunkReader {
 
   /** The plaintext of the range of a blob of pieces, in memory of its own. */
   openGrown({ use, fromBytes, toBytes }: ChunkRun, rows: readonly Uint8Array[]): Buffer {
-    const pieces = rows.map((row) => pieceCodec.decode(row));
+    const pieces = this.#decodePieces(use.blobId, rows);
     const sizeBytes = pieces.reduce((sum, piece) => sum + piece.sizeBytes, 0);
     // R23: in the place of one that was forgotten another one may have come.
     if (pieces.at(-1)?.pieceId !== use.grown?.lastPieceId || sizeBytes !== use.sizeBytes)
@@ -241,6 +241,14 @@ class ChunkReader {
       if (from < to) opened.push(this.#openPieceRow(piece, key).subarray(from, to));
     }
     return Buffer.concat(opened);
+  }
+
+  #decodePieces(blobId: string, rows: readonly Uint8Array[]): PieceRecord[] {
+    try {
+      return rows.map(decodePiece);
+    } catch {
+      throw this.#unsound(blobId, 'piece-does-not-open');
+    }
   }
 
   #openPieceRow({ pieceId, sizeBytes, wrappedDataKey, sealed }: PieceRecord, key: Uint8Array): Buffer {

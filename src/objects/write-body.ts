@@ -32,6 +32,8 @@ export interface BodyToWrite {
   /** That shard's time. */
   timeMs: number;
   kek: Uint8Array;
+  /** A small append, which becomes a piece of a blob (metadata/grow-blob.ts): its key is derived. */
+  isPiece?: boolean;
   signal: AbortSignal;
 }
 
@@ -101,7 +103,9 @@ class BodyWriter {
     };
     const blobId = makeBlobId({ timeMs, homeShard: shard, random: path.random.bytes(8) });
     const linkId = makeLinkId({ timeMs, random: path.random.bytes(10) });
-    const { dataKey, wrapped } = path.keys.newDataKey(kek, blobId);
+    const { dataKey, wrapped } = body.isPiece
+      ? { dataKey: path.keys.pieceKey(kek, blobId), wrapped: EMPTY_BYTES }
+      : path.keys.newDataKey(kek, blobId);
     this.#use = { ...this.#layout, blobId, linkId, wrappedDataKey: wrapped };
     this.#sealer = path.codecs.open({ blobId, dataKey, pieceBytes: PIECE, sizeBytes, ...wanted });
   }

@@ -130,9 +130,15 @@ export async function createUpload(
 export async function takeIn(
   path: DataPath,
   input: Pick<PutObject, 'calls' | 'signal'>,
-  options: { shard: number; kek: Uint8Array; body: BodySource; kept: ChecksumAlgorithm | undefined },
+  options: {
+    shard: number;
+    kek: Uint8Array;
+    body: BodySource;
+    kept: ChecksumAlgorithm | undefined;
+    isPiece?: boolean;
+  },
 ): Promise<WrittenBody> {
-  const { shard, kek, body, kept } = options;
+  const { shard, kek, body, kept, isPiece = false } = options;
   const written = await writeBody(path, {
     stream: body.stream,
     sizeBytes: body.sizeBytes,
@@ -140,6 +146,7 @@ export async function takeIn(
     shard,
     timeMs: await path.times.timeMs(input.calls, shard),
     kek,
+    isPiece,
     signal: input.signal,
   });
   try {

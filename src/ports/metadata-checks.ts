@@ -126,8 +126,8 @@ export interface CheckQueries {
   };
   /** Pieces of blobs, in the order of these, from one place on. */
   'list-pieces': { query: { from?: PiecePlace; limit: number }; result: { pieces: PiecePlace[] } };
-  /** The ids under which pieces were sealed; null for one that is not there. */
-  'get-piece-ids': { query: { pieces: PiecePlace[] }; result: { pieceIds: (BlobId | null)[] } };
+  /** The ids under which pieces were sealed; null for one that is not there, `broken` for a row that is no piece's. */
+  'get-piece-ids': { query: { pieces: PiecePlace[] }; result: { pieceIds: (BlobId | 'broken' | null)[] } };
   /** What waits in the shard's queues. */
   'count-pending': { query: Record<never, never>; result: { pending: Pending[] } };
 }

@@ -2,7 +2,7 @@
 // compositions share and folding writes anew. A blob tells its pieces, a version those of its blobs, in order.
 import { utf8 } from '../../src/lib/bytes.ts';
 import type { BlobId } from '../../src/model/names.ts';
-import type { PieceRecord } from '../../src/model/records/rows.ts';
+import type { PieceRecord } from '../../src/model/records/piece-record.ts';
 import type { Manifest, ManifestBody } from '../../src/model/version.ts';
 import type { CommandOf } from '../../src/ports/metadata.ts';
 import { joinPieces, pieceOf, piecesOf } from './bucket-operations.ts';

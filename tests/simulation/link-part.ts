@@ -4,7 +4,7 @@
 import { pieceRow } from '../../src/metadata/piece-rows.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { homeShardOf } from '../../src/model/names.ts';
-import { pieceCodec } from '../../src/model/records/rows.ts';
+import { decodePiece } from '../../src/model/records/piece-record.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import { rowKey } from '../../src/shard/row-keys.ts';
 import type { BucketRecord } from './bucket-operations.ts';
@@ -69,7 +69,7 @@ export class LinkPart implements Part {
       const shard = homeShardOf(blobId);
       const { table, key } = pieceRow(blobId, index);
       const row = world.history(shard).lastOf({ column: table.column, key: rowKey(shard, table, key) });
-      return row && pieceCodec.decode(row);
+      return row && decodePiece(row);
     });
     const history = this.#history;
     this.#clients = new LinkClients(world.ground, { chance: chance.fork('bodies'), bodies, chunksOf });

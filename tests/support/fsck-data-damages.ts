@@ -15,13 +15,8 @@ import {
 import { pieceRow } from '../../src/metadata/piece-rows.ts';
 import { wholeRange } from '../../src/model/debts.ts';
 import type { BlobId } from '../../src/model/names.ts';
-import {
-  type BlobRecord,
-  blobCodec,
-  debtCodec,
-  linkCodec,
-  pieceCodec,
-} from '../../src/model/records/rows.ts';
+import { encodePiece } from '../../src/model/records/piece-record.ts';
+import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/model/records/rows.ts';
 import { type BlobUse, growingUse } from '../../src/model/version.ts';
 import { dataKey, encodeIndexRow, indexKey } from '../../src/storage/keyspace.ts';
 import type { Damage, FsckWorld } from './fsck-world.ts';
@@ -228,8 +223,20 @@ export const DATA_DAMAGES: readonly Damage[] = [
         wrappedDataKey: Uint8Array.of(1),
         sealed: new Uint8Array(19),
       };
-      await world.plant(pieceRow(grown, 0), pieceCodec.encode(piece));
+      await world.plant(pieceRow(grown, 0), encodePiece(piece));
       return [['body-size', { shard: 0, blob: grown, note: 'pieces of 22 bytes, is 20' }]];
+    },
+  ],
+  [
+    'a piece that cannot be read, which a copy has as its last one',
+    { 'broken-row': 2 },
+    async (world) => {
+      const { grown } = await seenGrown(world);
+      await world.plant(pieceRow(grown, 2), Uint8Array.of(99));
+      return [
+        ['broken-row', { shard: 0, blob: grown, table: 'pieces' }],
+        ['broken-row', { shard: 1, key: 'grown from 0', blob: grown }],
+      ];
     },
   ],
   [

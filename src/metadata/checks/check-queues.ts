@@ -3,7 +3,8 @@ import { EMPTY_BYTES, fromHex, toHex } from '../../lib/bytes.ts';
 import { allRows, behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { Pending, PendingKind } from '../../model/findings.ts';
 import type { BlobId } from '../../model/names.ts';
-import { blobCodec, isLiveBlob, linkCodec, pieceCodec } from '../../model/records/rows.ts';
+import { decodePiece } from '../../model/records/piece-record.ts';
+import { blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView, TableRef } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';
@@ -63,10 +64,18 @@ export const listPieces: QuerySpec<QueryOf<'list-pieces'>, ResultOf<'list-pieces
   },
 };
 
+function pieceIdOf(row: Uint8Array): BlobId | 'broken' {
+  try {
+    return decodePiece(row).pieceId;
+  } catch {
+    return 'broken';
+  }
+}
+
 export const getPieceIds: QuerySpec<QueryOf<'get-piece-ids'>, ResultOf<'get-piece-ids'>> = {
   async run({ pieces }, state) {
     const rows = await state.rows(pieces.map(({ blobId, index }) => pieceRow(blobId, index)));
-    return { pieceIds: rows.map((row) => (row === undefined ? null : pieceCodec.decode(row).pieceId)) };
+    return { pieceIds: rows.map((row) => (row === undefined ? null : pieceIdOf(row))) };
   },
 };
 

@@ -12,7 +12,7 @@ import {
   historyCodec,
   linkCodec,
 } from '../../model/records/rows.ts';
-import { chunkCount } from '../../model/version.ts';
+import { chunkCount, isLaidWithin, layoutOf } from '../../model/version.ts';
 import type { AskedClaim } from '../../ports/claim-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { HeldClaim } from '../../ports/metadata-commands.ts';
@@ -109,7 +109,10 @@ function standing({ blobId, layout }: HeldClaim, view: View, mayMake: boolean): 
   const { condemnedAtMs, ...blob } = blobCodec.decode(row);
   // What was condemned at the end of a log that others did not follow: nothing of it has been freed.
   if (condemnedAtMs !== undefined && !mayMake) return undefined;
-  const puts = [put(blobRow(blobId), blobCodec.encode({ ...blob, isShared: true }))];
+  // Made anew from what one shard told, while another one knows more of it.
+  const isWider = mayMake && blob.isClosed && !isLaidWithin(layout, blob) && isLaidWithin(blob, layout);
+  const known = { ...blob, ...(isWider && layoutOf(layout)), isShared: true as const };
+  const puts = [put(blobRow(blobId), blobCodec.encode(known))];
   if (condemnedAtMs !== undefined) puts.push(remove(condemnedRow(condemnedAtMs, blobId)));
   return { puts, isMade: false, wasCondemned: condemnedAtMs !== undefined };
 }

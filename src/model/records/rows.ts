@@ -165,18 +165,6 @@ export interface BlobRecord extends BlobLayout {
 }
 export const blobCodec = defineRecord<BlobRecord>({ name: 'blob', version: 1 });
 
-/** One of a blob of pieces: sealed as an inline body of its own blob id would be, by a data key of its own. */
-export interface PieceRecord {
-  /** The id that it was sealed under: of the blob, where it is the first. */
-  pieceId: BlobId;
-  /** Of plaintext. */
-  sizeBytes: number;
-  /** Under the key that the use of its blob tells (BlobUse.wrappedDataKey). */
-  wrappedDataKey: Uint8Array;
-  sealed: Uint8Array;
-}
-export const pieceCodec = defineRecord<PieceRecord>({ name: 'piece', version: 1 });
-
 /** It is known, and not condemned. */
 export function isLiveBlob(blob: Pick<BlobRecord, 'condemnedAtMs'> | null | undefined): boolean {
   return blob !== null && blob !== undefined && blob.condemnedAtMs === undefined;

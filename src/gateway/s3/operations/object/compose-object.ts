@@ -16,7 +16,7 @@ import {
   refuseCopySource,
   refuseCustomerKeys,
 } from '../../composed-object.ts';
-import type { OperationContext } from '../../context.ts';
+import type { OperationContext, ResolvedBucket } from '../../context.ts';
 import { findComponents } from '../../find-version.ts';
 import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
 import { parseUserMetadata } from '../../object-headers.ts';
@@ -112,13 +112,12 @@ async function findKept(context: OperationContext, token: IdempotencyToken): Pro
 
 /** AccessDenied, NoSuchKey, NoSuchVersion, InvalidRequest for a delete marker, PreconditionFailed. */
 async function openAll(context: OperationContext, components: readonly Component[]): Promise<CopyFrom[]> {
-  const bucket = context.bucket();
-  for (const { key, versionId } of components) {
-    const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
-    const resource = objectArn({ bucket: bucket.record.name, key });
-    if (!context.authorize([[action, resource, 'not-denied']], bucket)) throw new AppError('AccessDenied');
-  }
+  const known = context.bucket();
+  requireUndenied(context, known, components);
   const versions = await findComponents(context, components);
+  // The answer may have told more of the bucket (R45).
+  const bucket = context.bucket();
+  if (bucket !== known) requireUndenied(context, bucket, components);
   return versions.map((found, at) => {
     const component = must(components[at], 'a version for each');
     const { key, versionId } = component;
@@ -126,6 +125,18 @@ async function openAll(context: OperationContext, components: readonly Component
     requireFit(found.version);
     return { bucket, key, found, requireFit, ...(versionId !== undefined && { versionId }) };
   });
+}
+
+function requireUndenied(
+  context: OperationContext,
+  bucket: ResolvedBucket,
+  components: readonly Component[],
+): void {
+  for (const { key, versionId } of components) {
+    const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';
+    const resource = objectArn({ bucket: bucket.record.name, key });
+    if (!context.authorize([[action, resource, 'not-denied']], bucket)) throw new AppError('AccessDenied');
+  }
 }
 
 function requireConditions({ key, conditions }: Component, version: VersionRecord): void {
