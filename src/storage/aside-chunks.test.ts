@@ -9,7 +9,7 @@ import { Corruption } from '../lib/corruption.ts';
 import { makeBlobId } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 import { type ChunkStore, openChunkStore } from './chunk-store.ts';
-import { asideDataKey, CHUNK_COLUMNS, dataKey } from './keyspace.ts';
+import { asideDataKey, asideKey, CHUNK_COLUMNS, dataKey } from './keyspace.ts';
 
 const fence = { shard: 1, incarnation: 1, epoch: 1 };
 const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -19,8 +19,9 @@ let memory: MemoryKv;
 let store: ChunkStore;
 let roomBytes: number;
 let heldBytes: number;
-/** Of bytes at this key. */
+/** Of bytes, or a row, at this key. */
 let lostKey: string | undefined;
+let dataReadCount: number;
 const hex = (key: Uint8Array) => Buffer.from(key).toString('hex');
 
 beforeEach(async () => {
@@ -28,6 +29,7 @@ beforeEach(async () => {
   roomBytes = Number.POSITIVE_INFINITY;
   heldBytes = 0;
   lostKey = undefined;
+  dataReadCount = 0;
   store = await open();
 });
 
@@ -48,7 +50,8 @@ function open(): Promise<ChunkStore> {
   const kv = {
     ...memory,
     async getMany(column: string, keys: readonly Uint8Array[]) {
-      if (column === 'data' && keys.some((key) => hex(key) === lostKey)) throw new Corruption('lost');
+      if (keys.some((key) => hex(key) === lostKey)) throw new Corruption('lost');
+      if (column === 'data') dataReadCount++;
       return memory.getMany(column, keys);
     },
   };
@@ -139,6 +142,60 @@ test('one that has become unreadable in its place is given up when a new copy co
   expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
   await store.dropAside([id], fence);
   expect(await store.verify(id)).toMatchObject({ kind: 'whole' });
+});
+
+test('one whose row cannot be read is kept beside the new copy all the same, and its drop takes it alone', async () => {
+  const { id, body, bad } = await putDamaged();
+  roomBytes = 0;
+  await store.verify(id);
+  lostKey = hex(asideKey(id));
+  roomBytes = CHUNK_BYTES * 10;
+  await store.put(id, Uint8Array.from(body));
+  lostKey = undefined;
+  expect(await dataOf(id)).toEqual({ inPlace: body, aside: bad });
+  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([id]);
+  await store.dropAside([id], fence);
+  expect(await dataOf(id)).toEqual({ inPlace: body, aside: undefined });
+  expect([(await store.have([id]))[0] !== null, (await store.get(id)).kind]).toEqual([true, 'found']);
+});
+
+test('a drop of what is aside takes no copy that counts, whatever its row says', async () => {
+  const { id, body } = await putDamaged();
+  roomBytes = 0;
+  await store.verify(id);
+  const [stale = null] = await memory.getMany('index', [asideKey(id)]);
+  roomBytes = CHUNK_BYTES * 10;
+  await store.put(id, Uint8Array.from(body));
+  await memory.commit([{ column: 'index', key: asideKey(id), value: stale }]);
+  await store.dropAside([id], fence);
+  expect([(await dataOf(id)).inPlace, (await store.get(id)).kind]).toEqual([body, 'found']);
+});
+
+test('a row that was lost and is written anew is counted: what is counted is what others look at', async () => {
+  const [first, second] = [await putDamaged(), await putDamaged()];
+  roomBytes = 0;
+  await store.verify(first.id);
+  lostKey = hex(asideKey(second.id));
+  await store.verify(second.id);
+  lostKey = undefined;
+  await store.dropAside([first.id], fence);
+  expect(await store.listAside({ homes: [1], limit: 10 })).toEqual([second.id]);
+  roomBytes = CHUNK_BYTES * 10;
+  await store.put(second.id, Uint8Array.from(second.body));
+  expect(await dataOf(second.id)).toEqual({ inPlace: second.body, aside: second.bad });
+});
+
+test('who asks for one in its place again and again reads it once each time, and waits for no turn', async () => {
+  const { id } = await putDamaged();
+  roomBytes = 0;
+  await store.verify(id);
+  dataReadCount = 0;
+  memory.holdCommits();
+  const order = store.obey({ ...fence, epoch: 2 });
+  for (let count = 0; count < 10; count++) expect(await store.get(id)).toEqual({ kind: 'missing' });
+  memory.releaseCommits();
+  await order;
+  expect(dataReadCount).toBe(10);
 });
 
 test('an order to drop it takes no copy that is put at the same time', async () => {

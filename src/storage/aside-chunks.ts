@@ -9,7 +9,7 @@ import type { DiskReservePort } from '../ports/disk-reserve.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { passUnread } from './chunk-checks.ts';
-import { type ChunkHalves, judge, orLost, readHalves } from './chunk-halves.ts';
+import { type ChunkHalves, judge, orLost, readHalves, readRows, type Verdict } from './chunk-halves.ts';
 import type { DiskTotals } from './disk-totals.ts';
 import {
   type AsideRow,
@@ -54,6 +54,15 @@ export class AsideChunks {
     return this.#count;
   }
 
+  /** What is read of a copy now. What has stayed in its place is none, and is not read again and again to be told so. */
+  async judge(id: ChunkId, how: { isProven: boolean }): Promise<Verdict> {
+    const halves = await readHalves(this.#deps.reads, id);
+    const verdict = judge(halves, how);
+    if (verdict.kind !== 'damaged' || halves.row !== undefined) return verdict;
+    const [found] = await this.#look([id]);
+    return isInPlace(found) ? { kind: 'missing' } : verdict;
+  }
+
   /**
    * Reads the copy once more, and sets it aside if it does not verify now either. In turn with drops: nothing but a put may
    * come between.
@@ -84,7 +93,8 @@ export class AsideChunks {
     } finally {
       hold?.release();
     }
-    if (before === undefined) this.#count++;
+    // One that was lost may have been counted, or not. Too many are told until a restart: with too few nobody would look.
+    if (before === undefined || before === 'lost') this.#count++;
     this.#deps.onDamaged();
     log.error({ ...id, why: verdict.why }, 'chunk-damaged');
     return 'aside';
@@ -100,18 +110,32 @@ export class AsideChunks {
     });
   }
 
-  /** What a put takes that would write over a copy which has stayed in its place, and the room for that. */
-  async rowsToMove(id: ChunkId): Promise<{ rows: KvPut[]; sizeBytes: number }> {
+  /**
+   * What a put takes that would write over a copy which has stayed in its place, and the room for that; to be followed by
+   * `moved`.
+   */
+  async rowsToMove(id: ChunkId): Promise<{ rows: KvPut[]; sizeBytes: number; moved(): void }> {
     const [found] = await this.#look([id]);
-    if (!isInPlace(found)) return { rows: [], sizeBytes: 0 };
+    const stays = found === 'lost' ? await this.#restOf(id) : found;
+    const moved = () => {
+      if (found === 'lost' && stays !== undefined) this.#count++;
+    };
+    if (!isInPlace(stays)) return { rows: [], sizeBytes: 0, moved };
     // What cannot be read cannot be kept.
     const read = orLost(() => this.#deps.reads.getMany('data', [dataKey(id)]), 1);
     const [bytes] = await read.catch((error: unknown) => [passUnread(error)]);
-    const { isInPlace: _, ...record } = found;
+    const { isInPlace: _, ...record } = stays;
     if (bytes === undefined || bytes === 'lost')
-      return { rows: [asideRow(id, { ...record, hasBytes: false })], sizeBytes: 0 };
+      return { rows: [asideRow(id, { ...record, hasBytes: false })], sizeBytes: 0, moved };
     const data = { column: 'data', key: asideDataKey(id), value: Uint8Array.from(bytes) };
-    return { rows: [asideRow(id, record), data], sizeBytes: bytes.length };
+    return { rows: [asideRow(id, record), data], sizeBytes: bytes.length, moved };
+  }
+
+  /** Of a row that cannot be read, a new one: bytes without a row of the index are those of a copy that has stayed. */
+  async #restOf(id: ChunkId): Promise<AsideRow | undefined> {
+    const { row, bytes } = await readHalves(this.#deps.reads, id);
+    if (row !== undefined || bytes === undefined) return undefined;
+    return { asideAtMs: this.#deps.clock.wallMs(), hasBytes: true, isInPlace: true };
   }
 
   /** Where it cannot be read it may be: its home is told so, and has it dropped once others are proven. */
@@ -129,13 +153,14 @@ export class AsideChunks {
 
   /** What a commit takes that drops them; to be followed by `dropped`. No put may come between. */
   async rowsToDrop(ids: readonly ChunkId[]): Promise<{ rows: KvPut[]; dropped(): void }> {
-    const found = await this.#look(ids);
+    const [found, present] = await Promise.all([this.#look(ids), readRows(this.#deps.kv, ids)]);
     const gone = (key: Uint8Array): KvPut => ({ column: 'data', key, value: null });
     return {
       rows: ids.flatMap((id, at): KvPut[] => {
         const row = found[at];
         if (row === undefined) return [];
-        const inPlace = isInPlace(row) ? [gone(dataKey(id))] : [];
+        // A row of the index says that the bytes are those of a copy that counts, whatever this row says (R38).
+        const inPlace = isInPlace(row) && present[at] === undefined ? [gone(dataKey(id))] : [];
         return [{ column: 'index', key: asideKey(id), value: null }, gone(asideDataKey(id)), ...inPlace];
       }),
       dropped: () => {

@@ -18,7 +18,7 @@ import type { Logger } from '../ports/telemetry.ts';
 import { AsideChunks } from './aside-chunks.ts';
 import { assertSame, type Checksum, passUnread, unavailable } from './chunk-checks.ts';
 import { ChunkFills } from './chunk-fills.ts';
-import { judge, readHalves, readRows, storedOf, type Verdict } from './chunk-halves.ts';
+import { readRows, storedOf, type Verdict } from './chunk-halves.ts';
 import { ChunkReads, type ChunkReadsDeps } from './chunk-reads.ts';
 import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
@@ -123,10 +123,9 @@ export class ChunkStore implements ChunkPort {
       // That one may have found the row, and written nothing.
       return how.isAnew && !underWay.isAnew ? this.#put(id, bytes, how) : undefined;
     }
-    const done = this.#store(id, bytes, { ...checksum, isAnew: how.isAnew }).finally(() =>
-      this.#puts.delete(name),
-    );
-    this.#puts.set(name, { ...checksum, isAnew: how.isAnew, done });
+    const put = { ...checksum, isAnew: how.isAnew };
+    const done = this.#store(id, bytes, put).finally(() => this.#puts.delete(name));
+    this.#puts.set(name, { ...put, done });
     return done;
   }
 
@@ -163,6 +162,7 @@ export class ChunkStore implements ChunkPort {
       this.#gate.leave(sizeBytes);
       hold.release();
     }
+    moved.moved();
     this.#reads?.wasReplaced(dataKey(id));
     this.#unread.forget(id);
   }
@@ -198,7 +198,7 @@ export class ChunkStore implements ChunkPort {
 
   async #read(id: ChunkId, isProven: boolean): Promise<Verdict> {
     try {
-      return judge(await readHalves(this.#reads ?? this.#kv, id), { isProven });
+      return await this.#aside.judge(id, { isProven });
     } catch (error) {
       throw this.#unreadable(id, error);
     }
