@@ -4,8 +4,8 @@ import { chunkName } from '../model/names.ts';
 import type { ChunkId } from '../ports/chunks.ts';
 
 export class PendingDrops {
-  /** Of each chunk the last one. */
-  readonly #drops = new Map<string, Promise<void>>();
+  /** Of each chunk, until all that were ordered by now have ended. */
+  readonly #drops = new Map<string, Promise<unknown>>();
 
   has(id: ChunkId): boolean {
     return this.#drops.has(chunkName(id));
@@ -18,12 +18,13 @@ export class PendingDrops {
   }
 
   /** `drop` as one of them, until it ends. */
-  track(ids: readonly ChunkId[], drop: Promise<void>): Promise<void> {
+  async track(ids: readonly ChunkId[], drop: Promise<void>): Promise<void> {
     const names = new Set(ids.map(chunkName));
-    const tracked = drop.finally(() => {
-      for (const name of names) if (this.#drops.get(name) === tracked) this.#drops.delete(name);
+    // One that was ordered earlier may end later, and its chunks are about to go as well.
+    const all = Promise.allSettled([this.ended(ids), drop]).then(() => {
+      for (const name of names) if (this.#drops.get(name) === all) this.#drops.delete(name);
     });
-    for (const name of names) this.#drops.set(name, tracked);
-    return tracked;
+    for (const name of names) this.#drops.set(name, all);
+    await drop;
   }
 }
