@@ -5,7 +5,7 @@ import { areEnough, neededCopies, nodeCountOf } from '../../src/cluster/write-ne
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
-import { isFull, roomLimitsOf } from '../../src/storage/disk-reserve.ts';
+import { chunkRoomLimitsOf, isFull } from '../../src/storage/disk-reserve.ts';
 import {
   type ChunkStatus,
   type DiskStatus,
@@ -92,6 +92,7 @@ function alarmsOfDisks(disks: readonly DiskStatus[], { chunkCopies }: ClusterIde
 /** Too few disks, or nodes, that take new chunks for any to be acknowledged (R35). */
 function alarmsOfWriting(disks: readonly DiskStatus[], { copies }: PlacementStatus): string[] {
   const placed = disks.filter(({ state }) => state !== 'new' && state !== 'removed');
+  if (placed.length === 0) return ['new chunks are refused: there is no disk to place them on'];
   const needed = neededCopies(placed, copies);
   const taking = placed.filter((disk) => whyNotWritten(disk) === undefined);
   if (areEnough(taking, needed)) return [];
@@ -134,7 +135,7 @@ function alarmsOfUse(disk: DiskStatus): string[] {
   if (usage === undefined) return [];
   const alarms: string[] = [];
   const { diskFreeBytes, diskTotalBytes, asideCount = 0, unreadCount = 0 } = usage;
-  const { fullBelowBytes, scarceBelowBytes } = roomLimitsOf({ totalBytes: diskTotalBytes });
+  const { fullBelowBytes, scarceBelowBytes } = chunkRoomLimitsOf({ totalBytes: diskTotalBytes });
   if (isFull(usage))
     alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
   else if (diskFreeBytes < scarceBelowBytes)

@@ -7,6 +7,7 @@ import { type ChunkStatus, type DiskStatus, describeAudits, sumDebts, withRate }
 import { printClusterStatus } from './print-status.ts';
 
 const HOUR = 3_600_000;
+const MiB = 1024 ** 2;
 const GiB = 1024 ** 3;
 const NOW = Date.UTC(2026, 0, 2);
 const audit = (mapVersion: number, beganAtMs: number, isUnderWay = false) => ({
@@ -114,7 +115,8 @@ test.each<[string, Partial<DiskStatus>, string[]]>([
 
 test.each<[number, number | undefined, RegExp]>([
   [1 * GiB, undefined, /is full: it has 1.00 GiB/],
-  [3 * GiB, undefined, /is nearly full: 1.00 GiB are left/],
+  [3 * GiB, undefined, /is nearly full: 1016 MiB are left/],
+  [2 * GiB + 7 * MiB, undefined, /is full: it has 2.01 GiB/],
   [50 * GiB, 3, /has 3 damaged copies set aside/],
 ])('a disk with %d bytes free and %s aside', (diskFreeBytes, asideCount, expected) => {
   const usage = {
@@ -183,6 +185,19 @@ describe('new chunks are refused', () => {
     expect(
       refusalsOf([named('aa', full), { ...named('dd', { state: 'away' }), nodeId: 'aa'.repeat(16) }, silent]),
     ).toEqual([`${refused} 0 takes them (aaaaaaaa is full and is away, cccccccc does not answer)`]);
+  });
+
+  test('also where disks were filled by chunks, and so rest above their reserve', () => {
+    const resting = { usage: { ...full.usage, diskFreeBytes: 2 * GiB + 7 * MiB } };
+    expect(refusalsOf([named('aa'), named('bb', resting), named('cc', resting)])).toEqual([
+      expect.stringContaining('1 takes them (bbbbbbbb is full, cccccccc is full)'),
+    ]);
+  });
+
+  test('where no disk is left to place them on', () => {
+    const none = 'new chunks are refused: there is no disk to place them on';
+    expect(refusalsOf([])).toEqual([none]);
+    expect(refusalsOf([named('aa', { state: 'removed' })])).toEqual([none]);
   });
 
   test('when one disk of the only node takes them', () => {

@@ -1,8 +1,9 @@
 // How much room is left to writers: what was measured, less the reserve, less what was let through since.
 import { beforeEach, expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
+import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
-import { createDiskReserve, roomLimitsOf } from './disk-reserve.ts';
+import { chunkRoomLimitsOf, createDiskReserve, isFull, roomLimitsOf } from './disk-reserve.ts';
 
 const GiB = 1024 ** 3;
 
@@ -65,4 +66,20 @@ test.each([
     fullBelowBytes: reserveBytes,
     scarceBelowBytes: 2 * reserveBytes,
   });
+});
+
+test('a disk is full as soon as it refuses a whole chunk, above its reserve', async () => {
+  const largestBytes = sealedBytes({ sizeBytes: LIMITS.chunkBytesMax, pieceBytes: LIMITS.sealPieceBytes });
+  const totalBytes = 1000 * GiB;
+  const { fullBelowBytes } = chunkRoomLimitsOf({ totalBytes });
+  for (const [freeBytes, takes] of [
+    [fullBelowBytes - 1, false],
+    [fullBelowBytes, true],
+  ] as const) {
+    Object.assign(disk, { totalBytes, freeBytes });
+    const reserve = createDiskReserve({ readSpace, clock });
+    expect((await reserve.hold(largestBytes)) !== undefined).toBe(takes);
+    expect(isFull({ diskFreeBytes: freeBytes, diskTotalBytes: totalBytes })).toBe(!takes);
+  }
+  expect(fullBelowBytes).toBeGreaterThan(roomLimitsOf({ totalBytes }).fullBelowBytes);
 });

@@ -1,5 +1,6 @@
 // Refuses what grows before a file system is full, so that deletes, retention changes and the store's own upkeep still
 // have room (R20, architecture 5). It measures now and then, and counts what it has let through beside that.
+import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskReservePort, DiskSpace } from '../ports/disk-reserve.ts';
@@ -9,6 +10,10 @@ const MEASURE_EVERY_MS = 1000;
 const REFUSE_BY_MS = 100;
 /** What is written takes its room twice for a while: in the log and in a table. */
 const ROOM_PER_BYTE = 2;
+const LARGEST_CHUNK_BYTES = sealedBytes({
+  sizeBytes: LIMITS.chunkBytesMax,
+  pieceBytes: LIMITS.sealPieceBytes,
+});
 
 export function createDiskReserve(deps: {
   readSpace(): Promise<DiskSpace>;
@@ -67,19 +72,28 @@ export function createDiskReserve(deps: {
 }
 
 /** Where operators are told of a file system, in bytes that it has free. */
-export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): {
+export interface RoomLimits {
   /** It takes nothing that grows. */
   fullBelowBytes: number;
   /** It will soon be full. */
   scarceBelowBytes: number;
-} {
+}
+
+export function roomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
   const fullBelowBytes = reserveOf(space);
   return { fullBelowBytes, scarceBelowBytes: LIMITS.diskReservesTold * fullBelowBytes };
 }
 
-/** Whether a disk with this room takes no new chunks. */
+/** Of a disk with chunks: what fills it refuses the next one, and so comes to rest above the reserve. */
+export function chunkRoomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLimits {
+  const limits = roomLimitsOf(space);
+  const fullBelowBytes = limits.fullBelowBytes + ROOM_PER_BYTE * LARGEST_CHUNK_BYTES;
+  return { fullBelowBytes, scarceBelowBytes: Math.max(limits.scarceBelowBytes, fullBelowBytes) };
+}
+
+/** Whether a disk with this room takes no new chunks of full size. */
 export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number }): boolean {
-  return usage.diskFreeBytes < roomLimitsOf({ totalBytes: usage.diskTotalBytes }).fullBelowBytes;
+  return usage.diskFreeBytes < chunkRoomLimitsOf({ totalBytes: usage.diskTotalBytes }).fullBelowBytes;
 }
 
 /** What is kept free of a file system, by default. */

@@ -3,7 +3,7 @@ import { within } from '../lib/within.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
-import { roomLimitsOf } from './disk-reserve.ts';
+import { chunkRoomLimitsOf } from './disk-reserve.ts';
 import type { OpenDisk } from './node-disks.ts';
 import type { ScrubProgress } from './scrub.ts';
 
@@ -38,7 +38,7 @@ export function createDiskReport(deps: ReportDeps): Worker {
 
   async function figuresOf(disk: OpenDisk): Promise<Figures & { bytes: number }> {
     const usage = await disk.chunks.usage();
-    const room = roomLimitsOf({ totalBytes: usage.diskTotalBytes });
+    const room = chunkRoomLimitsOf({ totalBytes: usage.diskTotalBytes });
     const { share, foundCount, endedAtMs } = deps.scrubOf(disk);
     return {
       chunks: usage.chunkCount,

@@ -7,7 +7,7 @@ import { systemClock } from '../adapters/system-clock.ts';
 import { StaleMap } from '../model/chunk-refusals.ts';
 import type { ChunkServerPort, ServedDisks } from '../ports/chunk-server.ts';
 import type { StorageMember } from '../ports/storage-members.ts';
-import { createDiskReserve } from './disk-reserve.ts';
+import { chunkRoomLimitsOf, createDiskReserve } from './disk-reserve.ts';
 
 afterEach(closeNodes);
 
@@ -57,7 +57,8 @@ test('tells what its disks hold, and of a file system that has grown', async () 
   expect(Object.fromEntries(ofDisk.map(([, name, , value]) => [name, Number(value)]))).toEqual({
     ...{ chunks: 1, chunk_bytes: 10, pending_reclaim_bytes: expect.any(Number) },
     ...{ free_bytes: 5e11, bytes: 1e12, aside_chunks: 0, unread_chunks: 0 },
-    ...{ full_below_bytes: 8 * 1024 ** 3, scarce_below_bytes: 16 * 1024 ** 3 },
+    ...{ full_below_bytes: chunkRoomLimitsOf({ totalBytes: 1e12 }).fullBelowBytes },
+    scarce_below_bytes: 16 * 1024 ** 3,
     ...{ scrub_progress_ratio: 0, scrub_found_chunks: 0 },
   });
   expect(text).toContain('holdfast_node_disks{state="serving"} 1\n');
