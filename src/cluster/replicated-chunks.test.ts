@@ -172,7 +172,12 @@ describe('what all disks say', () => {
     const usage = watch(world.chunks.usage());
     await world.stateAfter(LIMITS.usageAnswerMaxMs);
     expect(usage).toMatchObject({ state: 'done', value: { chunkCount: 3 } });
-    if (other !== undefined) other.mood = 'dead';
+    for (const disk of world.disks) disk.mood = 'silent';
+    const silent = watch(world.chunks.usage());
+    await world.stateAfter(LIMITS.usageAnswerMaxMs);
+    const cause = { message: `${world.disks.length} disks do not answer` };
+    expect(silent).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable', cause } });
+    for (const disk of world.disks) disk.mood = disk === other ? 'dead' : 'well';
     expect((await world.chunks.recount()).counted.chunkCount).toBe(3);
     for (const disk of world.disks) disk.mood = 'dead';
     await expect(world.chunks.usage()).rejects.toMatchObject({ code: 'ServiceUnavailable' });

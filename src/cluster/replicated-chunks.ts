@@ -199,10 +199,11 @@ class ChunksOverDisks implements ReplicatedChunks {
   /** Of the disks that answer soon; each copy counts. */
   async usage(): ReturnType<ChunkPort['usage']> {
     const { clock } = this.#deps;
-    const { answers: said, failures } = await this.#askAll(this.#disks, (chunks) =>
-      within(chunks.usage(), LIMITS.usageAnswerMaxMs, clock),
-    );
-    const answers = said.filter((usage) => usage !== undefined);
+    const { answers, failures } = await this.#askAll(this.#disks, async (chunks) => {
+      const usage = await within(chunks.usage(), LIMITS.usageAnswerMaxMs, clock);
+      if (usage === undefined) throw new AppError('ServiceUnavailable', { cause: new Error('no answer soon') });
+      return usage;
+    });
     if (answers.length === 0) throw silence(failures);
     return sumUsages(answers);
   }

@@ -12,6 +12,7 @@ test.each([
   ['one disk', disks('a'), 3, { copies: 1, nodes: 1 }],
   ['no disk', [], 3, { copies: 1, nodes: 0 }],
   ['others drained', [...disks('aa'), ...draining('bc')], 3, { copies: 2, nodes: 1 }],
+  ['others drained, one disk left', [...disks('a'), ...draining('b')], 3, { copies: 1, nodes: 1 }],
   ['all drained', draining('ab'), 3, { copies: 2, nodes: 2 }],
   ['others away', [...disks('aa'), ...absent('bc')], 3, { copies: 2, nodes: 2 }],
 ] as const)('what a new chunk needs: %s', (_, placed, copies, needed) => {

@@ -15,14 +15,14 @@ interface Candidate {
 
 /**
  * Of disks of one placement map. A node is lost with all of its disks, so where there are several nodes copies are on
- * distinct ones. One whose disks are drained shall get no more, and is not needed; one that is away is, because nobody has
- * said that it will not come back.
+ * distinct ones. One whose disks are drained shall get no more, and is not needed, nor are its copies: an operator has said
+ * so. One that is away is needed, because nobody has said that it will not come back.
  */
 export function neededCopies(disks: readonly Candidate[], copiesWanted: number): NeededCopies {
-  // One even where there is no disk at all: nothing is acknowledged that is nowhere.
-  const copies = Math.max(1, Math.min(LIMITS.copiesSyncedMin, copiesWanted, disks.length));
   const staying = disks.filter(({ leave }) => leave !== 'draining');
   const counted = staying.length > 0 ? staying : disks;
+  // One even where there is no disk at all: nothing is acknowledged that is nowhere.
+  const copies = Math.max(1, Math.min(LIMITS.copiesSyncedMin, copiesWanted, counted.length));
   return { copies, nodes: Math.min(copies, nodeCountOf(counted)) };
 }
 
