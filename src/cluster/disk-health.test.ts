@@ -64,29 +64,16 @@ test('a disk that cannot read one chunk is well, one that can read none of sever
   expect(state()).toEqual([true, true]);
 });
 
-test('a disk that hangs in a write is not asked even in need, until it has rested or answers', () => {
-  const { clock, health, state } = openHealth();
-  const hanging = () => [health.isHanging('d'), health.hungSinceMs('d') !== undefined];
-  health.hangs('d');
-  expect([state(), hanging()]).toEqual([
-    [true, false],
-    [true, true],
-  ]);
-  clock.advance(LIMITS.diskSuspectMs);
-  expect(hanging()).toEqual([false, true]);
-  health.asked('d', 'write');
-  expect(hanging()).toEqual([true, true]);
-  health.answered('d', 'write');
-  expect(hanging()).toEqual([false, false]);
-  expect(health.answeredWriteMs('d')).toBe(clock.monotonicMs());
-});
-
-test('a write that fails late is one that hung, one that fails at once is not', () => {
-  const { health } = openHealth();
-  health.failed('d', LIMITS.copyLateMs);
-  expect(health.isHanging('d')).toBe(true);
-  health.failed('d');
-  expect(health.isHanging('d')).toBe(true);
-  health.failed('d', 1);
-  expect(health.isHanging('d')).toBe(false);
+test('whether a disk takes writes is known for a while from what it did last', () => {
+  const { clock, health } = openHealth();
+  expect(health.takesWrites('d')).toBe(false);
+  for (const refuse of [() => health.isFull('d'), () => health.failed('d'), () => clock.advance(60_000)]) {
+    health.answered('d', 'read');
+    expect(health.takesWrites('d')).toBe(false);
+    health.answered('d', 'write');
+    clock.advance(5000);
+    expect(health.takesWrites('d')).toBe(true);
+    refuse();
+    expect(health.takesWrites('d')).toBe(false);
+  }
 });

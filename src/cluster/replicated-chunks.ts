@@ -13,6 +13,7 @@ import type { DiskId, PlacedDisk, PlacementMap, PlacementPort } from '../ports/p
 import type { Logger } from '../ports/telemetry.ts';
 import type { Whereabouts } from './candidates.ts';
 import { createDiskHealth } from './disk-health.ts';
+import { HangingDisks } from './hanging-disks.ts';
 import { createLateCopies } from './late-copies.ts';
 import { mergeChunkPages, sumRecounts, sumUsages } from './merge-disks.ts';
 import { expectedDisks, ownersOf } from './placement.ts';
@@ -31,6 +32,8 @@ export interface ReplicatedChunksDeps {
 }
 
 export interface ReplicatedChunks extends ChunkPort {
+  /** Whether writes find that it takes chunks; undefined: none has told of late. */
+  takesWrites(disk: PlacedDisk): boolean | undefined;
   /** Gives up copies that are still being written behind answered puts. */
   close(): Promise<void>;
 }
@@ -62,6 +65,7 @@ class ChunksOverDisks implements ReplicatedChunks {
     this.#parts = {
       ...{ directory, clock, log, near },
       health: createDiskHealth(clock),
+      hanging: new HangingDisks(clock),
       late: createLateCopies(),
     };
   }
@@ -201,7 +205,8 @@ class ChunksOverDisks implements ReplicatedChunks {
     const { clock } = this.#deps;
     const { answers, failures } = await this.#askAll(this.#disks, async (chunks) => {
       const usage = await within(chunks.usage(), LIMITS.usageAnswerMaxMs, clock);
-      if (usage === undefined) throw new AppError('ServiceUnavailable', { cause: new Error('no answer soon') });
+      if (usage === undefined)
+        throw new AppError('ServiceUnavailable', { cause: new Error('no answer soon') });
       return usage;
     });
     if (answers.length === 0) throw silence(failures);
@@ -213,6 +218,12 @@ class ChunksOverDisks implements ReplicatedChunks {
     const { answers, failures } = await this.#askAll(this.#disks, (chunks) => chunks.recount());
     if (answers.length === 0) throw silence(failures);
     return sumRecounts(answers);
+  }
+
+  takesWrites(disk: PlacedDisk): boolean | undefined {
+    const { hanging, health } = this.#parts;
+    if (hanging.isHanging(disk)) return false;
+    return health.takesWrites(disk.id) ? true : undefined;
   }
 
   close(): Promise<void> {

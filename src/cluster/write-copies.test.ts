@@ -275,12 +275,16 @@ describe('a write fails', () => {
     expect(world.owners.map(({ stored }) => stored.size)).toEqual([1, 1, 1]);
   });
 
-  test('when nobody has answered for long, and lets go of everything', async () => {
+  test('when nobody has answered for long, and lets go of everything when it must', async () => {
     const world = openReplicatedWorld({ disks: fourZones });
     for (const disk of world.disks) disk.mood = 'silent';
     const put = watch(world.chunks.put(world.id, chunk()));
-    for (let ms = 0; ms < LIMITS.copySilentMaxMs + LIMITS.copyLateMs; ms += 500) await world.stateAfter(500);
+    await world.stateAfter(LIMITS.copySilentMaxMs + LIMITS.copyLateMs);
     expect(put).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });
+    // What goes on shows who is well again.
+    expect(world.released).toHaveLength(0);
+    await world.chunks.close();
+    await world.stateAfter(0);
     expect(world.disks.map(({ abortedCount }) => abortedCount)).toEqual([1, 1, 1, 1]);
     expect(world.released).toHaveLength(1);
   });

@@ -1,9 +1,9 @@
 // Writes the copies of one chunk (R35): to its owners at once; who is not well, fails or is late has a stand-in. Enough is
 // two synced on two nodes, in two zones as long as two are up; the rest has a little patience, and then goes on behind the
-// answer (late-copies.ts). Who hangs is waited for a bounded time, and then by nobody for a while: where nobody else is left
-// the write is refused. What fails leaves copies that the sweep finds (R32).
+// answer (late-copies.ts). Who hangs is waited for a bounded time, and then by nobody for a while (hanging-disks.ts): where
+// nobody else is left the write is refused. What fails leaves copies that the sweep finds (R32).
 
-import { OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
+import { DiskBusy, OtherBytes, StaleMap } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ChunkId } from '../ports/chunks.ts';
@@ -12,12 +12,14 @@ import type { DiskDirectory } from '../ports/disk-chunks.ts';
 import type { DiskId, PlacedDisk, PlacementMap } from '../ports/placement.ts';
 import { othersOf, placedOwners, standIn } from './candidates.ts';
 import type { DiskHealth } from './disk-health.ts';
+import { type CopyAttempt, type HangingDisks, hasBecomeLate, isLate } from './hanging-disks.ts';
 import type { LateCopies } from './late-copies.ts';
 import { areEnough, type NeededCopies, neededCopies, nodeCountOf } from './write-needs.ts';
 
 export interface WriteParts {
   directory: DiskDirectory;
   health: DiskHealth;
+  hanging: HangingDisks;
   late: LateCopies;
   clock: ClockPort;
 }
@@ -35,12 +37,7 @@ export interface ChunkToWrite {
 const SETTLED = new Error('the write has its outcome');
 const GIVEN_UP = new Error('the write was given up');
 
-interface Attempt {
-  readonly sinceMs: number;
-  isLate: boolean;
-  /** It is waited for no more. */
-  isHung: boolean;
-}
+const LOOKS_MAX = LIMITS.copiesAttemptMaxMs / LIMITS.copyLookMs;
 
 /** Begins at once. */
 export class CopyWrite {
@@ -55,7 +52,7 @@ export class CopyWrite {
   readonly #disks: readonly PlacedDisk[];
   readonly #needed: NeededCopies;
   readonly #untried: Set<PlacedDisk>;
-  readonly #pending = new Map<PlacedDisk, Attempt>();
+  readonly #pending = new Map<PlacedDisk, CopyAttempt>();
   readonly #synced = new Set<PlacedDisk>();
   readonly #failures: unknown[] = [];
   readonly #full = new Set<PlacedDisk>();
@@ -65,6 +62,8 @@ export class CopyWrite {
   readonly #giveUp = new AbortController();
   /** Ends the waits. */
   readonly #settled = new AbortController();
+  readonly #stopLooking: () => void;
+  #lookCount = 0;
   #isPatient = false;
 
   constructor(parts: WriteParts, chunk: ChunkToWrite) {
@@ -79,8 +78,8 @@ export class CopyWrite {
     this.#needed = neededCopies(map.disks, map.copies);
     for (const owner of owners) if (this.#untried.has(owner) && this.#isWell(owner)) this.#send(owner);
     while (this.#underWay() < owners.length && this.#sendStandIn()) {}
-    this.#look();
-    void this.#watch();
+    this.#stopLooking = parts.hanging.watch(() => this.#onLook());
+    this.#decide();
   }
 
   /** Disks that have the chunk for certain. */
@@ -98,23 +97,25 @@ export class CopyWrite {
     return this.#synced.size + this.#pending.size;
   }
 
-  #isWell({ id }: PlacedDisk): boolean {
-    return this.#parts.health.isWell(id, 'write');
+  #isWell(disk: PlacedDisk): boolean {
+    const { health, hanging } = this.#parts;
+    return health.isWell(disk.id, 'write') && !hanging.isSpared(disk);
   }
 
   #send(disk: PlacedDisk): void {
-    const { directory, health, clock } = this.#parts;
+    const { directory, health, hanging } = this.#parts;
     const { id, bytes, checksum, map } = this.#chunk;
     this.#untried.delete(disk);
-    this.#pending.set(disk, { sinceMs: clock.monotonicMs(), isLate: false, isHung: false });
+    const attempt = hanging.asked(disk);
+    this.#pending.set(disk, attempt);
     health.asked(disk.id, 'write');
     const how = { checksum, mapVersion: map.version, signal: this.#giveUp.signal };
     const put = async () => directory.chunksOf(disk).put(id, bytes, how);
-    const attempt = put().then(
-      () => this.#hasSynced(disk),
-      (error: unknown) => this.#hasFailed(disk, error),
+    const done = put().then(
+      () => this.#hasSynced(attempt),
+      (error: unknown) => this.#hasFailed(attempt, error),
     );
-    this.#attempts.push(attempt);
+    this.#attempts.push(done);
   }
 
   /**
@@ -123,7 +124,7 @@ export class CopyWrite {
    */
   #sendStandIn(): boolean {
     const beside = [...this.#synced, ...this.#pending.keys()];
-    const hopeful = [...this.#pending].flatMap(([disk, { isLate }]) => (isLate ? [] : [disk]));
+    const hopeful = [...this.#pending].flatMap(([disk, attempt]) => (isLate(attempt) ? [] : [disk]));
     const expected = [...this.#synced, ...hopeful];
     const isNeeded = !this.#areEnough(expected);
     // Where only another node is lacking one more copy on those that have some brings nothing nearer.
@@ -133,54 +134,73 @@ export class CopyWrite {
       expected.every((other) => other.nodeId !== nodeId);
     const untried = this.#disks.filter((disk) => this.#untried.has(disk) && isOfUse(disk));
     const well = untried.filter((disk) => this.#isWell(disk));
-    const inNeed = () => untried.filter(({ id }) => !this.#parts.health.isHanging(id));
+    const inNeed = () => untried.filter((disk) => !this.#parts.hanging.isHanging(disk));
     const disk = standIn(well, beside) ?? (isNeeded ? standIn(inNeed(), beside) : undefined);
     if (disk === undefined) return false;
     this.#send(disk);
     return true;
   }
 
-  #hasSynced(disk: PlacedDisk): void {
+  #hasSynced(attempt: CopyAttempt): void {
+    const { health, hanging } = this.#parts;
+    const { disk } = attempt;
     this.#pending.delete(disk);
     this.#synced.add(disk);
-    this.#parts.health.answered(disk.id, 'write');
-    this.#look();
+    health.answered(disk.id, 'write');
+    hanging.ended(attempt, 'answered');
+    this.#decide();
   }
 
-  #hasFailed(disk: PlacedDisk, error: unknown): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const tookMs = nowMs - (this.#pending.get(disk)?.sinceMs ?? nowMs);
+  #hasFailed(attempt: CopyAttempt, error: unknown): void {
+    const { disk } = attempt;
     this.#pending.delete(disk);
-    if (this.#giveUp.signal.aborted) return;
-    this.#noteFailure(disk, error, tookMs);
+    if (this.#giveUp.signal.aborted) {
+      this.#parts.hanging.ended(attempt, 'dropped');
+      return;
+    }
+    this.#noteFailure(attempt, error);
     if (this.#settled.signal.aborted) return;
     if (error instanceof StaleMap || error instanceof OtherBytes) {
+      // Nobody is to have it by this write any more.
+      this.#giveUp.abort(GIVEN_UP);
       this.#reject(error);
       return;
     }
     this.#failures.push(error);
     if (isCode(error, 'InsufficientStorage')) this.#full.add(disk);
     if (this.#underWay() < this.#chunk.map.copies) this.#sendStandIn();
-    this.#look();
+    this.#decide();
   }
 
-  #noteFailure({ id }: PlacedDisk, error: unknown, tookMs: number): void {
-    const { health } = this.#parts;
-    if (error instanceof StaleMap || error instanceof OtherBytes) health.answered(id, 'write');
-    else if (isCode(error, 'InsufficientStorage')) health.isFull(id);
-    else if (!isCode(error, 'SlowDown')) health.failed(id, tookMs);
+  #noteFailure(attempt: CopyAttempt, error: unknown): void {
+    const { health, hanging } = this.#parts;
+    const { id } = attempt.disk;
+    if (error instanceof StaleMap || error instanceof OtherBytes) {
+      health.answered(id, 'write');
+      hanging.ended(attempt, 'answered');
+    } else if (isCode(error, 'InsufficientStorage')) {
+      health.isFull(id);
+      hanging.ended(attempt, 'answered');
+    } else if (isCode(error, 'SlowDown')) {
+      // One that was not even sent, because too many wait here, is no answer.
+      hanging.ended(attempt, error instanceof DiskBusy ? 'busy' : 'dropped');
+    } else {
+      health.failed(id);
+      hanging.ended(attempt, 'failed');
+    }
   }
 
   /** What has happened may be enough, or the end; or it takes one more. */
-  #look(): void {
+  #decide(): void {
     if (this.#settled.signal.aborted) return;
     if (this.#isEnough()) {
       // Nobody waits for disks that are late already.
-      if ([...this.#pending.values()].every(({ isLate }) => isLate)) this.#resolve();
+      if ([...this.#pending.values()].every(isLate)) this.#resolve();
       else void this.#wait();
       return;
     }
-    const isHopeful = () => [...this.#pending].some(([disk, { isLate }]) => !isLate && this.#helps(disk));
+    const isHopeful = () =>
+      [...this.#pending].some(([disk, attempt]) => !isLate(attempt) && this.#helps(disk));
     while (!isHopeful() && this.#sendStandIn()) {}
     if ([...this.#pending.values()].every(({ isHung }) => isHung)) this.#end();
   }
@@ -209,7 +229,7 @@ export class CopyWrite {
 
   #mayStillTake(disk: PlacedDisk): boolean {
     const pending = this.#pending.get(disk);
-    if (pending !== undefined) return !pending.isLate;
+    if (pending !== undefined) return !isLate(pending);
     // What is put on a disk that leaves has to leave it again: it spreads nothing.
     return disk.leave === undefined && this.#untried.has(disk) && this.#isWell(disk);
   }
@@ -230,53 +250,23 @@ export class CopyWrite {
   }
 
   /** Late disks get stand-ins; in the end the write is given up. */
-  async #watch(): Promise<void> {
-    const { clock, health } = this.#parts;
-    const endMs = clock.monotonicMs() + LIMITS.copiesAttemptMaxMs;
-    while (!this.#settled.signal.aborted) {
-      await clock.sleep(LIMITS.copyLateMs, this.#settled.signal);
-      if (this.#settled.signal.aborted) return;
-      const nowMs = clock.monotonicMs();
-      if (nowMs >= endMs) {
-        this.#end();
-        return;
-      }
-      for (const [disk, attempt] of this.#pending) {
-        if (attempt.isLate || nowMs - attempt.sinceMs < LIMITS.copyLateMs) continue;
-        attempt.isLate = true;
-        health.wasSlow(disk.id, 'write');
-        this.#sendStandIn();
-      }
-      this.#noteHung(nowMs);
-      this.#look();
+  #onLook(): void {
+    this.#lookCount++;
+    if (this.#lookCount >= LOOKS_MAX) {
+      this.#end();
+      return;
     }
-  }
-
-  #noteHung(nowMs: number): void {
-    const { health } = this.#parts;
     for (const [disk, attempt] of this.#pending) {
-      const ofNode = this.#disks.filter(({ nodeId }) => nodeId === disk.nodeId);
-      const asked = ofNode.filter((one) => this.#pending.has(one));
-      const isNodeSilent = asked.length > 1 && this.#isSilent(asked, ofNode, nowMs);
-      const isSilent = isNodeSilent || this.#isSilent([disk], [disk], nowMs);
-      if (isSilent) for (const { id } of isNodeSilent ? ofNode : [disk]) health.hangs(id);
-      const sinceMs = health.hungSinceMs(disk.id);
-      // Another write may have found it.
-      if (isSilent || (sinceMs !== undefined && sinceMs >= attempt.sinceMs)) attempt.isHung = true;
+      if (!hasBecomeLate(attempt)) continue;
+      this.#parts.health.wasSlow(disk.id, 'write');
+      this.#sendStandIn();
     }
-  }
-
-  /** One that works, however slowly, answers other writes meanwhile. */
-  #isSilent(asked: readonly PlacedDisk[], answering: readonly PlacedDisk[], nowMs: number): boolean {
-    const { health } = this.#parts;
-    const sinceMs = Math.min(...asked.flatMap((disk) => this.#pending.get(disk)?.sinceMs ?? []));
-    const answeredMs = answering.map(({ id }) => health.answeredWriteMs(id) ?? sinceMs);
-    return nowMs - Math.max(sinceMs, ...answeredMs) >= LIMITS.copySilentMaxMs;
+    this.#decide();
   }
 
   #failure(): AppError {
     const nodeCount = nodeCountOf([...this.#synced]);
-    const hungCount = this.#disks.filter(({ id }) => this.#parts.health.isHanging(id)).length;
+    const hungCount = this.#disks.filter((disk) => this.#parts.hanging.isHanging(disk)).length;
     const cause = new AggregateError(
       this.#failures,
       `${this.#synced.size} of ${this.#needed.copies} copies, on ${nodeCount} of ${this.#needed.nodes} nodes; ${hungCount} disks hang`,
@@ -291,29 +281,32 @@ export class CopyWrite {
   }
 
   #resolve(): void {
-    if (this.#settled.signal.aborted) return;
+    if (this.#settle()) this.#outcome.resolve();
+  }
+
+  #reject(error: unknown): void {
+    if (this.#settle()) this.#outcome.reject(error);
+  }
+
+  /** What is under way goes on, also of a write that is refused: by its answer a disk that hangs is known to be well. */
+  #settle(): boolean {
+    if (this.#settled.signal.aborted) return false;
     this.#settled.abort(SETTLED);
-    if (this.#pending.size > 0) {
+    this.#stopLooking();
+    if (this.#pending.size > 0 && !this.#giveUp.signal.aborted) {
       this.#parts.late.add({
         sizeBytes: this.#chunk.bytes.length,
         ended: Promise.all(this.#attempts),
         giveUp: () => this.#giveUpLate(),
       });
     }
-    this.#outcome.resolve();
+    return true;
   }
 
   /** Where much is written a disk that hangs is outrun like this before any request to it fails: it must be spared all the same. */
   #giveUpLate(): void {
     for (const { id } of this.#pending.keys()) this.#parts.health.wasSlow(id, 'write');
     this.#giveUp.abort(GIVEN_UP);
-  }
-
-  #reject(error: unknown): void {
-    if (this.#settled.signal.aborted) return;
-    this.#settled.abort(SETTLED);
-    this.#giveUp.abort(GIVEN_UP);
-    this.#outcome.reject(error);
   }
 }
 

@@ -1,12 +1,14 @@
-// Writes of chunks while a node, or a disk, takes connections and answers nothing: write-copies.ts, disk-health.ts.
+// Writes of chunks while a node, or a disk, takes connections and answers nothing: write-copies.ts, hanging-disks.ts.
 import { describe, expect, test } from 'vitest';
 import { placedDisks } from '../../tests/support/placed-disks.ts';
 import {
   chunkId,
   openReplicatedWorld,
   type ReplicatedWorld,
+  settleAll,
   watch,
 } from '../../tests/support/replicated-world.ts';
+import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 
 const PATIENCE_MS = LIMITS.lastCopyPatienceMs;
@@ -108,5 +110,115 @@ describe('where a node that is needed hangs', () => {
     const after = putAll([11, 12, 13, 14, 15, 16]);
     await world.stateAfter(PATIENCE_MS);
     expect(after.map(({ state }) => state)).toEqual(after.map(() => 'done'));
+  });
+
+  test('it is found in time also where timers fire a little early', async () => {
+    const world = openWorld(1);
+    const { sleep } = world.clock;
+    world.clock.sleep = (ms, signal) => sleep(ms - 1, signal);
+    const put = world.putLater(1);
+    for (let passedMs = 0; passedMs < copySilentMaxMs; passedMs++) {
+      if (passedMs === copySilentMaxMs - LIMITS.copyLookMs) expect(put.state).toBe('pending');
+      world.clock.advance(1);
+      await settleAll();
+    }
+    expect(put.state).toBe('failed');
+  });
+});
+
+describe('a disk that is well is not taken for one that hangs', () => {
+  const { copySilentMaxMs, copyLateMs, diskSuspectMs } = LIMITS;
+  /** Two nodes, each with a disk: both are needed. */
+  const openPair = () => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 2 }), copies: 2 });
+    const [, slow = world.fakes.of({ id: '' })] = world.owners;
+    return { ...world, slow, put: (number: number) => watch(world.chunks.put(chunkId(number), chunk())) };
+  };
+
+  test.each([7000, 9000, 60_000])('when this process did not run for %d ms', async (stoppedMs) => {
+    const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
+    for (const disk of world.disks) disk.mood = 'silent';
+    const put = watch(world.chunks.put(world.id, chunk()));
+    await world.stateAfterStop(stoppedMs);
+    expect(put.state).toBe('pending');
+    // What lay in the sockets is read.
+    for (const disk of world.disks) disk.speak();
+    await world.stateAfter(0);
+    expect(put.state).toBe('done');
+    const next = watch(world.chunks.put(chunkId(2), chunk()));
+    await world.stateAfter(0);
+    expect(next.state).toBe('done');
+    expect(world.disks.map(({ abortedCount }) => abortedCount)).toEqual([0, 0, 0]);
+  });
+
+  test('when it answers a write that was refused meanwhile: the next ones go on at once', async () => {
+    const world = openPair();
+    world.slow.mood = 'silent';
+    const put = world.put(1);
+    await world.stateAfter(copySilentMaxMs);
+    expect(put.state).toBe('failed');
+    const refused = world.put(2);
+    await world.stateAfter(0);
+    expect(refused.state).toBe('failed');
+    world.slow.speak();
+    await world.stateAfter(0);
+    expect(world.slow.abortedCount).toBe(0);
+    const next = world.put(3);
+    await world.stateAfter(0);
+    expect(next.state).toBe('done');
+  });
+
+  test('when several copies are sent there at once after its rest', async () => {
+    const world = openPair();
+    world.slow.mood = 'silent';
+    world.put(1);
+    await world.stateAfter(copySilentMaxMs);
+    await world.chunks.close();
+    await world.stateAfter(60_000);
+    const puts = [2, 3, 4, 5].map(world.put);
+    await world.stateAfter(30);
+    world.slow.speak();
+    await world.stateAfter(0);
+    expect(puts.map(({ state }) => state)).toEqual(['done', 'done', 'done', 'done']);
+  });
+
+  test('though those who come along wait no longer than until the one that tries it is late', async () => {
+    const world = openPair();
+    world.slow.mood = 'silent';
+    world.put(1);
+    await world.stateAfter(copySilentMaxMs + diskSuspectMs);
+    const puts = [2, 3].map(world.put);
+    await world.stateAfter(copyLateMs / 2);
+    puts.push(world.put(4));
+    expect(puts.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
+    await world.stateAfter(copyLateMs / 2);
+    expect(puts.map(({ state }) => state)).toEqual(['pending', 'failed', 'failed']);
+    puts.push(world.put(5));
+    await world.stateAfter(0);
+    expect(puts.map(({ state }) => state)).toEqual(['pending', 'failed', 'failed', 'failed']);
+    world.slow.speak();
+    await world.stateAfter(0);
+    expect(puts[0]?.state).toBe('done');
+  });
+
+  test('as long as it says that it is busy; what was not even sent says nothing', async () => {
+    for (const isSent of [true, false]) {
+      const world = openPair();
+      world.slow.mood = 'silent';
+      const put = world.put(1);
+      await world.stateAfter(0);
+      world.slow.mood = 'busy';
+      if (!isSent) world.slow.put = () => Promise.reject(new AppError('SlowDown'));
+      for (let number = 2; number < 8; number++) {
+        await world.stateAfter(1000);
+        const other = world.put(number);
+        await world.stateAfter(0);
+        expect(other).toMatchObject({ state: 'failed' });
+      }
+      expect(put.state).toBe(isSent ? 'pending' : 'failed');
+      world.slow.speak();
+      await world.stateAfter(0);
+      expect(put.state).toBe(isSent ? 'done' : 'failed');
+    }
   });
 });

@@ -41,6 +41,15 @@ export class ChunkUnread extends AppError {
   }
 }
 
+/** The disk has too much to do: it has answered, which a sender with too much to do has not. */
+export class DiskBusy extends AppError {
+  override name = 'DiskBusy';
+
+  constructor() {
+    super('SlowDown');
+  }
+}
+
 /** R24: resending a chunk resends the same bytes; other bytes under its id are a bug of the sender. */
 export class OtherBytes extends BrokenInvariant {
   override name = 'OtherBytes';

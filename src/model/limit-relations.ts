@@ -72,8 +72,14 @@ assert(
   'a late copy is written elsewhere before its request ends',
 );
 assert(
-  LIMITS.copySilentMaxMs % LIMITS.copyLateMs === 0 && LIMITS.copySilentMaxMs >= 3 * LIMITS.copyLateMs,
-  'two more disks of a node have been asked when it counts as silent, which is when late copies are looked at',
+  LIMITS.copySilentMaxMs >= 3 * LIMITS.copyLateMs,
+  'two disks of a node are late when it counts as silent',
+);
+assert(
+  [LIMITS.copyLateMs, LIMITS.copySilentMaxMs, LIMITS.copiesAttemptMaxMs].every(
+    (ms) => ms % LIMITS.copyLookMs === 0,
+  ),
+  'what is counted in looks is whole looks',
 );
 assert(
   LIMITS.copySilentMaxMs < LIMITS.chunkRequestMaxMs,

@@ -179,6 +179,8 @@ export const LIMITS = {
   copyLateMs: 2 * SECOND,
   /** A disk, or node, that has been asked to write and has answered nothing of the kind for so long is waited for no more. */
   copySilentMaxMs: 6 * SECOND,
+  /** How often the copies under way are looked at: those times are counted in looks. */
+  copyLookMs: 250,
   /** What is left of a write when it has been answered, of all writes together. */
   lateCopiesBytesMax: 32 * MiB,
   copyReadHedgeMs: 150,

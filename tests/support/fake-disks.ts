@@ -1,5 +1,5 @@
 // Disks that do as they are told, for what the cluster does with disks: fast, dead, silent, full, damaged.
-import { ChunkUnread, StaleMap } from '../../src/model/chunk-refusals.ts';
+import { ChunkUnread, DiskBusy, StaleMap } from '../../src/model/chunk-refusals.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { chunkName as nameOf } from '../../src/model/names.ts';
 import type { ChunkId, ChunkRead, Fence } from '../../src/ports/chunks.ts';
@@ -86,7 +86,7 @@ export class FakeDisk extends NoOrders implements DiskChunks {
   protected async begin(what: string, signal?: AbortSignal): Promise<void> {
     this.asked.push(what);
     if (this.mood === 'dead') throw new AppError('ServiceUnavailable');
-    if (this.mood === 'busy') throw new AppError('SlowDown');
+    if (this.mood === 'busy') throw new DiskBusy();
     if (this.mood !== 'silent') return;
     await new Promise<void>((resolve, reject) => {
       this.#silenced.push(resolve);

@@ -3,11 +3,15 @@ import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/kno
 import { makePlacement, ownersOf } from '../../src/cluster/placement.ts';
 import { createReplicatedChunks, type ReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import { must } from '../../src/lib/assert.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { type BlobId, makeBlobId } from '../../src/model/names.ts';
 import type { ChunkId } from '../../src/ports/chunks.ts';
 import type { PlacedDisk, PlacementMap } from '../../src/ports/placement.ts';
 import { createFakeDisks, type FakeDisk, type FakeDisks } from './fake-disks.ts';
 import { createManualClock, type ManualClock } from './simulated.ts';
+
+/** Copies under way are looked at as often as in a process that runs. */
+const STEP_MS = LIMITS.copyLookMs / 2;
 
 export interface ReplicatedWorld {
   chunks: ReplicatedChunks;
@@ -23,6 +27,8 @@ export interface ReplicatedWorld {
   released: ArrayBuffer[];
   /** How `work` stands when everything that needs no time has happened. */
   stateAfter(ms: number): Promise<void>;
+  /** The same after a while in which this process did not run: all timers that are due go off, once. */
+  stateAfterStop(ms: number): Promise<void>;
 }
 
 export function openReplicatedWorld(options: {
@@ -55,6 +61,13 @@ export function openReplicatedWorld(options: {
     owners: owned.map((diskId) => fakes.of({ id: diskId })),
     others: map.disks.filter((disk) => !isOwner(disk)).map(fakes.of),
     async stateAfter(ms) {
+      await settleAll();
+      for (let leftMs = ms; leftMs > 0; leftMs -= STEP_MS) {
+        clock.advance(Math.min(leftMs, STEP_MS));
+        await settleAll();
+      }
+    },
+    async stateAfterStop(ms) {
       await settleAll();
       clock.advance(ms);
       await settleAll();

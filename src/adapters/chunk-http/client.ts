@@ -4,7 +4,14 @@
 import { crc32 } from 'node:zlib';
 import { assert } from '../../lib/assert.ts';
 import { unpackPlain } from '../../lib/record-codec.ts';
-import { ChunkUnread, OldFence, OtherBytes, OwnedHere, StaleMap } from '../../model/chunk-refusals.ts';
+import {
+  ChunkUnread,
+  DiskBusy,
+  OldFence,
+  OtherBytes,
+  OwnedHere,
+  StaleMap,
+} from '../../model/chunk-refusals.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { chunkName } from '../../model/names.ts';
@@ -251,7 +258,7 @@ class RemoteDisk implements DiskChunks, DiskOrders {
       case 'full':
         return new AppError('InsufficientStorage');
       case 'busy':
-        return new AppError('SlowDown');
+        return new DiskBusy();
       default: {
         const cause = new Error(`disk ${this.#diskId} at ${this.#node.address}: ${error ?? ''} (${status})`);
         return new AppError('ServiceUnavailable', { cause });
