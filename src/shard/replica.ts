@@ -197,7 +197,7 @@ export class Replica {
       this.#lead(end.registered);
       return;
     }
-    this.#givenUp.note(takeover.epoch, end.kind === 'won' ? 'a higher epoch' : end.why);
+    this.#givenUp.note(takeover.epoch, end.kind === 'won' ? takeover.wonInVain : end.why);
     if (!isOurs) return;
     this.#role = FOLLOWER;
     this.#nextTryMs = clock.monotonicMs() + ROUND_MS / 3 + candidateJitterMs(this.#deps.random);

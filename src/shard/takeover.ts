@@ -77,6 +77,11 @@ export class Takeover {
     return this.#epoch;
   }
 
+  /** Why nobody leads by it, though it was won. */
+  get wonInVain(): string {
+    return this.#abandonedWhy ?? 'a higher epoch';
+  }
+
   /** A higher epoch was seen, or a primary is there. */
   abandon(why: string): void {
     this.#abandonedWhy ??= why;
