@@ -140,7 +140,9 @@ test('whether new chunks can be stored, by what the disks say, and soon also whe
   };
   for (const { id } of disks) says(id, 5e11);
   const known = { map: NO_PLACEMENT };
-  measureWriting(telemetry, { placement: () => known.map, directory: fakes, clock });
+  const found = new Map<string, boolean>();
+  const takesWrites = ({ id }: { id: string }) => found.get(id);
+  measureWriting(telemetry, { placement: () => known.map, takesWrites, directory: fakes, clock });
   const told = async () => [
     await linesOf('holdfast_chunk_writes_refused'),
     await linesOf('holdfast_chunk_taking_nodes'),
@@ -157,5 +159,10 @@ test('whether new chunks can be stored, by what the disks say, and soon also whe
   await settleAll();
   clock.advance(LIMITS.usageAnswerMaxMs);
   expect(await late).toEqual(['1']);
+  // What writes find comes before what is said: it takes chunks, if with no time to say so, and another one's drive hangs.
+  found.set(two, true);
+  expect(await told()).toEqual([['0'], ['2']]);
+  found.set(disks[2]?.id ?? '', false);
+  expect(await told()).toEqual([['1'], ['1']]);
   expect(refused).toEqual([]);
 });

@@ -2,6 +2,7 @@
 // have looked at that; and a gateway of whether new ones can be stored. What shards owe is
 // src/metadata/background/watch-debts.ts.
 import { gaugeIfKnown, type PromTelemetry } from '../../src/adapters/prom-telemetry.ts';
+import type { ReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import { countOwnerNodes, isMissed, type SeenDisk } from '../../src/cluster/see-disks.ts';
 import { servedDisks } from '../../src/cluster/served-disks.ts';
 import { areEnough, neededCopies, nodeCountOf } from '../../src/cluster/write-needs.ts';
@@ -48,13 +49,23 @@ export function measurePlacement(telemetry: PromTelemetry, read: () => Placement
   });
 }
 
-/** Whether new chunks can be stored, as the disks of the map say when they are asked. */
+/**
+ * Whether new chunks can be stored: of each disk of the map what writes have found of late, for it may say what it holds while
+ * its drive hangs in writes, or say nothing soon because it takes so many; else what it says when it is asked.
+ */
 export function measureWriting(
   telemetry: PromTelemetry,
-  parts: { placement: () => PlacementMap; directory: DiskDirectory; clock: Pick<ClockPort, 'sleep'> },
+  parts: {
+    placement: () => PlacementMap;
+    takesWrites: ReplicatedChunks['takesWrites'];
+    directory: DiskDirectory;
+    clock: Pick<ClockPort, 'sleep'>;
+  },
 ): void {
-  const { placement, directory, clock } = parts;
+  const { placement, takesWrites, directory, clock } = parts;
   const takes = async (disk: PlacedDisk) => {
+    const known = takesWrites(disk);
+    if (known !== undefined) return known;
     const asked = (async () => directory.chunksOf(disk).usage())();
     const usage = await within(asked, LIMITS.usageAnswerMaxMs, clock).catch(() => undefined);
     return usage !== undefined && !isFull(usage);

@@ -54,7 +54,8 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const { chunks, placement, directory } = await openChunks(surroundings, joined, (buffer) =>
     buffers.give(buffer),
   );
-  measureWriting(telemetry, { placement: () => placement.current(), directory, clock });
+  const takesWrites = chunks.takesWrites.bind(chunks);
+  measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
   await accounts.ensureRoot(root);

@@ -6,10 +6,9 @@ import { createKnownPlacement, type KnownPlacement } from '../../src/cluster/kno
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
 import { placementOf } from '../../src/cluster/placement-document.ts';
 import { type ReachedDisks, reachDisks } from '../../src/cluster/reach-disks.ts';
-import { createReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
+import { createReplicatedChunks, type ReplicatedChunks } from '../../src/cluster/replicated-chunks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { must } from '../../src/lib/assert.ts';
-import type { ChunkPort } from '../../src/ports/chunks.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type JoinedCluster, securityOf } from './join.ts';
 
@@ -17,7 +16,7 @@ export async function openChunks(
   { config, clock, log, closing }: Surroundings,
   joined: JoinedCluster,
   onReleased?: (buffer: ArrayBuffer) => void,
-): Promise<{ chunks: ChunkPort; placement: KnownPlacement; directory: ReachedDisks }> {
+): Promise<{ chunks: ReplicatedChunks; placement: KnownPlacement; directory: ReachedDisks }> {
   const placement = watchPlacement(joined);
   const client = createChunkClient({
     clusterId: joined.identity.clusterId,

@@ -47,7 +47,7 @@ export const CLUSTER_METRICS = {
   },
   holdfast_chunk_writes_refused: {
     kind: 'gauge',
-    help: '1 while too few disks, or disks of too few storage nodes, take new chunks for any to be stored: the others are full, away or do not answer; else 0. Told by gateways, each as it finds.',
+    help: '1 while too few disks, or disks of too few storage nodes, take new chunks for any to be stored: the others are full, away or do not answer; else 0. Told by gateways, each as its own writes of late find, else as disks say.',
   },
   holdfast_chunk_taking_nodes: {
     kind: 'gauge',

@@ -114,6 +114,23 @@ test('a node hangs when two of its disks are late and none has answered', async 
   expect(states()).toEqual(['hangs', false]);
 });
 
+test('that it hangs is told without a gap while writes find it anew, and not for ever when none comes', async () => {
+  const { hanging, run, a } = open();
+  for (let count = 0; count < 4; count++) {
+    hanging.asked(a);
+    for (let ms = 0; ms < copySilentMaxMs; ms += copyLookMs) {
+      expect(hanging.hasHungLately(a)).toBe(count > 0);
+      await run(copyLookMs);
+    }
+    expect(hanging.hasHungLately(a)).toBe(true);
+    await run(diskSuspectMs + 5000);
+  }
+  await run(60_000);
+  expect(hanging.hasHungLately(a)).toBe(false);
+  hanging.ended(hanging.asked(a), 'answered');
+  expect(hanging.hasHungLately(a)).toBe(false);
+});
+
 test('nothing is looked at when nothing is under way', async () => {
   const { hanging, run, a } = open();
   let lookCount = 0;

@@ -19,6 +19,9 @@ import type { DiskId, PlacedDisk } from '../ports/placement.ts';
 const LATE_LOOKS = LIMITS.copyLateMs / LIMITS.copyLookMs;
 const SILENT_LOOKS = LIMITS.copySilentMaxMs / LIMITS.copyLookMs;
 
+/** Behind its rest: what was found before says nothing any more, unless a write has found it anew. */
+const LATELY_MS = 30_000;
+
 /** A copy under way. */
 export interface CopyAttempt {
   readonly disk: PlacedDisk;
@@ -114,6 +117,14 @@ export class HangingDisks {
       const trial = party.hang?.trial;
       return trial === undefined ? this.#rests(party) : isLate(trial);
     });
+  }
+
+  /** It was found to hang lately, and has answered no write since: to be told of, rested or not. */
+  hasHungLately(disk: PlacedDisk): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#partiesOf(disk).some(
+      ({ hang }) => hang !== undefined && hang.restUntilMs + LATELY_MS > nowMs,
+    );
   }
 
   #partiesOf({ id, nodeId }: PlacedDisk): [Party, Party] {

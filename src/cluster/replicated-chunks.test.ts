@@ -223,3 +223,26 @@ test('two puts of one chunk at once are one, if they are the same', async () => 
   await Promise.all([first, other]);
   expect(world.owners.map(({ asked }) => asked)).toEqual([['put'], ['put'], ['put']]);
 });
+
+test('whether a disk takes chunks is known from writes, as long as they were lately', async () => {
+  const world = openReplicatedWorld({ disks: placedDisks({ zones: 3 }) });
+  const [disk] = world.placement.current().disks;
+  if (disk === undefined) throw new Error('there are disks');
+  const fake = world.fakes.of(disk);
+  const put = (number: number) => watch(world.chunks.put(chunkId(number), new Uint8Array(10)));
+  expect(world.chunks.takesWrites(disk)).toBeUndefined();
+  put(1);
+  await world.stateAfter(1000);
+  expect(world.chunks.takesWrites(disk)).toBe(true);
+  fake.mood = 'silent';
+  put(2);
+  await world.stateAfter(LIMITS.copySilentMaxMs);
+  expect(world.chunks.takesWrites(disk)).toBe(false);
+  fake.speak();
+  await world.stateAfter(0);
+  expect(world.chunks.takesWrites(disk)).toBe(true);
+  fake.mood = 'full';
+  put(3);
+  await world.stateAfter(1000);
+  expect(world.chunks.takesWrites(disk)).toBeUndefined();
+});

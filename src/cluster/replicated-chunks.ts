@@ -222,7 +222,7 @@ class ChunksOverDisks implements ReplicatedChunks {
 
   takesWrites(disk: PlacedDisk): boolean | undefined {
     const { hanging, health } = this.#parts;
-    if (hanging.isHanging(disk)) return false;
+    if (hanging.hasHungLately(disk)) return false;
     return health.takesWrites(disk.id) ? true : undefined;
   }
 
