@@ -139,6 +139,20 @@ describe('two copies on one node are enough', () => {
   );
 });
 
+test('one copy is enough where a single disk is left, and all others are drained', async () => {
+  const disks = placedDisks({ zones: 2 });
+  const [, gone] = disks;
+  const map = makePlacement({ disks, copies: 3 });
+  const leaving = withLeave(disks, new Set([must(gone, 'a disk').id]), 'draining');
+  const world = openReplicatedWorld({ disks, map: changePlacement(map, { disks: leaving }) });
+  // As long as it is there it has a copy, too.
+  await world.chunks.put(chunkId(1), chunk());
+  expect(holders(world)).toHaveLength(2);
+  for (const disk of disks.slice(1)) world.fakes.of(disk).mood = 'dead';
+  await world.chunks.put(chunkId(2), chunk());
+  expect(world.disks.map(({ stored }) => stored.size)).toEqual([2, 1]);
+});
+
 describe('while the only disk of another zone, or node, leaves', () => {
   const drained = (disks: PlacedDisk[], leaving: PlacedDisk | undefined, leave: 'draining' | 'absent') => {
     const map = makePlacement({ disks, copies: 3 });

@@ -60,7 +60,7 @@ async function takeOver(own: LogStore, best: LogStore, { later = best, committed
   const record = { incarnation: 1, epoch: 3, primary: SELF, voters: [SELF, OTHER], learners: [], nonce: '' };
   const registered = { record: { ...record, prevVoters: null }, revision: 1, registryRevision: 1 };
   const end = await takeover.finish(registered, SELF);
-  return { end, said, adoptedBehind };
+  return { end, said, adoptedBehind, takeover };
 }
 
 test('a candidate whose tail is of an older epoch takes what the better log has in its place', async () => {
@@ -69,6 +69,16 @@ test('a candidate whose tail is of an older epoch takes what the better log has 
   const { end } = await takeOver(own, best);
   expect(end.kind).toBe('won');
   expect(own.last).toEqual({ seq: 7, epoch: 2 });
+});
+
+test('an epoch that was won in vain is lost to a higher one, or to what ended it meanwhile', async () => {
+  const { takeover } = await takeOver(
+    await openLog({ seq: 4, epoch: 1 }, []),
+    await openLog({ seq: 4, epoch: 1 }, []),
+  );
+  expect(takeover.wonInVain).toBe('a higher epoch');
+  takeover.abandon('stopping');
+  expect(takeover.wonInVain).toBe('stopping');
 });
 
 test('a log that goes on from a place where another epoch stands in ours is found by its common beginning', async () => {

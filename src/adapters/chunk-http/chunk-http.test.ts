@@ -12,7 +12,8 @@ import {
   TEST_SECRET,
 } from '../../../tests/support/chunk-nodes.ts';
 import { createPeerAuthority } from '../../../tests/support/peer-certificates.ts';
-import { StaleMap } from '../../model/chunk-refusals.ts';
+import { DiskBusy, StaleMap } from '../../model/chunk-refusals.ts';
+import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { makeBlobId } from '../../model/names.ts';
 import type { RunningChunkServer } from '../../ports/chunk-server.ts';
@@ -233,9 +234,17 @@ test('more than may wait is SlowDown', async () => {
   const read = () => disk.get(newId(), { isProven: false, signal: giveUp.signal });
   const all = LIMITS.chunkConnectionsPerNode + LIMITS.chunkRequestsWaitingMax;
   const waiting = Promise.allSettled(Array.from({ length: all }, read));
-  await expect(read()).rejects.toMatchObject({ code: 'SlowDown' });
+  // Nobody has been asked: it says nothing of the disk.
+  const refused: unknown = await read().catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: 'SlowDown' });
+  expect(refused).not.toBeInstanceOf(DiskBusy);
   giveUp.abort();
   await waiting;
+});
+
+test('a disk with too much to do has answered', async () => {
+  const { disk } = await serve({ instead: { put: () => Promise.reject(new AppError('SlowDown')) } });
+  await expect(put(disk, newId(), randomBytes(10))).rejects.toBeInstanceOf(DiskBusy);
 });
 
 test('a node that is not there is ServiceUnavailable', async () => {
