@@ -181,14 +181,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'claim in place of another',
     breaks: 'I16',
     file: 'src/metadata/links.ts',
-    from: 'if (view.row(foreignRow(blobId)) !== undefined) return [link];',
-    to: 'if (view.row(foreignRow(blobId)) === null) return [link];',
+    from: 'if (stored === undefined) return [link,',
+    to: 'if (stored !== null) return [link,',
   },
   {
     name: 'chunk acknowledged after one copy',
     breaks: 'I11',
-    file: 'src/cluster/write-copies.ts',
-    from: 'Math.max(1, Math.min(LIMITS.copiesSyncedMin, map.copies, map.disks.length))',
+    file: 'src/cluster/write-needs.ts',
+    from: 'Math.max(1, Math.min(LIMITS.copiesSyncedMin, copiesWanted, counted.length))',
     to: '1',
   },
   {
