@@ -1,7 +1,7 @@
 // The folding of small pieces that appends leave behind, over the whole data path.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany, segmentsOf } from '../../tests/support/appends.ts';
+import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, INLINE_BYTES_MAX, openObjectWorld, readAll } from '../../tests/support/object-world.ts';
@@ -71,11 +71,7 @@ describe('folding', () => {
 
   test('in versions: the older ones keep what they had', async () => {
     const world = await openObjectWorld();
-    const { bucketId } = world.bucket().claim;
-    await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
-    const row = await world.metadata.query('get-bucket', { bucketId });
-    const cfgVersion = row.bucket?.cfgVersion ?? 0;
-    const bucket = { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion } };
+    const bucket = await versioned(world);
     await world.put('k', Buffer.from('0'), { bucket });
     const pieces = [Buffer.from('0')];
     const ids: { id: string; size: number }[] = [];

@@ -2,7 +2,7 @@
 // versions that use its beginning, and what becomes of it in the end.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany, segmentsOf } from '../../tests/support/appends.ts';
+import { append, appendMany, segmentsOf, versioned } from '../../tests/support/appends.ts';
 import { openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { uploadCopies } from '../../tests/support/object-uploads.ts';
@@ -16,7 +16,6 @@ import { blobCodec } from '../model/records/rows.ts';
 import { growingUse, linksOf, ownBody } from '../model/version.ts';
 import type { RowAddress } from '../ports/state-machine.ts';
 import { rowKey } from '../shard/row-keys.ts';
-import type { BucketTarget } from './object-store.ts';
 
 const KiB = 1024;
 
@@ -27,13 +26,6 @@ const grownOf = async (world: ObjectWorld, key: string) => {
 };
 const piecesLeft = async (world: ObjectWorld) =>
   (await world.metadata.query('list-pieces', { limit: 1000 })).pieces;
-
-async function versioned(world: ObjectWorld): Promise<BucketTarget> {
-  const { bucketId } = world.bucket().claim;
-  await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
-  const row = await world.metadata.query('get-bucket', { bucketId });
-  return { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion: row.bucket?.cfgVersion ?? 0 } };
-}
 
 async function compose(world: ObjectWorld, to: string, ...from: string[]) {
   const components = await Promise.all(

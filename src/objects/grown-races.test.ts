@@ -2,7 +2,7 @@
 // given up (R23): nothing that was acknowledged is overwritten, and nobody gets another's bytes.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { append, appendMany } from '../../tests/support/appends.ts';
+import { append, appendMany, versioned } from '../../tests/support/appends.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
@@ -19,13 +19,6 @@ import { rowKey } from '../shard/row-keys.ts';
 import type { BucketTarget } from './object-store.ts';
 
 const key = 'k' as ObjectKey;
-
-async function versioned(world: ObjectWorld): Promise<BucketTarget> {
-  const { bucketId } = world.bucket().claim;
-  await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
-  const row = await world.metadata.query('get-bucket', { bucketId });
-  return { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion: row.bucket?.cfgVersion ?? 0 } };
-}
 
 async function storedRow(world: ObjectWorld, { table, key }: RowAddress): Promise<Uint8Array> {
   const [value] = await world.metadata.kv.getMany(table.column, [rowKey(0, table, key)]);

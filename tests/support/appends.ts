@@ -1,8 +1,8 @@
-// Appends over an object world, and the pieces that an object has.
+// Appends over an object world, also where versions are kept, and the pieces that an object has.
 import { randomBytes } from 'node:crypto';
 import type { ObjectKey } from '../../src/model/names.ts';
 import { ownBody } from '../../src/model/version.ts';
-import type { AppendObject, BodySource } from '../../src/objects/object-store.ts';
+import type { AppendObject, BodySource, BucketTarget } from '../../src/objects/object-store.ts';
 import { type ObjectWorld, sourceOf } from './object-world.ts';
 
 export function append(
@@ -37,3 +37,11 @@ export async function appendMany(
 
 export const segmentsOf = async (world: ObjectWorld, key: string) =>
   ownBody((await world.find(key)).version.manifest)?.segments ?? [];
+
+/** The world's bucket, which keeps versions from now on. */
+export async function versioned(world: ObjectWorld): Promise<BucketTarget> {
+  const { bucketId } = world.bucket().claim;
+  await world.metadata.execute('set-versioning', { bucketId, versioning: 'enabled' });
+  const row = await world.metadata.query('get-bucket', { bucketId });
+  return { homeShard: 0, claim: { ...world.bucket().claim, cfgVersion: row.bucket?.cfgVersion ?? 0 } };
+}
