@@ -1,5 +1,6 @@
 // A bucket's row as commands see it, and as the engine checks it before anything about the bucket is evaluated (R45).
 import { assert, must } from '../lib/assert.ts';
+import { decodeOnce } from '../lib/record-codec.ts';
 import { type BucketId, makeOutboxId } from '../model/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../model/records/rows.ts';
 import type { BucketGuard, DecideContext, RangeAddress, View } from '../ports/state-machine.ts';
@@ -7,9 +8,12 @@ import { COUNTER } from './counters.ts';
 import type { RowChange } from './debts.ts';
 import { bucketRow, deletedBucketRow, outboxRow, PRESENT, put, REGION, regionRange } from './keyspace.ts';
 
+/** Each request about a bucket looks at its row, and a command several times. */
+const decodeBucket = decodeOnce(bucketCodec);
+
 export function findBucket(view: View, bucketId: BucketId): BucketRecord | undefined {
   const row = view.row(bucketRow(bucketId));
-  return row && bucketCodec.decode(row);
+  return row && decodeBucket(row);
 }
 
 /** For commands that the guard has let pass. */
@@ -49,7 +53,7 @@ export const bucketGuard: BucketGuard = {
   address: (bucketId) => bucketRow(bucketId as BucketId),
   check(envelope, row, access) {
     if (row === undefined) return { bucket: null };
-    const bucket = bucketCodec.decode(row);
+    const bucket = decodeBucket(row);
     // What is closing may be open again in a moment: until then it is as it was, and stays so.
     const isServed = bucket.state === 'open' || (bucket.state === 'closing' && access === 'read');
     const agrees = isServed && bucket.name === envelope.name && bucket.cfgVersion === envelope.cfgVersion;

@@ -20,7 +20,7 @@ import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
 import type { RowChange } from './debts.ts';
 import { appendPiece, replaceLast } from './grow-manifest.ts';
 import { blobRow, put } from './keyspace.ts';
-import { admitGrant, isLateBirth, ownLinkPut } from './links.ts';
+import { admitGrant, findBlob, isLateBirth, ownLinkPut } from './links.ts';
 import { pieceRow } from './piece-rows.ts';
 
 export interface PieceToLay {
@@ -113,8 +113,7 @@ function beginBlob(birth: BlobBirth, { carried, sizeBytes, bucketId, context }: 
 
 /** Undefined: it has grown by others already, or must not grow any more. */
 function growLast(last: BlobUse, birth: BlobBirth, { carried, view }: LayingOptions): LaidPiece | undefined {
-  const row = view.row(blobRow(last.blobId));
-  const blob = row && blobCodec.decode(row);
+  const blob = findBlob(view, last.blobId);
   if (blob === undefined || !isLiveBlob(blob) || blob.isClosed || !endsWith(last, blob)) return undefined;
   const { pieceCount } = must(last.grown, 'pieces tell how many they are');
   const sizeBytes = last.sizeBytes + birth.use.sizeBytes;

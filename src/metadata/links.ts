@@ -2,6 +2,7 @@
 // Ending a link touches no blob: whether the blob still has links is decided afterwards, by condemn-blobs.
 import { assert } from '../lib/assert.ts';
 import { toHex } from '../lib/bytes.ts';
+import { decodeOnce } from '../lib/record-codec.ts';
 import { debtOfBirth } from '../model/debts.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, type BucketId, homeShardOf, idTimeMs, type LinkId } from '../model/names.ts';
@@ -129,10 +130,16 @@ function isForgotten({ homeShard, incarnation = 1 }: ForeignRecord, view: View):
   return row !== undefined && incarnation < homeHistoryCodec.decode(row).incarnation;
 }
 
+const decodeBlob = decodeOnce(blobCodec);
+
+export function findBlob(view: View, blobId: BlobId): Readonly<BlobRecord> | undefined {
+  const row = view.row(blobRow(blobId));
+  return row && decodeBlob(row);
+}
+
 /** R26: a condemned blob gets no link any more. */
 export function isLive(blobId: BlobId, view: View): boolean {
-  const row = view.row(blobRow(blobId));
-  return isLiveBlob(row && blobCodec.decode(row));
+  return isLiveBlob(findBlob(view, blobId));
 }
 
 function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: BucketId): RowPut[] {
@@ -187,8 +194,7 @@ function linkPuts(
 /** Notes on blobs of this home that they have more than one link now. */
 export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View): RowPut[] {
   return names.flatMap(({ blobId }) => {
-    const row = view.row(blobRow(blobId));
-    const blob = row && blobCodec.decode(row);
+    const blob = findBlob(view, blobId);
     if (blob === undefined || blob.isShared) return [];
     return [put(blobRow(blobId), blobCodec.encode({ ...blob, isShared: true }))];
   });
