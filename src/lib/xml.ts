@@ -47,6 +47,14 @@ const library = new XMLParser({
   ignoreAttributes: false,
   attributeNamePrefix: '',
   processEntities: false,
+  // Else it makes a decoder for each document, and asks it for nothing.
+  entityDecoder: {
+    setExternalEntities() {},
+    addInputEntities() {},
+    reset() {},
+    setXmlVersion() {},
+    decode: (text) => text,
+  },
   parseTagValue: false,
   trimValues: false,
   // Undefined means: as it is, without a look at it.
