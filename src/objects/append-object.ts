@@ -238,10 +238,6 @@ function rewrap(
   piece: AppendedPiece,
   { from, to }: { from: Uint8Array; to: Uint8Array },
 ): AppendedPiece {
-  const births = piece.births.map((birth) => {
-    const { use } = birth;
-    const wrappedDataKey = keys.wrapDataKey(to, use.blobId, keys.openDataKey(from, use));
-    return { ...birth, use: { ...use, wrappedDataKey } };
-  });
+  const births = piece.births.map((birth) => ({ ...birth, use: keys.rewrapUse(birth.use, { from, to }) }));
   return { ...piece, births };
 }

@@ -21,7 +21,7 @@ import { composedAnswer, refusedComposition, requireMasterKey } from './composed
 import type { DataPath } from './data-path.ts';
 import { isSameUse, requireBeginnings } from './grown-uses.ts';
 import { readAgain } from './link-object.ts';
-import { locateBlobRuns, MissingPage } from './locate-runs.ts';
+import { type BlobRun, directRuns, locateBlobRuns, MissingPage } from './locate-runs.ts';
 import type { ComposeObject, CopyFrom, Written } from './object-store.ts';
 
 type Version = CommandOf<'compose-version'>['version'];
@@ -123,25 +123,22 @@ async function bodyOf(
   const { keys } = path;
   const body: ManifestBody = { uses: [], segments: [] };
   const to = keys.openKek(components[0]?.found.version.kek);
+  const add = (runs: readonly BlobRun[], from: Uint8Array) => {
+    for (const { use, ...segment } of runs) {
+      if (!isSameUse(body.uses.at(-1), use))
+        body.uses.push(from === to ? use : keys.rewrapUse(use, { from, to }));
+      body.segments.push({ ...segment, use: body.uses.length - 1 });
+    }
+    if (body.segments.length > LIMITS.composeSegmentsMax) throw tooManySegments();
+  };
   try {
     for (const { found } of components) {
       const { manifest, sizeBytes, kek } = found.version;
-      const from = keys.openKek(kek);
-      const isSameKey = equalBytes(from, to);
-      for await (const runs of locateBlobRuns(calls, manifest, { offsetBytes: 0, sizeBytes })) {
-        for (const run of runs) {
-          const { use, ...segment } = run;
-          const { blobId } = use;
-          if (!isSameUse(body.uses.at(-1), use)) {
-            const wrappedDataKey = isSameKey
-              ? use.wrappedDataKey
-              : keys.wrapDataKey(to, blobId, keys.openDataKey(from, use));
-            body.uses.push({ ...use, wrappedDataKey });
-          }
-          body.segments.push({ ...segment, use: body.uses.length - 1 });
-        }
-        if (body.segments.length > LIMITS.composeSegmentsMax) throw tooManySegments();
-      }
+      const range = { offsetBytes: 0, sizeBytes };
+      const opened = keys.openKek(kek);
+      const from = equalBytes(opened, to) ? to : opened;
+      if (manifest.kind === 'direct') add(directRuns(manifest, range), from);
+      else for await (const runs of locateBlobRuns(calls, manifest, range)) add(runs, from);
     }
   } catch (error) {
     if (error instanceof MissingPage) return undefined;

@@ -221,10 +221,7 @@ async function dataOfRange(
   const to = path.keys.openKek(upload.kek, customerKey);
   for await (const runs of locateBlobRuns(calls, version.manifest, of.range)) {
     for (const { use, offsetBytes, sizeBytes } of runs) {
-      if (!isSameUse(data.uses.at(-1), use)) {
-        const dataKey = path.keys.openDataKey(from, use);
-        data.uses.push({ ...use, wrappedDataKey: path.keys.wrapDataKey(to, use.blobId, dataKey) });
-      }
+      if (!isSameUse(data.uses.at(-1), use)) data.uses.push(path.keys.rewrapUse(use, { from, to }));
       data.segments.push({ use: data.uses.length - 1, offsetBytes, sizeBytes });
       if (data.segments.length > LIMITS.partSegmentsMax) throw tooManySegments();
     }

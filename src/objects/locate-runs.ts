@@ -12,6 +12,7 @@ import {
 } from '../model/version.ts';
 import type { ByteRange, MetadataCalls } from './object-store.ts';
 
+type DirectManifest = Extract<Manifest, { kind: 'direct' }>;
 type PagedManifest = Extract<Manifest, { kind: 'paged' }>;
 
 /** Bytes of one blob. */
@@ -41,7 +42,7 @@ export async function* locateBlobRuns(
 ): AsyncGenerator<BlobRun[]> {
   if (range.sizeBytes === 0) return;
   if (manifest.kind === 'direct') {
-    yield blobRuns(manifest.uses, sliceSegments(manifest.segments, range));
+    yield directRuns(manifest, range);
     return;
   }
   const endBytes = range.offsetBytes + range.sizeBytes;
@@ -59,6 +60,11 @@ export async function* locateBlobRuns(
   const offsetBytes = Math.max(range.offsetBytes - tail.startBytes, 0);
   const sizeBytes = endBytes - tail.startBytes - offsetBytes;
   yield blobRuns(tail.uses, sliceSegments(tail.segments, { offsetBytes, sizeBytes }));
+}
+
+/** Those of a manifest that its version brings along: nothing is asked for. */
+export function directRuns({ uses, segments }: DirectManifest, range: ByteRange): BlobRun[] {
+  return blobRuns(uses, sliceSegments(segments, range));
 }
 
 export async function fetchPage(

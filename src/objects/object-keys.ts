@@ -1,11 +1,11 @@
 // The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring or by
 // the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
 // the length of a request, those of objects, unless a customer's key wraps them, while they are among the last that were used.
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { must } from '../lib/assert.ts';
 import { BoundedMap } from '../lib/bounded-map.ts';
-import { asBuffer } from '../lib/bytes.ts';
+import { asBuffer, EMPTY_BYTES, equalBytes } from '../lib/bytes.ts';
 import { packPlain, unpackPlain } from '../lib/record-codec.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -49,11 +49,9 @@ export interface ObjectKeys {
    * Where the wrapped key is empty: of pieces the key that theirs are under (BlobUse), else the one of a piece. Throws AppError
    * InternalError when it does not open.
    */
-  openDataKey(
-    kek: Uint8Array,
-    use: Pick<BlobUse, 'blobId' | 'wrappedDataKey'> & Partial<Pick<BlobUse, 'storage'>>,
-  ): Uint8Array;
-  wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array;
+  openDataKey(kek: Uint8Array, use: SealedUse): Uint8Array;
+  /** The use of a blob whose data key is under `from`, with it under `to`. Errors of openDataKey. */
+  rewrapUse(use: BlobUse, keks: { from: Uint8Array; to: Uint8Array }): BlobUse;
   sealHeaders(kek: Uint8Array, headers: ObjectHeaders): Uint8Array;
   /** Throws AppError InternalError when they do not open. */
   openHeaders(
@@ -68,6 +66,15 @@ const HEADERS_FORMAT = 1;
 /** HKDF-Expand counts its blocks: one has the size of a key. */
 const FIRST_BLOCK = Uint8Array.of(1);
 
+type SealedUse = Pick<BlobUse, 'blobId' | 'wrappedDataKey'> & Partial<Pick<BlobUse, 'storage'>>;
+
+interface OpenedDataKey {
+  blobId: string;
+  wrapped: Uint8Array;
+  dataKey: Uint8Array;
+}
+const NO_DATA_KEY: OpenedDataKey = { blobId: '', wrapped: EMPTY_BYTES, dataKey: EMPTY_BYTES };
+
 /** User metadata as pairs: as the names of a map, MessagePack readers alter some of them ("__proto__"). */
 type PackedHeaders = Omit<ObjectHeaders, 'userMetadata'> & { userMetadata: [name: string, value: string][] };
 
@@ -76,7 +83,7 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
 
   function wrapDataKey(kek: Uint8Array, blobId: BlobId, dataKey: Uint8Array): Uint8Array {
     const nonce = random.bytes(NONCE_BYTES);
-    return sealBytes({ key: kek, nonce, context: dataKeyContext(blobId), plaintext: dataKey });
+    return sealBytes({ key: keyObject(kek), nonce, context: dataKeyContext(blobId), plaintext: dataKey });
   }
 
   /**
@@ -84,6 +91,8 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
    * reads this memory has the master keys, too.
    */
   const opened = new BoundedMap<string, Uint8Array>(LIMITS.openedKeysMax);
+  /** The data key that was opened last by each of them: of a whole object that is no composition it is the only one. */
+  const lastDataKeys = new WeakMap<Uint8Array, OpenedDataKey>();
 
   function openKek(wrapped: WrappedKek | undefined, customerKey?: CustomerKey): Uint8Array {
     const present = must(wrapped, 'a version with data has a key');
@@ -96,12 +105,29 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
     if (kek === undefined) {
       kek = keyring.unwrap(present);
       opened.set(name, kek);
+      lastDataKeys.set(kek, NO_DATA_KEY);
     }
     return kek;
   }
 
+  function unwrapDataKey(kek: Uint8Array, blobId: BlobId, wrapped: Uint8Array): Uint8Array {
+    const last = lastDataKeys.get(kek);
+    if (last?.blobId === blobId && equalBytes(last.wrapped, wrapped)) return last.dataKey;
+    const dataKey = openBytes({ key: keyObject(kek), context: dataKeyContext(blobId), sealed: wrapped });
+    if (dataKey === undefined) return fail(`the data key of blob ${blobId} does not open`);
+    // What a customer's key leads to is not kept.
+    if (last !== undefined) lastDataKeys.set(kek, { blobId, wrapped: Uint8Array.from(wrapped), dataKey });
+    return dataKey;
+  }
+
   function wrapKek(kek: Uint8Array, customerKey: CustomerKey | undefined): WrappedKek {
     return customerKey === undefined ? keyring.wrap(kek) : wrapByCustomer(kek, { customerKey, random });
+  }
+
+  function openDataKey(kek: Uint8Array, use: SealedUse): Uint8Array {
+    const { blobId, wrappedDataKey, storage } = use;
+    if (wrappedDataKey.length === 0) return storage === 'pieces' ? kek : pieceKey(kek, blobId);
+    return unwrapDataKey(kek, blobId, wrappedDataKey);
   }
 
   return {
@@ -119,20 +145,20 @@ export function createObjectKeys(deps: { keyring: KeyringPort; random: RandomPor
       const dataKey = random.bytes(KEY_BYTES);
       return { dataKey, wrapped: wrapDataKey(kek, blobId, dataKey) };
     },
-    openDataKey(kek, { blobId, wrappedDataKey, storage }) {
-      if (wrappedDataKey.length === 0) return storage === 'pieces' ? kek : pieceKey(kek, blobId);
-      const dataKey = openBytes({ key: kek, context: dataKeyContext(blobId), sealed: wrappedDataKey });
-      return dataKey ?? fail(`the data key of blob ${blobId} does not open`);
-    },
+    openDataKey,
     pieceKey,
-    wrapDataKey,
+    rewrapUse: (use, { from, to }) => ({
+      ...use,
+      wrappedDataKey: wrapDataKey(to, use.blobId, openDataKey(from, use)),
+    }),
     sealHeaders(kek, headers) {
       const plaintext = Buffer.concat([Uint8Array.of(HEADERS_FORMAT), packHeaders(headers)]);
-      return sealBytes({ key: kek, nonce: random.bytes(NONCE_BYTES), context: HEADERS_CONTEXT, plaintext });
+      const key = keyObject(kek);
+      return sealBytes({ key, nonce: random.bytes(NONCE_BYTES), context: HEADERS_CONTEXT, plaintext });
     },
     openHeaders({ kek, sealedHeaders }, customerKey) {
       if (sealedHeaders === undefined) return { userMetadata: {} };
-      const key = openKek(kek, customerKey);
+      const key = keyObject(openKek(kek, customerKey));
       const plaintext = openBytes({ key, context: HEADERS_CONTEXT, sealed: sealedHeaders });
       if (plaintext?.[0] !== HEADERS_FORMAT) return fail('sealed headers do not open');
       return unpackHeaders(plaintext.subarray(1));
@@ -152,8 +178,20 @@ function unpackHeaders(bytes: Uint8Array): ObjectHeaders {
   return { ...headers, userMetadata };
 }
 
+/** To make one takes about as long as to use it (lib/aead.ts), and a request uses its key more than once. */
+const keyObjects = new WeakMap<Uint8Array, KeyObject>();
+
+function keyObject(kek: Uint8Array): KeyObject {
+  let object = keyObjects.get(kek);
+  if (object === undefined) {
+    object = createSecretKey(kek);
+    keyObjects.set(kek, object);
+  }
+  return object;
+}
+
 function pieceKey(kek: Uint8Array, pieceId: BlobId): Uint8Array {
-  const hmac = createHmac('sha256', createSecretKey(kek));
+  const hmac = createHmac('sha256', keyObject(kek));
   return hmac.update(`holdfast piece ${pieceId}`).update(FIRST_BLOCK).digest();
 }
 
