@@ -7,6 +7,7 @@ import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import type { KvPort } from '../src/ports/kv.ts';
 import type { TelemetryPort } from '../src/ports/telemetry.ts';
+import { cacheRows } from '../src/shard/cached-rows.ts';
 
 const MiB = 1024 * 1024;
 
@@ -85,7 +86,7 @@ export async function openDatabases(options: {
   });
   // What has been opened beside a failure must be there to be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
-  return { metadataKv: await openingMetadata, chunkKv: await openingChunks };
+  return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
 }
 
 /** Nothing is written to the metadata before both databases have been made. */

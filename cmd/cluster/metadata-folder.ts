@@ -17,6 +17,7 @@ import type { PlacementDocument, PlacementMapPort } from '../../src/ports/placem
 import type { ReplicaId } from '../../src/ports/replication.ts';
 import type { Logger } from '../../src/ports/telemetry.ts';
 import type { WitnessPort } from '../../src/ports/witness.ts';
+import { cacheRows } from '../../src/shard/cached-rows.ts';
 import { LOG_COLUMN } from '../../src/shard/row-keys.ts';
 import { readStoredReplicas } from '../../src/shard/stored-replicas.ts';
 import { METADATA_COLUMNS, METADATA_FOLDER } from '../open-databases.ts';
@@ -33,11 +34,8 @@ const PLACEMENT_FILE = 'placement.json';
 
 type DatabaseWatch = Pick<RocksdbKvOptions, 'onGroup' | 'hangs'>;
 
-export function openMetadataKv(
-  folder: string,
-  options: DatabaseWatch = {},
-): ReturnType<typeof openRocksdbKv> {
-  return openMetadataDatabase(join(folder, METADATA_FOLDER), options);
+export async function openMetadataKv(folder: string, options: DatabaseWatch = {}): Promise<KvPort> {
+  return cacheRows(await openMetadataDatabase(join(folder, METADATA_FOLDER), options), 'rows');
 }
 
 /** `path`: of the database itself. */

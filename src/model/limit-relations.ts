@@ -168,3 +168,7 @@ assert(
     LIMITS.moveBytesMax,
   'a version of one key is never too much for a step of a rename',
 );
+assert(
+  Number.isInteger(Math.log2(LIMITS.cachedRowsMax)),
+  'the place of a row in memory is some bits of a hash (shard/cached-rows.ts)',
+);

@@ -97,6 +97,10 @@ export const LIMITS = {
   shardTimeKeptMs: 20 * MINUTE,
   linkAttemptsMax: 4,
 
+  /** Rows of metadata that are kept in memory, of one database. */
+  cachedRowsMax: 8192,
+  cachedRowBytesMax: 2 * KiB,
+
   /** Keys of objects that were used last, of one gateway. */
   openedKeysMax: 4096,
   ...COMPOSITION_LIMITS,

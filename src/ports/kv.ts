@@ -6,8 +6,8 @@
 //   values that cover their whole ArrayBuffer are moved away. With `keep` they stay readable, and unchanged, for it.
 // - A commit with `sync: false` resolves when it is readable. It is durable with the next synced commit, in order: what
 //   a power loss leaves is a beginning of the sequence of commits, up to the last synced one at least.
-// - Reads see every commit that has resolved, never a part of one. A reply's bytes belong to the caller;
-//   large ones may lie in memory that cannot be transferred to another thread.
+// - Reads see every commit that has resolved, never a part of one. A reply's bytes may be others' as well: nobody writes
+//   to them; large ones may lie in memory that cannot be transferred to another thread.
 // - A read of bytes that the disk has lost rejects with Corruption. Rows beside them may be lost with them; the store goes
 //   on otherwise.
 // - `clear` deletes a range of one column without reading it, so that what cannot be read goes as well: no range meets

@@ -10,6 +10,7 @@ import { openRocksdbKv } from '../../src/adapters/rocksdb-kv.ts';
 import { fromUtf8, toHex, utf8 } from '../../src/lib/bytes.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { KvPort, KvPut, KvRow } from '../../src/ports/kv.ts';
+import { cacheRows } from '../../src/shard/cached-rows.ts';
 import { Chance } from '../simulation/chance.ts';
 import { SimulatedDisk } from '../simulation/disk.ts';
 import { type PumpedWorld, startPumpedWorld } from '../simulation/pumped.ts';
@@ -57,6 +58,7 @@ describe.each([
   ['memory', async () => createMemoryKv(['rows', 'bodies'])],
   ['rocksdb', () => openRocksdb()],
   ['simulated', async () => openSimulated()],
+  ['rocksdb with rows kept in memory', async () => cacheRows(await openRocksdb(), 'rows')],
 ])('%s', (_name, open) => {
   test('reads see a commit that has resolved, over all columns', async () => {
     const kv = await open();

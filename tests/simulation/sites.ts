@@ -1,6 +1,7 @@
 // The machines of the simulated world and what runs on them: each starts its process, and starts it again when it has
 // ended, as a service manager does.
 import type { NodeId } from '../../src/ports/replication.ts';
+import { cacheRows } from '../../src/shard/cached-rows.ts';
 import type { CallNetwork } from './calls.ts';
 import type { Chance } from './chance.ts';
 import { SimulatedHost, SimulatedProcess } from './clock.ts';
@@ -169,7 +170,7 @@ export class MetadataSite extends Site implements NodeSite {
       ...shared,
       decorate: decorate && ((node) => decorate(node, process)),
       nodeId: this.name,
-      kv: this.disk.open(process),
+      kv: cacheRows(this.disk.open(process), 'rows'),
       witness: this.disk.openWitness(process),
       clock: process.clock,
       random: process.random,
