@@ -20,7 +20,7 @@ import type { DecideContext, RowPut, View } from '../ports/state-machine.ts';
 import type { RowChange } from './debts.ts';
 import { appendPiece, replaceLast } from './grow-manifest.ts';
 import { blobRow, put } from './keyspace.ts';
-import { admitGrant, findBlob, isLateBirth, ownLinkPut } from './links.ts';
+import { admitGrant, findBlob, isBornAlready, isLateBirth, lookAtGrant, ownLinkPut } from './links.ts';
 import { pieceRow } from './piece-rows.ts';
 
 export interface PieceToLay {
@@ -46,8 +46,34 @@ export interface LayingOptions {
 export type LaidPiece = { kind: 'laid'; manifest: Manifest } & RowChange;
 
 /**
+ * What is looked at for a piece beside the object: the blob that may grow, and the place of one that the piece may begin, unless
+ * it goes into the other. Most do, and their objects are in memory: these are appended to without a read of the store.
+ */
+export function lookAtPiece(
+  options: Pick<LayingOptions, 'piece' | 'growingId' | 'beginsAnew'>,
+  view: View,
+): void {
+  const { piece, growingId, beginsAnew } = options;
+  const [birth] = piece.births;
+  if (growingId !== undefined) view.row(blobRow(growingId));
+  if (birth === undefined || growingId === undefined || beginsAnew || !isSmall(birth))
+    lookAtGrant({ births: [...piece.births], links: [] }, view);
+  else if (view.has(blobRow(growingId)) && !mayTake(findBlob(view, growingId), birth))
+    lookAtGrant({ births: [birth], links: [] }, view);
+}
+
+/**
+ * R24, of data that has chunks: asked before everything else that may be refused (links.ts). A small piece has none, and no
+ * row by its id but where it began a blob.
+ */
+export function isLaidAlready({ births }: PieceToLay, view: View): boolean {
+  return births.some((birth) => !isSmall(birth)) && isBornAlready({ births: [...births], links: [] }, view);
+}
+
+/**
  * The manifest with the piece behind it, and the rows of the piece. `ends-with-other`: another blob than the one that was named
- * may grow, and its row has not been looked at: name that one. Else who appends by turns would begin a blob each time.
+ * may grow, or that one may not, and what is needed instead has not been looked at: look at the object again. Else who appends
+ * by turns would begin a blob each time.
  */
 export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { kind: 'ends-with-other' } {
   const { carried, sizeBytes, piece, bucketId, view, context } = options;
@@ -72,7 +98,12 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
   return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(birth, options);
 }
 
-function hasRoom({ sizeBytes, grown }: BlobUse, { use }: BlobBirth): boolean {
+/** As far as its row tells: whether the object ends where it ends is known by the object alone. */
+function mayTake(blob: Readonly<BlobRecord> | undefined, birth: BlobBirth): boolean {
+  return blob !== undefined && isLiveBlob(blob) && !blob.isClosed && hasRoom(blob, birth);
+}
+
+function hasRoom({ sizeBytes, grown }: Pick<BlobUse, 'sizeBytes' | 'grown'>, { use }: BlobBirth): boolean {
   const { pieceCount } = must(grown, 'pieces tell how many they are');
   return pieceCount < LIMITS.grownPiecesMax && sizeBytes + use.sizeBytes <= LIMITS.grownBlobBytesMax;
 }
@@ -86,9 +117,15 @@ function bodyOf(uses: BlobUse[]): ManifestBody {
 }
 
 /** The blob's id is that of its first piece. */
-function beginBlob(birth: BlobBirth, { carried, sizeBytes, bucketId, context }: LayingOptions): LaidPiece {
+function beginBlob(
+  birth: BlobBirth,
+  { carried, sizeBytes, bucketId, view, context }: LayingOptions,
+): LaidPiece | GrantRefusal | { kind: 'ends-with-other' } {
   const { use } = birth;
   const { blobId } = use;
+  if (!view.has(blobRow(blobId))) return { kind: 'ends-with-other' };
+  // R24
+  if (view.row(blobRow(blobId)) !== undefined) return { kind: 'exists' };
   const grown = { pieceCount: 1, lastPieceId: blobId };
   const layout = {
     sizeBytes: use.sizeBytes,

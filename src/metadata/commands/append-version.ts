@@ -24,10 +24,9 @@ import { findBucket, openBucket } from '../buckets.ts';
 import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../carry-data.ts';
 import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { layPiece } from '../grow-blob.ts';
+import { isLaidAlready, layPiece, lookAtPiece } from '../grow-blob.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
-import { blobRow } from '../keyspace.ts';
-import { grantLocks, isBornAlready, lookAtGrant, ownLinkPut } from '../links.ts';
+import { grantLocks, ownLinkPut } from '../links.ts';
 import { settleHistories } from '../settle-histories.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse, writeScope, writeVersion } from '../write-version.ts';
@@ -50,8 +49,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const bucket = findBucket(view, bucketId);
     const scope = writeScope(bucketId, key, bucket?.versioning);
     lookAtHistory(view, scope);
-    lookAtGrant(grantOf(command), view);
-    if (command.growingId !== undefined) view.row(blobRow(command.growingId));
+    lookAtPiece(pieceToLay(command), view);
     lookAtToken(command, view);
     // Elsewhere what is written always replaces what is there.
     if (bucket === undefined || !mayHaveOlderVersions(bucket.versioning)) return;
@@ -61,7 +59,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
 
   decide(command, view, context) {
     const { bucketId, key, piece } = command;
-    if (isBornAlready(grantOf(command), view)) return refuse({ kind: 'exists' });
+    if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
     const kept = keptOutcome<AppendedVersion>(command, view);
     if (kept !== undefined) return refuse(kept);
     const bucket = openBucket(view, bucketId);
@@ -72,8 +70,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const { sizeBytes } = before;
     const takesItsPlace = takesPlaceOf(before, bucket.versioning);
     const carried = takesItsPlace ? before.manifest : withLink(before.manifest, command.linkId);
-    const { growingId, beginsAnew = false } = command;
-    const laid = layPiece({ carried, sizeBytes, piece, growingId, beginsAnew, bucketId, view, context });
+    const laid = layPiece({ ...pieceToLay(command), carried, sizeBytes, bucketId, view, context });
     if (laid.kind === 'ends-with-other') return refuse({ kind: 'other-key' });
     if (laid.kind !== 'laid') return refuse(laid);
     const version = extend(before, command, laid.manifest);
@@ -91,6 +88,10 @@ export const appendVersion = defineCommand<Command, Outcome>({
 
 function grantOf({ piece }: Command) {
   return { births: piece.births, links: [] };
+}
+
+function pieceToLay({ piece, growingId, beginsAnew }: Command) {
+  return { piece, growingId, beginsAnew: beginsAnew === true };
 }
 
 function refusalOf(command: Command, before: VersionRecord | undefined): Outcome | undefined {
