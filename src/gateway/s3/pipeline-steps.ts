@@ -184,7 +184,8 @@ export function openRequest(
 
 interface Granted {
   bucket: ResolvedBucket | undefined;
-  pairs: readonly AccessPair[];
+  /** What the request needs of the bucket as it is: whether versions are kept may be the difference. */
+  pairsOf(bucket: ResolvedBucket | undefined): readonly AccessPair[];
 }
 
 /**
@@ -196,16 +197,15 @@ export async function authorise(
   parts: { row: Operation; input: never; headers: Headers; identity: Identity; found: FoundBucket },
 ): Promise<Granted> {
   const { row, input, found } = parts;
+  const pairsOf: Granted['pairsOf'] = (bucket) => row.access(input, bucket?.record);
   const bucket = found?.bucket;
-  const pairs = row.access(input, bucket?.record);
-  if (await isGranted(deps, { ...parts, pairs, bucket })) return { bucket, pairs };
+  if (await isGranted(deps, { ...parts, pairs: pairsOf(bucket), bucket })) return { bucket, pairsOf };
   if (found?.isCached === true) {
     const { name } = found.bucket.record;
     const present = await deps.buckets.read(name);
     if (present === undefined) throw noSuchBucket(name);
-    const presentPairs = row.access(input, present.record);
-    const isNow = await isGranted(deps, { ...parts, pairs: presentPairs, bucket: present });
-    if (isNow) return { bucket: present, pairs: presentPairs };
+    const isNow = await isGranted(deps, { ...parts, pairs: pairsOf(present), bucket: present });
+    if (isNow) return { bucket: present, pairsOf };
   }
   throw new AppError('AccessDenied');
 }
