@@ -20,12 +20,15 @@ function bucketOf(versioning: BucketRecord['versioning'], owner = OWNER): Resolv
   return { record, homeShard: 0, claim: { bucketId, name, cfgVersion: 1 } };
 }
 
-/** Where no versions are kept it needs a right that only accounts have. */
+/** Where no versions are kept it needs a right that only accounts have; and so it does for each key that the document names. */
 const row = defineOperation({
-  ...{ name: 'PutObject', match: { method: 'PUT', on: 'object' }, logName: '', body: 'none', errors: [] },
+  ...{ name: 'PutObject', match: { method: 'PUT', on: 'object' }, logName: '', body: 'xml', errors: [] },
   parse: () => ({}),
   access: (_input, bucket): readonly AccessPair[] =>
     bucket?.versioning === 'enabled' ? [] : [['s3:DeleteObject', 'arn:aws:s3:::bucket/key']],
+  parseDocument: (xmlBody) => xmlBody.toString().split(' ').filter(Boolean),
+  documentAccess: (_input, keys) =>
+    keys.map((key): AccessPair => ['s3:GetObject', `arn:aws:s3:::bucket/${key}`]),
   async run(context) {
     const { claim, homeShard } = context.bucket();
     const target = { shard: homeShard, bucket: claim };
@@ -57,15 +60,15 @@ const metadata: Pick<MetadataPort, 'query'> = {
 };
 const deps = { metadata, buckets: { read: async () => present } } as unknown as S3Dependencies;
 
-/** From step 7 on, with a bucket that is only known from before. */
-async function serve(caller: Caller, bucket: ResolvedBucket): Promise<string> {
+/** From step 7 on, with a bucket that is only known from before. `text`: of the document. */
+async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise<string> {
   const identity = { caller, form: { kind: 'plain' } } as Identity;
   const found = { bucket, isCached: true };
   const parts = { row, input: {} as never, headers: {}, identity, found };
   try {
     const granted = await authorise(deps, parts);
     const rest = { record: {} as AccessRecord, exchange: {} as Exchange, isVirtualHost: false };
-    const document = undefined as never;
+    const document = row.parseDocument?.(Buffer.from(text), parts.input) as never;
     const { status } = await runOperation(deps, { ...parts, ...rest, granted, document });
     return String(status);
   } catch (error) {
@@ -94,5 +97,31 @@ describe('what is asked of a bucket', () => {
     expect(await serve(ANONYMOUS, bucketOf('enabled'))).toBe('AccessDenied');
     expect(askedCount).toBe(0);
     expect(await serve(OWNING, bucketOf('enabled'))).toBe('200');
+  });
+});
+
+describe('what a document names', () => {
+  const bucket = bucketOf('enabled');
+  const others = bucketOf('enabled', '000000000002' as AccountId);
+
+  test.each([
+    ['nothing', ANONYMOUS, '', '200'],
+    ['a key', ANONYMOUS, 'a', 'AccessDenied'],
+    ['keys, by their owner', OWNING, 'a b', '200'],
+  ])('is judged before it is done: %s', async (_, caller, text, outcome) => {
+    present = bucket;
+    expect(await serve(caller, bucket, text)).toBe(outcome);
+    expect(askedCount).toBe(outcome === '200' ? 1 : 0);
+  });
+
+  test('is judged by the present bucket, where the one that was found would refuse', async () => {
+    present = bucket;
+    expect(await serve(OWNING, others, 'a')).toBe('200');
+  });
+
+  test('and anew, when the shard tells that the bucket has changed (R45)', async () => {
+    present = others;
+    expect(await serve(OWNING, bucket)).toBe('200');
+    expect(await serve(OWNING, bucket, 'a b')).toBe('AccessDenied');
   });
 });
