@@ -3,6 +3,7 @@
 import type { MemoryKv } from '../../src/adapters/memory-kv.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
@@ -44,6 +45,7 @@ function jobsOf(world: FsckWorld): Worker[] {
   const { clock, shards: port } = world.metadata;
   return [
     createBucketEmptier({ metadata, shards, clock }),
+    createJobDriver({ metadata, shards, clock: { monotonicMs: () => 0, sleep: async () => {} } }),
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
