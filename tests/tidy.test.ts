@@ -11,6 +11,7 @@ import {
   docProblems,
   exportProblems,
   fileProblems,
+  handedOnProblems,
   layerProblems,
   lockProblems,
   mentionProblems,
@@ -18,7 +19,15 @@ import {
   sizeProblems,
   topLevelProblems,
 } from './tidy/checks.ts';
-import { DOC_MENTIONS, ENTRIES, LONG_FILES, LONG_FUNCTIONS, TEST_ONLY, TOP_LEVEL } from './tidy/rules.ts';
+import {
+  DOC_MENTIONS,
+  ENTRIES,
+  HANDED_ON,
+  LONG_FILES,
+  LONG_FUNCTIONS,
+  TEST_ONLY,
+  TOP_LEVEL,
+} from './tidy/rules.ts';
 import { parseSource } from './tidy/source.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -125,6 +134,20 @@ describe('banned calls', () => {
   });
 
   test('of this project', () => expect(bannedCallProblems(sources)).toEqual([]));
+});
+
+describe('what is handed on', () => {
+  test.each(['src/metadata/commands/a.ts', 'cmd/a.ts', 'src/objects/a.test.ts'])('%s', (path) => {
+    const text = "import { DELETE_RULES } from '../../model/delete-blocker.ts';";
+    expect(problemsIn(handedOnProblems, path, text)).toEqual([expect.stringContaining('hands on')]);
+    expect(problemsIn(handedOnProblems, 'src/metadata/table.ts', text)).toEqual([]);
+  });
+
+  test('of this project', () => {
+    expect(handedOnProblems(sources)).toEqual([]);
+    // The table is not out of date.
+    for (const owner of Object.values(HANDED_ON)) expect(sources.map(({ path }) => path)).toContain(owner);
+  });
 });
 
 describe('exports', () => {

@@ -7,12 +7,18 @@ export interface Progress {
   end(): void;
 }
 
-const OPTIONS: Options = { stream: process.stderr, hideCursor: true, clearOnComplete: true, fps: 5 };
+const OPTIONS: Options = { hideCursor: true, clearOnComplete: true, fps: 5 };
 
 /** A bar that fills. `format`: of a value, for people. */
-export function startBar(what: string, total: number, format: (value: number) => string): Progress {
+export function startBar(
+  what: string,
+  total: number,
+  format: (value: number) => string,
+  stream: NodeJS.WritableStream = process.stderr,
+): Progress {
   const bar = new SingleBar({
     ...OPTIONS,
+    stream,
     format: `${what} {bar} {percentage} %  {done} of {all}  {eta_formatted} left`,
   });
   bar.start(total, 0, { done: format(0), all: format(total) });
@@ -20,8 +26,12 @@ export function startBar(what: string, total: number, format: (value: number) =>
 }
 
 /** A number that grows, where nobody knows to what. */
-export function startCount(what: string, format: (value: number) => string): Progress {
-  const bar = new SingleBar({ ...OPTIONS, format: `${what} {done} in {duration_formatted}` });
+export function startCount(
+  what: string,
+  format: (value: number) => string,
+  stream: NodeJS.WritableStream = process.stderr,
+): Progress {
+  const bar = new SingleBar({ ...OPTIONS, stream, format: `${what} {done} in {duration_formatted}` });
   bar.start(Number.MAX_SAFE_INTEGER, 0, { done: format(0) });
   return { at: (value) => bar.update(value, { done: format(value) }), end: () => bar.stop() };
 }

@@ -1,5 +1,5 @@
-// Puts, copies, compositions, appends, renames and deletions of few keys, mixed, in buckets of each versioning state, with
-// crashes between any two commits, against a list of versions per key: contents, ETags, order and ids of versions, usage and
+// Puts, copies, compositions, appends, renames of keys and prefixes and deletions of few keys, mixed, in buckets of each
+// versioning state, with crashes between any two commits, some asked for again under their token, against a list of versions per key: contents, ETags, order and ids of versions, usage and
 // links are always the model's, and fsck finds nothing (service.txt 4.2).
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -7,6 +7,7 @@ import {
   etagOf,
   type Model,
   type ModelVersion,
+  movedPrefix,
   NEW,
   nextModel,
   of,
@@ -15,15 +16,18 @@ import {
   stepArbitrary,
   type Versioning,
 } from '../../tests/support/changes-model.ts';
+import { moveCalls } from '../../tests/support/drive-job.ts';
 import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { type Life, mortal, runJobs } from '../../tests/support/lives.ts';
+import { driveLeftJobs, type Life, mortal, runJobs } from '../../tests/support/lives.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { codeOf, readAll, sourceOf } from '../../tests/support/object-world.ts';
 import { createManualClock } from '../../tests/support/simulated.ts';
 import { createKeyring } from '../adapters/memory-keyring.ts';
 import { createMemoryKv } from '../adapters/memory-kv.ts';
+import { driveMove } from '../metadata/drive-move.ts';
 import type { ObjectKey, VersionId } from '../model/names.ts';
 import type { CopyFrom } from '../objects/object-store.ts';
+import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import { SHARD_COLUMNS } from '../shard/shards.ts';
 import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
 
@@ -96,7 +100,7 @@ class Lives {
 async function perform(
   world: FsckWorld,
   step: Step,
-  { model, body }: { model: Model; body: Buffer },
+  { model, body, token }: { model: Model; body: Buffer; token: IdempotencyToken | undefined },
 ): Promise<void> {
   const { calls, store, metadata } = world;
   const bucket = world.bucket();
@@ -113,7 +117,10 @@ async function perform(
       await world.put(name, body);
       return;
     case 'append':
-      await store.appendObject({ calls, bucket, key: name, body: sourceOf(body), signal });
+      await store.appendObject({
+        ...{ calls, bucket, key: name, body: sourceOf(body), signal },
+        tokenOf: () => token,
+      });
       return;
     case 'copy': {
       const source = await sourceAt(step.from, of(model, step.from)[step.pick]?.id);
@@ -121,17 +128,26 @@ async function perform(
       return;
     }
     case 'compose': {
+      // As a gateway looks: the components may be others by now.
+      if (token !== undefined) {
+        const { kind } = await metadata.query('get-kept-outcome', { bucketId, token });
+        if (kind === 'repeated') return;
+      }
       const components = await Promise.all(step.parts.map((part) => sourceAt(part)));
-      await store.composeObject({ calls, components, bucket, key: name, owner: OWNER });
+      await store.composeObject({ calls, components, bucket, key: name, owner: OWNER, token });
       return;
     }
     case 'move': {
       const move = { from: step.from as ObjectKey, to: name };
-      const outcome = await metadata.execute('move-key', { bucketId, move, overwrites: step.overwrites });
+      const command = { bucketId, move, overwrites: step.overwrites, ...(token && { token }) };
+      const outcome = await metadata.execute('move-key', command);
       if (outcome.kind === 'moved-key' && !Array.isArray(outcome.result))
         throw new Refused(outcome.result.kind);
       return;
     }
+    case 'move-prefix':
+      await performPrefix(world, step, { model, token });
+      return;
     case 'delete': {
       const versionId = step.pick === null ? undefined : (of(model, name)[step.pick]?.id as VersionId);
       const items = [{ key: name, ...(versionId && { versionId }) }];
@@ -144,6 +160,24 @@ async function perform(
       return;
     }
   }
+}
+
+/** What the job has counted is the model's, whoever drove it, and however often it was asked for. */
+async function performPrefix(
+  { metadata, ...world }: FsckWorld,
+  step: Step & { kind: 'move-prefix' },
+  { model, token }: { model: Model; token: IdempotencyToken | undefined },
+): Promise<void> {
+  const { bucketId } = world.bucket().claim;
+  const { from, to, overwrites } = step;
+  const command = { bucketId, from, to, overwrites, ...(token && { token }) };
+  const begun = await metadata.execute('begin-move', command);
+  if (begun.kind !== 'begun' && begun.kind !== 'began-before') throw new Refused(begun.kind);
+  const calls = moveCalls(metadata, begun.kind === 'begun' ? begun.job : begun);
+  const job = await calls.findJob();
+  if (job !== undefined) for await (const _ of driveMove(calls, job));
+  const { movedCount } = movedPrefix(model, step);
+  expect(await calls.findJob()).toMatchObject({ movedCount, endedAtMs: expect.any(Number) });
 }
 
 class Refused extends Error {
@@ -243,15 +277,19 @@ async function check(steps: readonly Step[], first: Versioning): Promise<void> {
   let model: Model = new Map();
   let versioning: Versioning = 'unversioned';
   const start: Step[] = first === 'unversioned' ? [] : [{ kind: 'set', versioning: first, crash: null }];
-  for (const step of [...start, ...steps]) {
+  for (const [at, step] of [...start, ...steps].entries()) {
     const body = newBody('size' in step ? step.size : 0);
     const next = nextModel(model, step, { versioning, body });
     if (next === undefined) continue;
+    const mayBearToken = ['append', 'compose', 'move', 'move-prefix'].includes(step.kind);
+    const token = step.again && mayBearToken ? { token: `step ${at}`, digest: step.kind } : undefined;
     let refusal: string | undefined;
     const act = async () => {
-      refusal = await codeOf(perform(lives.world, step, { model, body }));
+      refusal = await codeOf(perform(lives.world, step, { model, body, token }));
     };
-    const isDone = await lives.run(step.crash, act);
+    let isDone = await lives.run(step.crash, act);
+    if (token !== undefined) isDone = await lives.run(null, act);
+    else if (!isDone && step.kind === 'move-prefix') await driveLeftJobs(lives.world);
     const told = isDone ? (refusal === 'no error' ? undefined : refusal) : undefined;
     if (isDone) expect(told, JSON.stringify(step)).toBe(typeof next === 'string' ? next : undefined);
     const candidates = typeof next === 'string' ? [model] : isDone ? [next] : [next, model];

@@ -2,24 +2,18 @@
 // itself, is cut short before each of its commits in turn; the process starts again a day later; the jobs run until
 // nothing waits; then fsck finds nothing, in rows, chunks and bodies, without its help (R24 to R33, R41, R42).
 import { expect, test } from 'vitest';
-import { type FsckWorld, openFsckWorld } from '../../tests/support/fsck-world.ts';
-import { type Life, mortal, runJobs } from '../../tests/support/lives.ts';
+import { bringToRest, cutShort } from '../../tests/support/crash-points.ts';
+import type { FsckWorld } from '../../tests/support/fsck-world.ts';
+import { runJobs } from '../../tests/support/lives.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
 import { beginUpload, completeUpload } from '../../tests/support/object-uploads.ts';
 import { CHUNK_BYTES, sourceOf } from '../../tests/support/object-world.ts';
-import { createManualClock } from '../../tests/support/simulated.ts';
-import { createKeyring } from '../adapters/memory-keyring.ts';
-import { createMemoryKv } from '../adapters/memory-kv.ts';
 import { must } from '../lib/assert.ts';
 import { type ClosingCalls, driveClosing } from '../metadata/drive-closing.ts';
 import type { BucketId, BucketName, ObjectKey } from '../model/names.ts';
 import type { PartTarget } from '../objects/object-store.ts';
-import { SHARD_COLUMNS } from '../shard/shards.ts';
-import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const ROUNDS_MAX = 8;
 const chunks = (count: number, letter: string) => Buffer.alloc(count * CHUNK_BYTES - 5, letter);
 
 async function remove(world: FsckWorld, key: string, shard = 0): Promise<void> {
@@ -165,53 +159,18 @@ const OPERATIONS: [what: string, run: (world: FsckWorld) => Promise<unknown>][] 
   ],
 ];
 
-/** Uploads, all of which are too old by then, and jobs. */
-async function leftOpen(world: FsckWorld): Promise<string[]> {
-  const left: string[] = [];
-  for (const shard of [0, 1, 2]) {
-    const { jobs } = await world.metadata.query('list-jobs', { limit: 100 }, shard);
-    if (jobs.some(({ endedAtMs }) => endedAtMs === undefined)) left.push('jobs');
-  }
-  for (const table of ['uploads', 'parts', 'deletedBuckets'] as const) {
-    for (const shard of [0, 1, 2]) if ((await world.rows(table, shard)).length > 0) left.push(table);
-  }
-  return left;
-}
-
-/** Cut short before commit number `left` of `run`. True when it came to its end before that. */
-async function crash(run: (world: FsckWorld) => Promise<unknown>, left: number): Promise<boolean> {
-  const clock = createManualClock(Date.parse('2024-01-01'));
-  const [kv, chunkKv] = [createMemoryKv(SHARD_COLUMNS), createMemoryKv(CHUNK_COLUMNS)];
-  const keyring = createKeyring();
-  const ended = Promise.withResolvers<'ended'>();
-  const life: Life = { left: Number.POSITIVE_INFINITY, commitCount: 0, end: () => ended.resolve('ended') };
-  const world = await openFsckWorld({
-    isEmpty: true,
-    stores: { kv: mortal(kv, life), chunkKv: mortal(chunkKv, life), clock, keyring },
-  });
+async function setUp(world: FsckWorld): Promise<void> {
   await world.put('chunked', chunks(3, 'c'));
   await world.put('inline', Buffer.alloc(100, 'i'));
   await world.copy('chunked', 'copied', { bucket: world.bucket(1) });
-  life.left = left;
-  const end = await Promise.race([run(world).then(() => 'done'), ended.promise]);
-  // What was under way beside the commit that was cut off comes to its end, or to a commit of its own.
-  await new Promise(setImmediate);
-  clock.advance(26 * HOUR);
-  const restarted = await openFsckWorld({ isRestarted: true, stores: { kv, chunkKv, clock, keyring } });
-  let pending = ['not yet'];
-  for (let round = 0; round < ROUNDS_MAX && pending.length > 0; round++) {
-    await runJobs(restarted);
-    clock.advance(11 * MINUTE);
-    const report = await restarted.fsck({ readData: true });
-    expect(report.findings, `cut before commit ${left}`).toEqual([]);
-    pending = [...report.pending, ...(await leftOpen(restarted))];
-  }
-  expect(pending, `cut before commit ${left}`).toEqual([]);
-  return end === 'done';
 }
 
 test.each(OPERATIONS)('%s', async (_, run) => {
   let cutCount = 0;
-  while (!(await crash(run, cutCount))) cutCount++;
-  expect(cutCount).toBeGreaterThan(0);
+  for (let isWhole = false; !isWhole; cutCount++) {
+    const cut = await cutShort({ setUp, run, left: cutCount });
+    await bringToRest(await cut.restart(), `cut before commit ${cutCount}`);
+    ({ isWhole } = cut);
+  }
+  expect(cutCount).toBeGreaterThan(1);
 });

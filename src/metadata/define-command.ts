@@ -1,6 +1,7 @@
 // The form in which commands are written here: one function that looks at everything a command needs to see, and one
 // that decides. The engine's `reads` and `more` follow from the first, so a command cannot forget to name a row in one
 // of them, and each round of reads asks for all that can be known by then.
+import type { DeleteRules } from '../model/delete-blocker.ts';
 import type {
   CommandSpec,
   DecideContext,
@@ -12,26 +13,38 @@ import type {
   View,
 } from '../ports/state-machine.ts';
 
-export interface CommandForm<Command, Outcome> {
+/** What a command decides by: what the engine tells it, and the rules by which versions may go. */
+export interface CommandContext extends DecideContext {
+  rules: DeleteRules;
+}
+
+interface CommandForm<Command, Outcome> {
   locks(command: Command): LockRequest[];
   /**
    * Looks at the rows that `decide` will look at, and writes nothing. Rows and ranges that have not been read yet
    * appear as absent; it is called again until none is left. Leave out where the command looks at nothing.
    */
   look?(command: Command, view: View): void;
-  decide(command: Command, view: View, context: DecideContext): Decision<Outcome>;
+  decide(command: Command, view: View, context: CommandContext): Decision<Outcome>;
 }
+
+/** A command as the engine runs it, once it is known by which rules versions may go (table.ts). */
+export type DefinedCommand<Command, Outcome> = (rules: DeleteRules) => CommandSpec<Command, Outcome>;
 
 export function defineCommand<Command, Outcome>(
   form: CommandForm<Command, Outcome>,
-): CommandSpec<Command, Outcome> {
-  const { look, locks, decide } = form;
-  if (look === undefined) return { locks, decide, reads: () => ({}) };
-  return {
-    locks,
-    decide,
-    reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
-    more: (command, view) => unseen(view, (looking) => look(command, looking)),
+): DefinedCommand<Command, Outcome> {
+  const { look, locks } = form;
+  return (rules) => {
+    const decide = (command: Command, view: View, context: DecideContext) =>
+      form.decide(command, view, { ...context, rules });
+    if (look === undefined) return { locks, decide, reads: () => ({}) };
+    return {
+      locks,
+      decide,
+      reads: (command) => unseen(NOTHING_SEEN, (view) => look(command, view)) ?? {},
+      more: (command, view) => unseen(view, (looking) => look(command, looking)),
+    };
   };
 }
 

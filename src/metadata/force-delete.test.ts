@@ -12,7 +12,7 @@ import {
 } from '../../tests/support/metadata-shards.ts';
 import { MINUTE } from '../../tests/support/metadata-workers.ts';
 import { must } from '../lib/assert.ts';
-import type { deleteBlocker } from '../model/delete-blocker.ts';
+import type { DeleteRules } from '../model/delete-blocker.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { BucketId, JobId, ObjectKey, VersionId } from '../model/names.ts';
 import { rowKey } from '../shard/row-keys.ts';
@@ -22,20 +22,18 @@ import { createJobForgetter } from './background/forget-by-age.ts';
 import { EMPTY_LINKS_MAX, EMPTY_ROWS_MAX } from './commands/empty-bucket.ts';
 import { type ClosingCalls, driveClosing, LOOK_ROWS_MAX } from './drive-closing.ts';
 import type { TABLES } from './keyspace.ts';
-import { lookForKept } from './queries/look-for-kept.ts';
-import { metadataMachine } from './table.ts';
+import { createMetadataMachine } from './table.ts';
 import { keepOutcome } from './tokens.ts';
 
 /** What has to stay: the versions whose ETag begins so. */
 let keptEtag: string | undefined;
-const blockerOf: typeof deleteBlocker = ({ etag }) =>
-  keptEtag !== undefined && etag.startsWith(keptEtag) ? { by: 'retention' } : undefined;
 let mayBlock = true;
-const rules = { deleteBlocker: blockerOf, mayBlockDeletes: () => mayBlock };
-const machine = {
-  ...metadataMachine,
-  queries: { ...metadataMachine.queries, 'look-for-kept': lookForKept(rules) as never },
+const rules: DeleteRules = {
+  mayBlockDeletes: () => mayBlock,
+  deleteBlocker: ({ etag }) =>
+    keptEtag !== undefined && etag.startsWith(keptEtag) ? { by: 'retention' } : undefined,
 };
+const machine = createMetadataMachine(rules);
 
 let world: MetadataShards;
 let emptier: ReturnType<typeof createBucketEmptier>;

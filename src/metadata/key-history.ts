@@ -1,7 +1,7 @@
 // The versions of one key as a command sees and changes them. A command loads those it may touch, changes the list,
 // and takes the rows that make the difference: where each version lies (current, marker, older) follows from the list.
 // It knows nothing of links: settle-histories.ts ends those of what was removed.
-import { type DeleteBlocker, deleteBlocker } from '../model/delete-blocker.ts';
+import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../model/names.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import { decodeVersion, encodeVersion } from '../model/records/version-record.ts';
@@ -9,6 +9,7 @@ import type { Tag } from '../model/tags.ts';
 import type { VersionRecord } from '../model/version.ts';
 import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
 import type { RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import type { CommandContext } from './define-command.ts';
 import { readU48, u48 } from './key-parts.ts';
 import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
 
@@ -23,6 +24,9 @@ export interface HistoryScope {
   /** How many versions it may remove by id at most: as many below the latest are loaded, so one is left to follow it. */
   removalsMax: number;
 }
+
+/** By which rules and when a version goes, or stays. */
+type Removing = Pick<CommandContext, 'rules' | 'nowMs'>;
 
 interface Stored {
   record: VersionRecord;
@@ -93,8 +97,8 @@ export class KeyHistory {
   }
 
   /** Takes `record` out for good, or says why it must stay. */
-  remove(record: VersionRecord, nowMs: number): DeleteBlocker | undefined {
-    const blocker = deleteBlocker(record, this.#bucket, nowMs);
+  remove(record: VersionRecord, { rules, nowMs }: Removing): DeleteBlocker | undefined {
+    const blocker = rules.deleteBlocker(record, this.#bucket, nowMs);
     if (blocker === undefined) this.#now = this.#now.filter((stored) => stored.record !== record);
     return blocker;
   }
@@ -103,10 +107,10 @@ export class KeyHistory {
    * Makes `record` the latest version. With the id `null` it replaces the null version wherever that stands, or says
    * why that must stay.
    */
-  write(record: Omit<VersionRecord, 'order'>, nowMs: number): DeleteBlocker | undefined {
+  write(record: Omit<VersionRecord, 'order'>, removing: Removing): DeleteBlocker | undefined {
     const order = (this.latest?.order ?? 0) + 1;
     const replaced = record.versionId === NULL_VERSION ? this.find(NULL_VERSION) : undefined;
-    const blocker = replaced && this.remove(replaced, nowMs);
+    const blocker = replaced && this.remove(replaced, removing);
     if (blocker === undefined) this.#now.unshift({ record: { ...record, order } });
     return blocker;
   }

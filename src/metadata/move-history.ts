@@ -1,7 +1,6 @@
 // All versions of one key under another one: which rows are needed for it, and which ones it takes. Versions go as they
 // are, with their ids, times, ETags, tags and links (R26): their bytes are copied, and decoded only where they go for good
 // or may be protected.
-import { deleteBlocker, mayBlockDeletes } from '../model/delete-blocker.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { MoveRefusal } from '../model/move-refusals.ts';
 import { type BucketId, NULL_VERSION, type ObjectKey, type VersionId } from '../model/names.ts';
@@ -19,6 +18,7 @@ import { mayHaveOlderVersions, type Versioning } from '../model/versioning.ts';
 import type { KeyMove, MoveResult } from '../ports/extension-calls.ts';
 import type { CounterDelta, RowPut, View } from '../ports/state-machine.ts';
 import { COUNTER, usageDeltas } from './counters.ts';
+import type { CommandContext } from './define-command.ts';
 import { readU48, u48 } from './key-parts.ts';
 import { currentRow, markerRow, put, remove, versionIdRow, versionRange, versionRow } from './keyspace.ts';
 import { endLinks } from './links.ts';
@@ -137,9 +137,10 @@ export function moveHistory(options: {
   move: KeyMove & { to: ObjectKey };
   loaded: LoadedMove;
   overwrites: boolean;
-  nowMs: number;
+  context: Pick<CommandContext, 'rules' | 'nowMs'>;
 }): MoveChange {
-  const { bucket, move, loaded, overwrites, nowMs } = options;
+  const { bucket, move, loaded, overwrites } = options;
+  const { rules, nowMs } = options.context;
   const { source, older, target } = loaded;
   if (source === undefined) return refused({ kind: 'no-such-key' });
   const refusal = checkConditions(move, source, target);
@@ -153,10 +154,10 @@ export function moveHistory(options: {
   if (replaced !== undefined && !overwrites && !decodeVersionSummary(replaced).isDeleteMarker) {
     return refused({ kind: 'exists' });
   }
-  if (mayBlockDeletes(bucket)) {
+  if (rules.mayBlockDeletes(bucket)) {
     for (const bytes of [source.bytes, ...older, ...(replaced === undefined ? [] : [replaced])]) {
       const version = decodeVersion(bytes);
-      if (deleteBlocker(version, bucket, nowMs) === undefined) continue;
+      if (rules.deleteBlocker(version, bucket, nowMs) === undefined) continue;
       return refused({ kind: 'blocked', versionId: version.versionId });
     }
   }

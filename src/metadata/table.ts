@@ -1,7 +1,7 @@
 // The commands and queries that the shard engine runs: one row each, complete by type.
-import { deleteBlocker, mayBlockDeletes } from '../model/delete-blocker.ts';
+import { DELETE_RULES, type DeleteRules } from '../model/delete-blocker.ts';
 import type { CommandName, CommandOf, OutcomeOf, QueryName, QueryOf, ResultOf } from '../ports/metadata.ts';
-import type { CommandSpec, QuerySpec, StateMachine } from '../ports/state-machine.ts';
+import type { QuerySpec, StateMachine } from '../ports/state-machine.ts';
 import { bucketGuard } from './buckets.ts';
 import { checkCounters } from './checks/check-counters.ts';
 import {
@@ -61,6 +61,7 @@ import { settleDebts } from './commands/settle-debts.ts';
 import { stepClosing } from './commands/step-closing.ts';
 import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
+import type { DefinedCommand } from './define-command.ts';
 import { historyRow } from './history.ts';
 import { countComposedOnly, findCompositions } from './queries/count-composed-only.ts';
 import { countUsage } from './queries/count-usage.ts';
@@ -93,7 +94,7 @@ import { listVersions } from './queries/list-versions.ts';
 import { listWrappedKeys } from './queries/list-wrapped-keys.ts';
 import { lookForKept } from './queries/look-for-kept.ts';
 
-type Commands = { [N in CommandName]: CommandSpec<CommandOf<N>, OutcomeOf<N>> };
+type Commands = { [N in CommandName]: DefinedCommand<CommandOf<N>, OutcomeOf<N>> };
 /** All but the engine's own. */
 type Queries = { [N in Exclude<QueryName, 'check-outcomes'>]: QuerySpec<QueryOf<N>, ResultOf<N>> };
 
@@ -152,7 +153,8 @@ const commands: Commands = {
   tick,
 };
 
-const queries: Queries = {
+/** All that ask nothing of any rule. */
+const queries: Omit<Queries, 'look-for-kept'> = {
   'get-access-key': getAccessKey,
   'get-account': getAccount,
   'identity-changes': findIdentityChanges,
@@ -195,7 +197,6 @@ const queries: Queries = {
   'list-jobs': listJobs,
   'count-jobs': countJobs,
   'get-job': getJob,
-  'look-for-kept': lookForKept({ mayBlockDeletes, deleteBlocker }),
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
   'list-wrapped-keys': listWrappedKeys,
@@ -213,4 +214,15 @@ const queries: Queries = {
   'count-pending': countPending,
 };
 
-export const metadataMachine: StateMachine = { commands, queries, bucketGuard, history: historyRow };
+/** The one place where it is said by which rules versions may go: every command and query that asks has these. */
+export function createMetadataMachine(rules: DeleteRules): StateMachine {
+  const specs = Object.entries(commands).map(([name, define]) => [name, define(rules)] as const);
+  return {
+    commands: Object.fromEntries(specs),
+    queries: { ...queries, 'look-for-kept': lookForKept(rules) } satisfies Queries,
+    bucketGuard,
+    history: historyRow,
+  };
+}
+
+export const metadataMachine: StateMachine = createMetadataMachine(DELETE_RULES);

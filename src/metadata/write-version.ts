@@ -5,7 +5,8 @@ import { type BucketId, makeVersionId, NULL_VERSION, type ObjectKey } from '../m
 import type { BucketRecord } from '../model/records/rows.ts';
 import { type Versioning, writesNullVersion } from '../model/versioning.ts';
 import type { CommittedVersion, NewVersion } from '../ports/metadata-commands.ts';
-import type { DecideContext, Decision } from '../ports/state-machine.ts';
+import type { Decision } from '../ports/state-machine.ts';
+import type { CommandContext } from './define-command.ts';
 import type { HistoryScope, KeyHistory } from './key-history.ts';
 
 /** The versions that writing to a key may replace. */
@@ -23,13 +24,13 @@ export function writeVersion(options: {
   bucket: BucketRecord;
   history: KeyHistory;
   version: NewVersion;
-  context: DecideContext;
+  context: CommandContext;
 }): CommittedVersion | { kind: 'blocked'; blocker: DeleteBlocker } {
   const { bucket, history, version, context } = options;
   const { versioning } = bucket;
   const versionId = writesNullVersion(versioning) ? NULL_VERSION : makeVersionId(context.random(24));
   const modifiedAtMs = context.nowMs;
-  const blocker = history.write({ ...version, versionId, modifiedAtMs, isDeleteMarker: false }, modifiedAtMs);
+  const blocker = history.write({ ...version, versionId, modifiedAtMs, isDeleteMarker: false }, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   return { kind: 'committed', versionId, versioning, modifiedAtMs };
 }

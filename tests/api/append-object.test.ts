@@ -36,7 +36,7 @@ const etagOf = (md5s: readonly Buffer[]) => `"${md5(Buffer.concat(md5s)).toStrin
 const composite = (...texts: (string | Buffer)[]) => etagOf(texts.map(md5));
 
 describe('service.txt 4.2, append rule 1: the original data plus the appended data', () => {
-  test('with the new ETag and size in the answer, which has no body', async () => {
+  test('the body as it is, of Content-Length bytes; with the new ETag and size in the answer, which has no body', async () => {
     await api.put(bucket, 'log', 'one ', { 'content-type': 'text/plain', 'x-amz-tagging': 'a=b' });
     const headers = { 'content-type': 'image/png', 'x-amz-meta-a': 'b' };
     const answer = await append('log', 'two ', headers);
@@ -87,7 +87,7 @@ describe('service.txt 4.2, append rule 1: the original data plus the appended da
   });
 });
 
-describe('rule 2: versions', () => {
+describe('service.txt 4.2, append rule 2: versions', () => {
   const put = async (into: string, text: string) =>
     versionOf(await api.send({ method: 'PUT', path: pathOf(into, 'k'), body: Buffer.from(text) }));
   const textOfVersion = async (from: string, versionId: string) =>
@@ -150,7 +150,7 @@ test('50 at once: each is there, once, whole (extensions.md 2.4)', async () => {
   expect(new Set(sizes).size, 'each saw another size').toBe(50);
 });
 
-test('rule 4 (service.txt 8): 1023 appends to an object and no more; the count goes with a copy', async () => {
+test('service.txt 4.2, 8, append rule 4: 1023 appends to an object and no more; the count goes with a copy', async () => {
   await api.put(bucket, 'often', 'x');
   let expected = 'x';
   for (let at = 0; at < 1023; at++) {
@@ -169,7 +169,7 @@ test('rule 4 (service.txt 8): 1023 appends to an object and no more; the count g
   expectError(await api.send({ method: 'PUT', path, body }), refused);
 }, 120_000);
 
-describe('refused, and the object stays as it was', () => {
+describe('service.txt 4.2, append: refused, and the object stays as it was', () => {
   beforeAll(() => api.put(bucket, 'kept', 'kept'));
   const refused = async (answer: Promise<RawAnswer>, status: number, code: ErrorCode) => {
     expectError(await answer, { status, code });
@@ -192,7 +192,7 @@ describe('refused, and the object stays as it was', () => {
     expect(await textOf('framed')).toBe('a0123456789');
   });
 
-  test('rule 3: by another account, or by nobody: who lacks s3:PutObject', async () => {
+  test('append rule 3: by another account, or by nobody: who lacks s3:PutObject, and s3:DeleteObject', async () => {
     const other = await api.makeAccount();
     const path = `${pathOf(bucket, 'kept')}?append`;
     const sent = { method: 'PUT', path, body: Buffer.from('x') };

@@ -68,7 +68,7 @@ describe('service.txt 4.2, compose rule 4: the new object reads as its component
     expect(await textOf('both')).toBe('first second');
   });
 
-  test('headers are the first one’s, tags none; user metadata and tags of the request count', async () => {
+  test('the type text/xml is the request’s; headers are the first one’s, tags none; its user metadata and tags count', async () => {
     await compose('kept', ['one', 'two']);
     expect((await get('kept')).headers).toMatchObject({
       'content-type': 'text/plain',
@@ -94,7 +94,7 @@ describe('service.txt 4.2, compose rule 4: the new object reads as its component
     expect(await textOf('lasts')).toBe('what was theresecond');
   });
 
-  test('one twice, the target itself, and what is composed already (rule 3)', async () => {
+  test('compose rule 3: one twice, the target itself, and what is composed already', async () => {
     await api.put(bucket, 'self', 'x');
     expectStatus(await compose('self', ['self', 'self', 'one']), 200);
     expect(await textOf('self')).toBe('xxfirst ');
@@ -131,8 +131,8 @@ describe('service.txt 4.2, compose rule 4: the new object reads as its component
   });
 });
 
-describe('versions (service.txt 2.7)', () => {
-  test('a version by its id, in either spelling; the answer names the new one', async () => {
+describe('service.txt 2.7, the ComposeRequest', () => {
+  test('a Component’s Key; its version ID, in either spelling, else the latest version; the answer names the new one', async () => {
     const versioned = await makeVersionedBucket(api);
     const put = (text: string) =>
       api.send({ method: 'PUT', path: pathOf(versioned, 'k'), body: Buffer.from(text) });
@@ -156,7 +156,7 @@ describe('versions (service.txt 2.7)', () => {
   });
 });
 
-describe('refused, and the target stays as it was', () => {
+describe('service.txt 4.2, compose: refused, and the target stays as it was', () => {
   const refused = async (answer: ReturnType<typeof compose>, status: number, code: ErrorCode) => {
     const before = await textOf('two');
     expectError(await answer, { status, code });
@@ -175,7 +175,7 @@ describe('refused, and the target stays as it was', () => {
     ['a condition that is none', documentOf([{ key: 'one', more: '<IfMatch></IfMatch>' }])],
   ])('%s: MalformedXML', (_name, body) => refused(send('two', body), 400, 'MalformedXML'));
 
-  test('rule 1: who lacks s3:PutObject on the bucket, whatever the body says', async () => {
+  test('compose rule 1: who lacks s3:PutObject on the bucket, whatever the body says', async () => {
     const stranger = await api.makeAccount();
     const path = `${pathOf(bucket, 'two')}?compose`;
     for (const text of [documentOf(['one']), 'ComposeRequest', ''])
@@ -187,14 +187,14 @@ describe('refused, and the target stays as it was', () => {
     await refused(api.sendAnonymous({ method: 'PUT', path }), 403, 'AccessDenied');
   });
 
-  test('rule 2: a component of another bucket, however it is named', async () => {
+  test('compose rule 2: a component of another bucket, however it is named', async () => {
     const other = await api.makeBucket();
     await api.put(other, 'elsewhere', 'in another bucket');
     for (const key of ['elsewhere', `/${other}/elsewhere`, `${other}/elsewhere`])
       await refused(compose('two', ['one', key]), 404, 'NoSuchKey');
   });
 
-  test('rule 3 (service.txt 8): more than 32 original data objects, however they come; or none', async () => {
+  test('compose rule 3, service.txt 8: more than 32 original data objects, however they come; or none', async () => {
     await refused(send('two', '<ComposeRequest/>'), 400, 'InvalidRequest');
     const most = Array.from({ length: 32 }, () => 'one');
     await refused(compose('two', [...most, 'one']), 400, 'InvalidRequest');
@@ -238,7 +238,7 @@ describe('refused, and the target stays as it was', () => {
     await refused(compose('nowhere', ['one'], { 'if-match': '*' }), 404, 'NoSuchKey');
   });
 
-  test('rule 5: keys of customers, of the request or of any component', async () => {
+  test('compose rule 5: keys of customers, of the request or of any component', async () => {
     const headers = { 'x-amz-server-side-encryption-customer-algorithm': 'AES256' };
     await refused(compose('two', ['one'], headers), 400, 'EncryptionNotAllowed');
     const own = keyHeaders(randomBytes(32));

@@ -14,7 +14,7 @@ const statusOf = async (line: string) => {
   return (await api.send({ method, path })).status;
 };
 
-test('objects, versions, markers and open uploads go, and the name is free at once', async () => {
+test('service.txt 4.1, force_delete: objects, versions, markers and open uploads go, and the name is free at once', async () => {
   const name = await makeVersionedBucket(api);
   for (const body of ['one', 'two']) await api.put(name, 'k', body);
   await api.put(name, 'large', Buffer.alloc(3 * 2 ** 20, 'l'));

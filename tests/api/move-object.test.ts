@@ -1,5 +1,5 @@
-// MOVE of objects and prefixes (service.txt 2.6, 4.2, 7; extensions.md 2.1): what is renamed, what the answer lists, and
-// every refusal, which changes nothing. Versions, and all else that a key has: move-versions.test.ts.
+// MOVE of objects and prefixes (service.txt 4.2, 7; extensions.md 2.1): what is renamed, and every refusal, which changes
+// nothing. Versions, and all else that a key has: move-versions.test.ts. The answer: move-result.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
 import type { ErrorCode } from '../../src/model/errors.ts';
@@ -49,7 +49,7 @@ async function bodyOf(key: string): Promise<string> {
   return answer.body.toString();
 }
 
-describe('one object', () => {
+describe('service.txt 4.2: one object', () => {
   test('it bears the other key, with its body, ETag and headers', async () => {
     const etag = await api.put(bucket, 'a b', 'body', { 'x-amz-meta-colour': 'blue' });
     const answer = await move('a b', encodeURIComponent('c/ä&'));
@@ -62,7 +62,7 @@ describe('one object', () => {
     expect(await bodyOf('c/ä&')).toBe('body');
   });
 
-  test('rule 3: only the very key, not those that begin with it', async () => {
+  test('MOVE rule 3: only the very key, not those that begin with it', async () => {
     for (const key of ['a', 'ab', 'a/x']) await api.put(bucket, key, key);
     const answer = await move('a', 'b', { 'X-Svc-Prefix': 'false', Overwrite: 'false' });
     expectStatus(answer, 200);
@@ -71,14 +71,14 @@ describe('one object', () => {
     expect(await bodyOf('b')).toBe('a');
   });
 
-  test('rule 5: quiet, no entry but of errors', async () => {
+  test('MOVE rule 5: quiet, no entry but of errors', async () => {
     await api.put(bucket, 'a', 'x');
     const answer = await move('a', 'b', { 'X-Svc-Quiet': 'True' });
     expectStatus(answer, 200);
     expect(resultOf(answer)).toEqual([[1]]);
   });
 
-  test('rule 4, service.txt 7.1 and 7.2: a destination in use is an error, and the source stays', async () => {
+  test('MOVE rule 4, service.txt 7.1, 7.2: a destination in use is an error, and the source stays', async () => {
     await api.put(bucket, 'a', 'A');
     await api.put(bucket, 'b', 'B');
     const answer = await move('a', 'b', { 'x-svc-quiet': 'true' });
@@ -87,7 +87,7 @@ describe('one object', () => {
     expect([await bodyOf('a'), await bodyOf('b')]).toEqual(['A', 'B']);
   });
 
-  test('rule 4: Overwrite true replaces it', async () => {
+  test('MOVE rule 4: Overwrite true replaces it', async () => {
     await api.put(bucket, 'a', 'A');
     await api.put(bucket, 'b', 'B');
     expectStatus(await move('a', 'b', { Overwrite: 'TRUE' }), 200);
@@ -217,7 +217,7 @@ describe('one object', () => {
     }
   });
 
-  test('rule 1: who may not write may not move', async () => {
+  test('MOVE rule 1: who may not write may not move', async () => {
     await api.put(bucket, 'a', 'x');
     const stranger = await api.makeAccount();
     expectRefusal(await move('a', 'b', {}, stranger), 403, 'AccessDenied');
@@ -230,8 +230,8 @@ describe('one object', () => {
   });
 });
 
-describe('a prefix', () => {
-  test('rule 2: every key that begins with it, a plain replacement of text', async () => {
+describe('service.txt 4.2: a prefix', () => {
+  test('MOVE rule 2: every key that begins with it, a plain replacement of text', async () => {
     for (const key of ['a', 'ab', 'ab/c', 'ab/d/e', 'b']) await api.put(bucket, key, key);
     const answer = await move('ab', 'x/', prefixed());
     expectStatus(answer, 200);

@@ -70,10 +70,10 @@ async function bodyOf(key: string, versionId?: string): Promise<string> {
   return answer.body.toString();
 }
 
-describe('a bucket that keeps versions', () => {
+describe('service.txt 4.2: a bucket that keeps versions', () => {
   beforeEach(() => setVersioning(api, bucket, 'Enabled'));
 
-  test('rule 3: all versions of the very key, none of those that begin with it', async () => {
+  test('MOVE rule 3: all versions of the very key, none of those that begin with it', async () => {
     const [first, second] = [await put('a'), await put('a')];
     const others = [`a/x ${await put('a/x')}*`, `ab ${await put('ab')}*`];
     const answer = await move('a', 'b', { 'x-svc-prefix': 'false', overwrite: 'false' });
@@ -82,7 +82,7 @@ describe('a bucket that keeps versions', () => {
     expect(await versions()).toEqual([...others, `b ${second}*`, `b ${first}`]);
   });
 
-  test('rule 4: the older versions stay below', async () => {
+  test('MOVE rule 4: the older versions stay below', async () => {
     const [older, newest, own] = [await put('a', '1'), await put('a', '2'), await put('b', '3')];
     const before = await versions();
     const refused = await move('a', 'b');
@@ -107,7 +107,7 @@ describe('a bucket that keeps versions', () => {
     expect(await bodyOf('b')).toBe('2');
   });
 
-  test('rule 5: of a prefix too, versions and delete markers have an entry each', async () => {
+  test('MOVE rule 5: of a prefix too, versions and delete markers have an entry each', async () => {
     const [older, newest, below] = [await put('a/1'), await put('a/1'), await put('a/2')];
     const marker = await remove('a/2');
     const before = await versions();
@@ -123,7 +123,7 @@ describe('a bucket that keeps versions', () => {
     expect(await versions()).toEqual(before.map((line) => line.replace('a/', 'b/')));
   });
 
-  test('rule 5: many versions under long keys, the same document, sent as it is made', async () => {
+  test('MOVE rule 5: many versions under long keys, the same document, sent as it is made', async () => {
     const [from, to] = [`a/${'&'.repeat(1000)}`, `b/${'"'.repeat(1000)}`];
     const ids: string[] = [];
     for (let at = 0; at < 30; at++) ids.unshift(await put(from));
@@ -153,8 +153,8 @@ describe('a bucket that keeps versions', () => {
   });
 });
 
-describe('null versions', () => {
-  test('rule 4, suspended: where Overwrite says so null replaces null, and other versions stay', async () => {
+describe('service.txt 4.2: null versions', () => {
+  test('MOVE rule 4, suspended: where Overwrite says so null replaces null, and other versions stay', async () => {
     await setVersioning(api, bucket, 'Enabled');
     const kept = await put('b', 'kept');
     await setVersioning(api, bucket, 'Suspended');
@@ -170,7 +170,7 @@ describe('null versions', () => {
     expect([await bodyOf('b'), await bodyOf('b', kept)]).toEqual(['moved', 'kept']);
   });
 
-  test('rule 4, from before versions were kept: the moved one takes the place of the other', async () => {
+  test('MOVE rule 4, from before versions were kept: the moved one takes the place of the other', async () => {
     await put('a', 'moved');
     await put('b', 'replaced');
     await setVersioning(api, bucket, 'Enabled');

@@ -3,39 +3,13 @@
 //   HOLDFAST_TEST_CLUSTER=all npm test -- tests/cluster/api.test.ts
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { CHOSEN_FOR_CLUSTERS } from '../support/chosen-for-clusters.ts';
 import { GIVEN_SETTINGS } from '../support/given-server.ts';
 import { startCluster } from '../support/start-cluster.ts';
 import { listFiles } from '../support/tree.ts';
 
 const TESTS = join(import.meta.dirname, '..');
 const isWhole = process.env.HOLDFAST_TEST_CLUSTER === 'all';
-const CHOSEN = [
-  'api/put-object',
-  'api/get-object',
-  'api/copy-object',
-  'api/list-objects-v2',
-  'api/list-object-versions',
-  'api/versions',
-  'api/complete-multipart-upload',
-  'api/upload-part-copy',
-  'api/conditional-writes',
-  'api/delete-objects',
-  'api/create-bucket',
-  'api/delete-bucket',
-  'api/move-bucket',
-  'api/move-object',
-  'api/move-versions',
-  'api/compose-object',
-  'api/append-object',
-  'api/large-objects',
-  'api/force-delete-bucket',
-  'api/extension-reports',
-  'api/list-buckets',
-  'api/accounts',
-  'clients/boto3',
-  'clients/extensions',
-  'clients/restic',
-];
 const ALL = ['api', 'clients'].flatMap((folder) =>
   listFiles(join(TESTS, folder))
     .filter((name) => name.endsWith('.test.ts'))
@@ -58,7 +32,7 @@ Object.assign(process.env, {
 });
 afterAll(() => cluster.stop());
 
-for (const name of isWhole ? ALL : CHOSEN)
+for (const name of isWhole ? ALL : CHOSEN_FOR_CLUSTERS)
   describe(name, async () => {
     await import(join(TESTS, `${name}.test.ts`));
   });

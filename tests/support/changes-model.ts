@@ -2,11 +2,15 @@
 // (service.txt 4.2): for src/fsck/changes-model.test.ts. Pure.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
+import { compareBytes, utf8 } from '../../src/lib/bytes.ts';
+import { planPrefixMove } from '../../src/metadata/plan-prefix-move.ts';
 import { type ETag, multipartETag } from '../../src/model/etag.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { CHUNK_BYTES } from './object-world.ts';
 
 const KEYS = ['a', 'b', 'c'];
+/** Beginnings of keys, and of what those become that are renamed with them. */
+const PREFIXES = ['a', 'b', 'bb', 'c'];
 /** Inline, of one chunk, and of more than one. */
 const SIZES = [1, 900, CHUNK_BYTES, CHUNK_BYTES + 7];
 const COMMITS_MAX = 6;
@@ -17,17 +21,20 @@ export type Step = (
   | { kind: 'copy'; key: string; from: string; pick: number }
   | { kind: 'compose'; key: string; parts: string[] }
   | { kind: 'move'; key: string; from: string; overwrites: boolean }
+  | { kind: 'move-prefix'; from: string; to: string; overwrites: boolean }
   | { kind: 'delete'; key: string; pick: number | null }
   | { kind: 'set'; versioning: 'enabled' | 'suspended' }
 ) & {
   /** The process ends before so many commits more. */
   crash: number | null;
+  /** Where it may bear a token, it does, and is asked for again, whatever has become of it. */
+  again?: boolean;
 };
 
 const key = fc.constantFrom(...KEYS);
 const crash = fc.option(fc.nat(COMMITS_MAX), { freq: 6 });
 const size = fc.constantFrom(...SIZES);
-export const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
+const once: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('put' as const), key, size, crash }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('append' as const), key, size, crash }) },
   {
@@ -55,9 +62,22 @@ export const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('move-prefix' as const),
+      from: fc.constantFrom(...PREFIXES),
+      to: fc.constantFrom(...PREFIXES),
+      overwrites: fc.boolean(),
+      crash,
+    }),
+  },
+  {
+    weight: 3,
     arbitrary: fc.record({ kind: fc.constant('delete' as const), key, pick: fc.option(fc.nat(3)), crash }),
   },
 );
+export const stepArbitrary: fc.Arbitrary<Step> = fc
+  .tuple(once, fc.boolean())
+  .map(([step, again]) => ({ ...step, again }));
 export const setArbitrary: fc.Arbitrary<Step> = fc.record({
   kind: fc.constant('set' as const),
   versioning: fc.constantFrom('enabled' as const, 'suspended' as const),
@@ -135,6 +155,8 @@ export function nextModel(
     }
     case 'move':
       return moved(model, step);
+    case 'move-prefix':
+      return step.from === step.to ? undefined : movedPrefix(model, step).model;
     case 'delete':
       return deleted(model, step, versioning);
     case 'set':
@@ -144,7 +166,7 @@ export function nextModel(
 
 function moved(
   model: Model,
-  { from, key: to, overwrites }: Step & { kind: 'move' },
+  { from, key: to, overwrites }: { from: string; key: string; overwrites: boolean },
 ): Model | string | undefined {
   if (from === to) return undefined;
   const source = of(model, from);
@@ -155,6 +177,26 @@ function moved(
   if (!overwrites && replaced?.bytes !== undefined) return 'exists';
   const below = of(model, to).filter((version) => version !== replaced);
   return withVersions(withVersions(model, to, [...source, ...below]), from, []);
+}
+
+/** One key after the other, in the order of the walk; those that cannot move stay. */
+export function movedPrefix(
+  model: Model,
+  { from, to, overwrites }: Step & { kind: 'move-prefix' },
+): { model: Model; movedCount: number } {
+  let [next, movedCount] = [model, 0];
+  for (const { gte, lt, reverse } of planPrefixMove(from, to)) {
+    const names = [...next.keys()].filter((name) => {
+      return compareBytes(utf8(name), gte) >= 0 && compareBytes(utf8(name), lt) < 0;
+    });
+    for (const name of reverse ? names.sort().reverse() : names.sort()) {
+      const result = moved(next, { from: name, key: to + name.slice(from.length), overwrites });
+      if (result === undefined || typeof result === 'string') continue;
+      movedCount += of(next, name).length;
+      next = result;
+    }
+  }
+  return { model: next, movedCount };
 }
 
 function deleted(

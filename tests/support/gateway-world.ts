@@ -13,6 +13,7 @@ import { toHex, utf8 } from '../../src/lib/bytes.ts';
 import type { AccountId } from '../../src/model/names.ts';
 import type { AccountState } from '../../src/model/records/rows.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
+import type { StateMachine } from '../../src/ports/state-machine.ts';
 import { type ObjectWorld, openObjectWorld } from './object-world.ts';
 import { leaveCoverage } from './operation-coverage.ts';
 import type { Credentials } from './s3-client.ts';
@@ -36,9 +37,13 @@ export interface GatewayWorld extends ObjectWorld {
 }
 
 export async function openGatewayWorld(
-  options: { settings?: Partial<GatewaySettings>; deps?: Partial<GatewayDependencies> } = {},
+  options: {
+    settings?: Partial<GatewaySettings>;
+    deps?: Partial<GatewayDependencies>;
+    machine?: StateMachine;
+  } = {},
 ): Promise<GatewayWorld> {
-  const world = await openObjectWorld();
+  const world = await openObjectWorld(options.machine && { machine: options.machine });
   const keyring = createKeyring();
   const metadata = world.times.learnFrom(world.metadata.shards);
   const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];

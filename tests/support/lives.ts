@@ -3,11 +3,13 @@
 import type { MemoryKv } from '../../src/adapters/memory-kv.ts';
 import { createBlobCondemner } from '../../src/metadata/background/condemn-blobs.ts';
 import { createOutboxDelivery } from '../../src/metadata/background/deliver-outbox.ts';
+import { createJobDriver } from '../../src/metadata/background/drive-jobs.ts';
 import { createBucketEmptier } from '../../src/metadata/background/empty-buckets.ts';
 import { createUploadExpiry } from '../../src/metadata/background/expire-uploads.ts';
 import { createBlobRelease } from '../../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { Worker } from '../../src/ports/worker.ts';
 import { createChunkSweep } from '../../src/storage/sweep-chunks.ts';
 import type { FsckWorld } from './fsck-world.ts';
@@ -35,6 +37,9 @@ export function mortal(kv: MemoryKv, life: Pick<Life, 'left' | 'commitCount' | '
   };
 }
 
+/** Of who need not rest between two steps. */
+const RESTLESS = { monotonicMs: () => 0, sleep: async () => {} };
+
 function jobsOf(world: FsckWorld): Worker[] {
   const metadata = world.metadata.shards;
   const nothing = () => {};
@@ -44,6 +49,7 @@ function jobsOf(world: FsckWorld): Worker[] {
   const { clock, shards: port } = world.metadata;
   return [
     createBucketEmptier({ metadata, shards, clock }),
+    createJobDriver({ metadata, shards, clock: RESTLESS }),
     createPartRelease({ metadata, shards }),
     createBlobCondemner({ metadata, shards }),
     createBlobRelease({ metadata, shards, fenceOf, chunks: world.chunks, readingGraceMs: 10 * MINUTE }),
@@ -52,6 +58,12 @@ function jobsOf(world: FsckWorld): Worker[] {
     createUploadExpiry({ metadata, shards, timeJumps: port.timeJumps, uploadKeptMs: HOUR }),
     createChunkSweep({ metadata, chunks: world.chunks, clock, log, fenceOf }),
   ];
+}
+
+/** Jobs that their drivers have left, as the shard's own node drives them on. */
+export async function driveLeftJobs({ metadata: { shards, clock } }: FsckWorld): Promise<void> {
+  clock.advance(LIMITS.jobLeftMs);
+  await runUntilIdle(createJobDriver({ metadata: shards, shards: () => [0, 1, 2], clock: RESTLESS }));
 }
 
 export async function runJobs(world: FsckWorld): Promise<void> {

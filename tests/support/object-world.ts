@@ -27,6 +27,7 @@ import type { CodecPoolPort } from '../../src/ports/codec-pool.ts';
 import type { KeyringPort } from '../../src/ports/keyring.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
 import type { FoundVersion } from '../../src/ports/metadata-queries.ts';
+import type { StateMachine } from '../../src/ports/state-machine.ts';
 import { openChunkStore } from '../../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../../src/storage/disk-reserve.ts';
 import { CHUNK_COLUMNS } from '../../src/storage/keyspace.ts';
@@ -91,6 +92,8 @@ export interface WorldOptions {
   interceptChunks?(chunks: ChunkPort): ChunkPort;
   /** Of an earlier world, as after a restart. */
   stores?: { kv: MemoryKv; chunkKv: MemoryKv; clock: ManualClock; keyring: KeyringPort };
+  /** In the place of the product's. */
+  machine?: StateMachine;
   /** Of its chance; after a restart another one, lest ids come back. */
   seed?: number;
 }
@@ -133,6 +136,7 @@ export async function openObjectWorld(options: WorldOptions = {}): Promise<Objec
     shardCount: 3,
     ...(kv && { kv }),
     ...(given && { clock: given }),
+    ...(options.machine && { machine: options.machine }),
     seed: options.seed ?? 1,
   });
   const { clock } = metadata;

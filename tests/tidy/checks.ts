@@ -10,6 +10,7 @@ import {
   FILE_LINES_MAX,
   FOREIGN_MENTIONS,
   FUNCTION_LINES_MAX,
+  HANDED_ON,
   MENTION_FREE_PASS,
   OUTER_ROOMS,
   PURE_NAMES,
@@ -81,6 +82,15 @@ export const bannedCallProblems: Check = (files) =>
       ...banned.map(([name, instead]) => `${file.path}: uses ${name}, where ${instead} is meant`),
       ...mocks.map((name) => `${file.path}: uses ${name}; pass the collaborator as an argument`),
     ];
+  });
+
+/** Names that one file hands on (rules.ts) and another one imports for itself. */
+export const handedOnProblems: Check = (files) =>
+  files.flatMap(({ path, imports }) => {
+    const names = imports.flatMap((each) => each.names);
+    return Object.entries(HANDED_ON)
+      .filter(([name, owner]) => names.includes(name) && path !== owner)
+      .map(([name, owner]) => `${path}: imports ${name}, which ${owner} hands on`);
   });
 
 /** Exports: by name, from the file that defines them. Ports hold types and constants only. */

@@ -100,13 +100,15 @@ export interface OperationRow<Input, Document = undefined> {
   access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
   /** Of `xml` operations, and of these always: the whole body, within its limit and checked against its digests. */
   parseDocument?(xmlBody: Buffer, input: Input): Document;
+  /** What it needs besides `access` of what the document names: judged once that is read, each pair of them. */
+  documentAccess?(input: Input, document: Document): readonly AccessPair[];
   run(context: OperationContext, input: Input, document: Document): Promise<OperationResult>;
 }
 
 /** A row whose input type is sealed inside: what the registry holds. */
 export type Operation = OperationRow<never, never> & { readonly __input?: unknown };
 
-/** Keep the order parse, access, parseDocument, run in the literal, else TypeScript infers the input as unknown. */
+/** Keep the order parse, access, parseDocument, documentAccess, run in the literal, else TypeScript infers the input as unknown. */
 export function defineOperation<const Name extends string, Input, Document = undefined>(
   row: OperationRow<Input, Document> & { readonly name: Name },
 ): Operation & { readonly name: Name } {

@@ -184,28 +184,36 @@ export function openRequest(
 
 interface Granted {
   bucket: ResolvedBucket | undefined;
-  pairs: readonly AccessPair[];
+  /** What the request needs of the bucket as it is: whether versions are kept may be the difference. */
+  pairsOf(bucket: ResolvedBucket | undefined): readonly AccessPair[];
+}
+
+interface Judged {
+  row: Operation;
+  input: never;
+  headers: Headers;
+  identity: Identity;
+  found: FoundBucket;
+  /** Once it is read: what it names is judged, too. */
+  document?: never;
 }
 
 /**
  * AccessDenied unless every pair is allowed and the bucket's owner is the one expected (s3-behaviour 10). A refusal by
  * a cached row is judged anew by the present one: the bucket may have gone, or become another's.
  */
-export async function authorise(
-  deps: S3Dependencies,
-  parts: { row: Operation; input: never; headers: Headers; identity: Identity; found: FoundBucket },
-): Promise<Granted> {
-  const { row, input, found } = parts;
+export async function authorise(deps: S3Dependencies, parts: Judged): Promise<Granted> {
+  const { row, input, found, document } = parts;
+  const named = document === undefined ? [] : (row.documentAccess?.(input, document) ?? []);
+  const pairsOf: Granted['pairsOf'] = (bucket) => [...row.access(input, bucket?.record), ...named];
   const bucket = found?.bucket;
-  const pairs = row.access(input, bucket?.record);
-  if (await isGranted(deps, { ...parts, pairs, bucket })) return { bucket, pairs };
+  if (await isGranted(deps, { ...parts, pairs: pairsOf(bucket), bucket })) return { bucket, pairsOf };
   if (found?.isCached === true) {
     const { name } = found.bucket.record;
     const present = await deps.buckets.read(name);
     if (present === undefined) throw noSuchBucket(name);
-    const presentPairs = row.access(input, present.record);
-    const isNow = await isGranted(deps, { ...parts, pairs: presentPairs, bucket: present });
-    if (isNow) return { bucket: present, pairs: presentPairs };
+    const isNow = await isGranted(deps, { ...parts, pairs: pairsOf(present), bucket: present });
+    if (isNow) return { bucket: present, pairsOf };
   }
   throw new AppError('AccessDenied');
 }
@@ -257,10 +265,13 @@ export async function takeDocument(
 /** Requests that meet a bucket which is deleted and made again under them, at most. */
 const ATTEMPTS_MAX = 3;
 
-/** What `run` gives; on the new bucket of that name, if the old one has gone and the body is not half consumed. */
+/**
+ * What `run` gives, to whoever may do what the document says; on the new bucket of that name, if the old one has gone and
+ * the body is not half consumed.
+ */
 export async function runOperation(
   deps: S3Dependencies,
-  parts: Parameters<typeof authorise>[1] & {
+  parts: Judged & {
     document: never;
     granted: Granted;
     record: AccessRecord;
@@ -269,7 +280,7 @@ export async function runOperation(
   },
 ): Promise<OperationResult> {
   const { row, input, document, identity, record, exchange, isVirtualHost } = parts;
-  let { granted } = parts;
+  let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);
   for (let attempt = 1; ; attempt++) {
     if (granted.bucket !== undefined) record.bucketOwner = granted.bucket.record.owner;
     const { caller } = identity;

@@ -23,6 +23,12 @@ test('operations that take a document say what they make of it, and no others', 
   expect(readers).toEqual(takers);
 });
 
+test('what a document names is asked of operations that read one', () => {
+  const askers = OPERATIONS.filter(({ documentAccess }) => documentAccess !== undefined);
+  expect(askers.filter(({ parseDocument }) => parseDocument === undefined)).toEqual([]);
+  expect(askers.map(({ name }) => name)).toContain('ComposeObject');
+});
+
 test('every sub-resource that a row names is on the closed list', () => {
   const parameters = new Set(['list-type', 'id']);
   const terms = rows.flatMap((row) => row.match.query ?? []).map((term) => term.replace(/=.*/, ''));

@@ -34,8 +34,8 @@ export interface ContextParts {
   exchange: Exchange;
   /** The host names the bucket. */
   isVirtualHost: boolean;
-  /** The pairs of step 7, asked for again when the bucket has changed. */
-  pairs: readonly AccessPair[];
+  /** What step 7 has judged: asked for again when the bucket has changed. */
+  pairsOf(bucket: ResolvedBucket): readonly AccessPair[];
 }
 
 export function mayDo(
@@ -75,7 +75,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   const judgeAnew = async (bucket: ResolvedBucket) => {
     const { bucketId } = bucket.record;
     if (bucketId === ownBucket?.record.bucketId) {
-      if (!mayDo(caller, parts.pairs, bucket)) throw new AppError('AccessDenied');
+      if (!mayDo(caller, parts.pairsOf(bucket), bucket)) throw new AppError('AccessDenied');
       ownBucket = bucket;
     }
     // A copy's source, which may be the same bucket.

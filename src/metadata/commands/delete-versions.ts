@@ -10,9 +10,9 @@ import { EMPTY_MANIFEST, type VersionRecord } from '../../model/version.ts';
 import { deletesByMarker, type Versioning, writesNullVersion } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { DeleteItem, DeleteOutcome } from '../../ports/metadata-commands.ts';
-import type { DecideContext, View } from '../../ports/state-machine.ts';
+import type { View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
-import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { type HistoryScope, type KeyHistory, loadHistory, lookAtHistory } from '../key-history.ts';
 import { currentRow } from '../keyspace.ts';
 import { settleHistories } from '../settle-histories.ts';
@@ -105,7 +105,7 @@ interface Deletion {
   owner: AccountId;
   bucket: BucketRecord;
   history: KeyHistory;
-  context: DecideContext;
+  context: CommandContext;
 }
 
 function deleteOne(deletion: Deletion): DeleteOutcome {
@@ -122,7 +122,7 @@ function deleteOne(deletion: Deletion): DeleteOutcome {
 /** Deleting what is not there succeeds and changes nothing (s3-behaviour 25, 40). */
 function removeVersion(deletion: Deletion, target: VersionRecord | undefined): DeleteOutcome {
   const { item, bucket, history, context } = deletion;
-  const blocker = target && history.remove(target, context.nowMs);
+  const blocker = target && history.remove(target, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   const isNamed = item.versionId !== undefined && bucket.versioning !== 'unversioned';
   return {
@@ -146,7 +146,7 @@ function writeMarker({ owner, bucket, history, context }: Deletion): DeleteOutco
     originals: NO_ORIGINALS,
     manifest: EMPTY_MANIFEST,
   };
-  const blocker = history.write(marker, nowMs);
+  const blocker = history.write(marker, context);
   if (blocker !== undefined) return { kind: 'blocked', blocker };
   return { kind: 'deleted', versionId, isDeleteMarker: true, madeMarker: true };
 }

@@ -29,7 +29,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     loadMove(view, rowsOfEach(view, bucketId), { bucketId, from: move.from, to: keyOf(move), versioning });
   },
 
-  decide(command, view, { nowMs }): Decision<Outcome> {
+  decide(command, view, context): Decision<Outcome> {
     const kept = keptOutcome<Outcome>(command, view);
     if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
     const { bucketId, move, overwrites } = command;
@@ -43,12 +43,12 @@ export const moveKey = defineCommand<Command, Outcome>({
       move: { ...move, to },
       loaded,
       overwrites,
-      nowMs,
+      context,
     });
     const outcome: Outcome = { kind: 'moved-key', result, versioning };
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
-    return { outcome, puts: [...puts, ...keepOutcome(command, outcome, nowMs)], counters };
+    return { outcome, puts: [...puts, ...keepOutcome(command, outcome, context.nowMs)], counters };
   },
 });
 

@@ -11,7 +11,7 @@ import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { CounterDelta, RangeAddress, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
-import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { changeJob, findJob } from '../jobs.ts';
 import { REGION } from '../keyspace.ts';
 import {
@@ -57,8 +57,9 @@ export const stepMove = defineCommand<Command, Outcome>({
     loadMoves(view, { bucketId, moves: movesOf(command), versioning });
   },
 
-  decide(command, view, { nowMs }) {
+  decide(command, view, context) {
     const { bucketId, jobId } = command;
+    const { nowMs } = context;
     const job = findJob(view, jobId);
     if (job?.kind !== 'move-prefix') return refuse({ kind: 'no-such-job' });
     if (!isNextOf(job, command)) return refuse({ kind: 'elsewhere', job });
@@ -78,7 +79,7 @@ export const stepMove = defineCommand<Command, Outcome>({
     const puts: RowPut[] = [];
     const deltas = new Map<string, number>();
     for (const [at, move] of moves.entries()) {
-      const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, nowMs });
+      const change = moveOne({ move, loaded: loaded[at], bucket, overwrites, context });
       results.push(change.result);
       for (const row of change.puts) puts.push(row);
       for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
@@ -187,7 +188,7 @@ function moveOne(options: {
   loaded: LoadedMove | undefined;
   bucket: BucketRecord & { versioning: Versioning };
   overwrites: boolean;
-  nowMs: number;
+  context: CommandContext;
 }): MoveChange {
   const { move, loaded, ...rest } = options;
   if (loaded === undefined || !fits(move)) return refused({ kind: 'key-too-long' });

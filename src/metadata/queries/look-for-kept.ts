@@ -2,7 +2,7 @@
 // nothing in the bucket can be kept at all.
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
-import type { DeleteBlocker, deleteBlocker, mayBlockDeletes } from '../../model/delete-blocker.ts';
+import type { DeleteBlocker, DeleteRules } from '../../model/delete-blocker.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { bucketCodec } from '../../model/records/rows.ts';
 import { decodeVersion, decodeVersionSummary } from '../../model/records/version-record.ts';
@@ -20,13 +20,7 @@ type Result = ResultOf<'look-for-kept'>;
 /** Read on another thread at once, and looked at between two turns of the process. */
 const PAGE_ROWS = 1000;
 
-/** The functions of model/delete-blocker.ts; a test may have others, to see what becomes of their word. */
-interface Rules {
-  mayBlockDeletes: typeof mayBlockDeletes;
-  deleteBlocker: typeof deleteBlocker;
-}
-
-export function lookForKept(rules: Rules): QuerySpec<Query, Result> {
+export function lookForKept(rules: DeleteRules): QuerySpec<Query, Result> {
   return {
     async run(query, state, { nowMs }) {
       const { bucketId, after, limit } = query;

@@ -20,13 +20,24 @@ const BUCKET: BucketRecord = {
 const KEPT: BucketRecord = { ...BUCKET, versioning: 'enabled' };
 const ARN = 'arn:aws:s3:::bucket';
 
-function accessOf(name: string, headers: Record<string, string> = {}, bucket = BUCKET) {
-  const row = OPERATIONS.find((one) => one.name === name);
-  const request: OperationRequest = {
+function requestOf(headers: Record<string, string>): OperationRequest {
+  return {
     ...{ method: 'PUT', bucket: BUCKET.name, key: 'key' as ObjectKey, query: new Map() },
     ...{ headers, body: { sizeBytes: 5 } as RequestBody, mayCarrySecrets: true },
   };
-  return row?.access(row.parse(request) as never, bucket) as readonly AccessPair[] | undefined;
+}
+
+function accessOf(name: string, headers: Record<string, string> = {}, bucket = BUCKET) {
+  const row = OPERATIONS.find((one) => one.name === name);
+  return row?.access(row.parse(requestOf(headers)) as never, bucket) as readonly AccessPair[] | undefined;
+}
+
+/** What is asked once the document is read. */
+function documentAccessOf(name: string, xml: string) {
+  const row = OPERATIONS.find((one) => one.name === name);
+  const input = row?.parse(requestOf({})) as never;
+  const document = row?.parseDocument?.(Buffer.from(xml), input) as never;
+  return row?.documentAccess?.(input, document);
 }
 
 test('MOVE, rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on what goes is refused', () => {
@@ -64,6 +75,19 @@ test.each(['ComposeObject', 'AppendObject'])(
     expect(accessOf(name, {}, KEPT)).toEqual([['s3:PutObject', `${ARN}/key`]]);
   },
 );
+
+test('composition, compose rule 1: of components nobody need be allowed to read one, and who is denied it is refused', () => {
+  const body = [
+    '<Component><Key>one</Key></Component>',
+    '<Component><Key>a/two</Key><VersionId>null</VersionId></Component>',
+    '<Component><Key>one</Key></Component>',
+  ];
+  expect(documentAccessOf('ComposeObject', `<ComposeRequest>${body.join('')}</ComposeRequest>`)).toEqual([
+    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
+    ['s3:GetObjectVersion', `${ARN}/a/two`, 'not-denied'],
+    ['s3:GetObject', `${ARN}/one`, 'not-denied'],
+  ]);
+});
 
 test('composition, with tags of its own: these are a right of their own', () => {
   expect(accessOf('ComposeObject', { 'x-amz-tagging': 'a=b' }, KEPT)).toEqual([

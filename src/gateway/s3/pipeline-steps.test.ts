@@ -1,0 +1,127 @@
+// What a request is judged by: what its row asks for, of the bucket as it is, and again when that turns out to have changed.
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { AccountId, BucketId, BucketName } from '../../model/names.ts';
+import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
+import type { MetadataPort } from '../../ports/metadata.ts';
+import type { Exchange } from '../exchange.ts';
+import type { AccessRecord } from './access-record.ts';
+import type { AccessPair, Caller } from './caller.ts';
+import type { ResolvedBucket } from './context.ts';
+import { defineOperation } from './operation.ts';
+import { authorise, type Identity, runOperation, type S3Dependencies } from './pipeline-steps.ts';
+
+const OWNER = '000000000001' as AccountId;
+
+function bucketOf(versioning: BucketRecord['versioning'], owner = OWNER): ResolvedBucket {
+  const [bucketId, name] = ['b000000000000001' as BucketId, 'bucket' as BucketName];
+  const record: BucketRecord = {
+    ...{ bucketId, name, nameEpoch: 1, owner, state: 'open', createdAtMs: 0, cfgVersion: 1, versioning },
+  };
+  return { record, homeShard: 0, claim: { bucketId, name, cfgVersion: 1 } };
+}
+
+/** Where no versions are kept it needs a right that only accounts have; and so it does for each key that the document names. */
+const row = defineOperation({
+  ...{ name: 'PutObject', match: { method: 'PUT', on: 'object' }, logName: '', body: 'xml', errors: [] },
+  parse: () => ({}),
+  access: (_input, bucket): readonly AccessPair[] =>
+    bucket?.versioning === 'enabled' ? [] : [['s3:DeleteObject', 'arn:aws:s3:::bucket/key']],
+  parseDocument: (xmlBody) => xmlBody.toString().split(' ').filter(Boolean),
+  documentAccess: (_input, keys) =>
+    keys.map((key): AccessPair => ['s3:GetObject', `arn:aws:s3:::bucket/${key}`]),
+  async run(context) {
+    const { claim, homeShard } = context.bucket();
+    const target = { shard: homeShard, bucket: claim };
+    await context.metadata.query(target, 'get-bucket', { bucketId: claim.bucketId });
+    askedCount++;
+    return { status: 200 };
+  },
+});
+
+const ANONYMOUS: Caller = { kind: 'anonymous' };
+const OWNING: Caller = {
+  ...{ kind: 'account', account: { accountId: OWNER } as AccountRecord, accessKey: 'k' },
+  ...{ signatureVersion: 'SigV4', authType: 'AuthHeader' },
+};
+
+/** As the shard has it; undefined: as it was found. */
+let present: ResolvedBucket | undefined;
+let askedCount = 0;
+beforeEach(() => {
+  [present, askedCount] = [undefined, 0];
+});
+
+const metadata: Pick<MetadataPort, 'query'> = {
+  async query({ bucket }) {
+    const isStale = present !== undefined && bucket !== present.claim;
+    if (isStale) return { kind: 'stale-bucket', bucket: present?.record ?? null, timeMs: 0 } as never;
+    return { kind: 'done', value: {}, timeMs: 0 } as never;
+  },
+};
+const deps = { metadata, buckets: { read: async () => present } } as unknown as S3Dependencies;
+
+/** From step 7 on, with a bucket that is only known from before. `text`: of the document. */
+async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise<string> {
+  const identity = { caller, form: { kind: 'plain' } } as Identity;
+  const found = { bucket, isCached: true };
+  const parts = { row, input: {} as never, headers: {}, identity, found };
+  try {
+    const granted = await authorise(deps, parts);
+    const rest = { record: {} as AccessRecord, exchange: {} as Exchange, isVirtualHost: false };
+    const document = row.parseDocument?.(Buffer.from(text), parts.input) as never;
+    const { status } = await runOperation(deps, { ...parts, ...rest, granted, document });
+    return String(status);
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+}
+
+describe('what is asked of a bucket', () => {
+  test.each([
+    ['that keeps versions', bucketOf('enabled'), ANONYMOUS, '200'],
+    ['that keeps none', bucketOf('suspended'), ANONYMOUS, 'AccessDenied'],
+    ['that keeps none, by its owner', bucketOf('suspended'), OWNING, '200'],
+  ])('%s', async (_, bucket, caller, outcome) => {
+    present = bucket;
+    expect(await serve(caller, bucket)).toBe(outcome);
+    expect(askedCount).toBe(outcome === '200' ? 1 : 0);
+  });
+
+  test('is what the bucket asks for now, where the one that was found would refuse', async () => {
+    present = bucketOf('enabled');
+    expect(await serve(ANONYMOUS, bucketOf('suspended'))).toBe('200');
+  });
+
+  test('and where the one that was found would not: the shard tells of the present one (R45)', async () => {
+    present = bucketOf('suspended');
+    expect(await serve(ANONYMOUS, bucketOf('enabled'))).toBe('AccessDenied');
+    expect(askedCount).toBe(0);
+    expect(await serve(OWNING, bucketOf('enabled'))).toBe('200');
+  });
+});
+
+describe('what a document names', () => {
+  const bucket = bucketOf('enabled');
+  const others = bucketOf('enabled', '000000000002' as AccountId);
+
+  test.each([
+    ['nothing', ANONYMOUS, '', '200'],
+    ['a key', ANONYMOUS, 'a', 'AccessDenied'],
+    ['keys, by their owner', OWNING, 'a b', '200'],
+  ])('is judged before it is done: %s', async (_, caller, text, outcome) => {
+    present = bucket;
+    expect(await serve(caller, bucket, text)).toBe(outcome);
+    expect(askedCount).toBe(outcome === '200' ? 1 : 0);
+  });
+
+  test('is judged by the present bucket, where the one that was found would refuse', async () => {
+    present = bucket;
+    expect(await serve(OWNING, others, 'a')).toBe('200');
+  });
+
+  test('and anew, when the shard tells that the bucket has changed (R45)', async () => {
+    present = others;
+    expect(await serve(OWNING, bucket)).toBe('200');
+    expect(await serve(OWNING, bucket, 'a b')).toBe('AccessDenied');
+  });
+});

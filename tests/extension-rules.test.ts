@@ -1,0 +1,66 @@
+// Each rule of service.txt for what no other store has (rename, compose, append, forced deletion, copies as links) has a
+// test that names it, by its section and these words, in a file that runs against the embedded form and against a cluster.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { CHOSEN_FOR_CLUSTERS } from './support/chosen-for-clusters.ts';
+import { titlesOf } from './tidy/titles.ts';
+
+const RULES: Readonly<Record<string, readonly string[]>> = {
+  '2.6': [
+    ...['SourcePrefix', 'DestinationPrefix', 'MoveObject', 'SourceKey', 'DestinationKey'],
+    ...['version ID', 'error', 'MoveCount', 'quiet mode'],
+  ],
+  '2.7': ['Component', 'Key', 'version ID', 'latest version'],
+  '4.1': ['force_delete', 'MOVE', 'Destination'],
+  '4.2': [
+    ...['Destination', 'Overwrite', 'X-Svc-Quiet', 'X-Svc-Prefix', 'text/xml', 'Content-Length', 'copy'],
+    ...numbered('MOVE', 5),
+    ...numbered('compose', 7),
+    ...numbered('append', 4),
+  ],
+  '4.5': ['name in use', 's3:CreateBucket'],
+  '7.1': ['destination in use'],
+  '7.2': ['entries'],
+  '7.4': ['name in use'],
+  '8': ['32 original data objects', '1023 appends', '5 TB', '5 GB'],
+};
+
+function numbered(what: string, count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `${what} rule ${at + 1}`);
+}
+
+/** `service.txt 4.2, 8`: the sections that a title says it is about. */
+function sectionsIn(title: string): string[] {
+  return [...title.matchAll(/service\.txt ((?:[\d.]+\d|\d)(?:, (?:[\d.]+\d|\d))*)/g)].flatMap(
+    ([, list = '']) => list.split(', '),
+  );
+}
+
+const names = (title: string, words: string) => new RegExp(`(?<![\\w-])${words}(?![\\w-])`).test(title);
+
+const titles = CHOSEN_FOR_CLUSTERS.flatMap((name) => {
+  const path = join(import.meta.dirname, `${name}.test.ts`);
+  return titlesOf(path, readFileSync(path, 'utf8'));
+});
+
+describe.each(Object.keys(RULES))('service.txt %s', (section) => {
+  test.each(RULES[section] ?? [])('%s', (words) => {
+    const naming = titles.filter((title) => sectionsIn(title).includes(section) && names(title, words));
+    expect(naming).not.toEqual([]);
+  });
+});
+
+test('titles are told with their groups; what does not run against a cluster has none', () => {
+  const text = `
+    describe('service.txt 4.2, 8: a', () => {
+      test('b', async () => {});
+      describe.each([1])('c %i', () => test.each([['x', 1]] as const)(\`d \${e} f\`, () => {}));
+      ownServerTest('g', () => {});
+      test.skip('h', () => {});
+    });`;
+  const group = 'service.txt 4.2, 8: a';
+  expect(titlesOf('a.test.ts', text)).toEqual([`${group}: b`, `${group}: c %i: d … f`]);
+  expect(sectionsIn(`x, ${group}`)).toEqual(['4.2', '8']);
+  expect(names('MOVE rule 10, s3:CreateBucket', 'MOVE rule 1')).toBe(false);
+});
