@@ -35,6 +35,13 @@ const REQUESTS: [operation: string, request: (name: string) => Request][] = [
     'compose',
     (name) => ({ method: 'PUT', path: `/${name}?compose`, headers: {}, body: Buffer.from(COMPOSE) }),
   ],
+  [
+    'append by its offset',
+    (name) => ({
+      ...{ method: 'PUT', path: `/${name}`, body: Buffer.from('b') },
+      headers: { 'x-amz-write-offset-bytes': '1' },
+    }),
+  ],
   ['append', (name) => ({ method: 'PUT', path: `/${name}?append`, headers: {}, body: Buffer.from('b') })],
 ];
 

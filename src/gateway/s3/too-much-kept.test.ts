@@ -23,6 +23,7 @@ const REQUESTS: [name: string, line: string, headers: Record<string, string>, bo
   ['MOVE of a prefix', 'MOVE a/', { destination: 'b/', 'x-svc-prefix': 'true' }],
   ['compose', 'PUT whole?compose', {}, COMPOSE],
   ['append', 'PUT a/2?append', {}, 'more'],
+  ['append by its offset', 'PUT a/2', { 'x-amz-write-offset-bytes': '1' }, 'more'],
 ];
 
 const TOKENS_MAX = LIMITS.keptForTokensShareMax * LIMITS.keptOutcomesPerAccountBytesMax;
