@@ -195,7 +195,7 @@ export const METRICS = {
   holdfast_buckets: { kind: 'gauge', help: 'Buckets of all accounts.' },
   holdfast_jobs: {
     kind: 'gauge',
-    help: 'Jobs that shards keep, until a day after their end: under-way, done, refused.',
+    help: 'Jobs that shards keep: under-way, and of those that are done or refused the newest, up to a day after their end.',
     labels: ['kind', 'state'],
   },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },

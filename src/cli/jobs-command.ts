@@ -1,4 +1,4 @@
-// holdfast jobs: what goes on by itself, and what has ended within a day.
+// holdfast jobs: what goes on by itself, and what has ended lately.
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatCount, formatDuration, formatForeign, formatTable } from './format.ts';
 

@@ -15,7 +15,7 @@ const TABLES: Readonly<Record<CheckedTable, 'row' | 'links' | 'claims' | 'names'
   ...{ completedUploads: 'row', completedTimes: 'row', endedUploads: 'row' },
   ...{ endedLinks: 'row', condemned: 'row', pendingClaims: 'row', outbox: 'row' },
   ...{ debts: 'row', debtQueue: 'row' },
-  ...{ jobs: 'row', openJobs: 'row', tokens: 'row', tokenTimes: 'row' },
+  ...{ jobs: 'row', openJobs: 'row', endedJobs: 'row', tokens: 'row', tokenTimes: 'row' },
   ...{ accounts: 'row', accountNames: 'row', accountEmails: 'row', canonicalIds: 'row' },
   ...{ accessKeys: 'row', accountAccessKeys: 'row', accountBuckets: 'row' },
   identityChanges: 'row',

@@ -1,7 +1,7 @@
 // The counters of a shard: their names, and what changes of versions add to them. Objects are all versions but delete
 // markers, current or not; bytes are theirs, as often as versions show them, however many share a blob. Parts of open
 // uploads are not counted.
-import type { BucketId } from '../model/names.ts';
+import type { AccountId, BucketId } from '../model/names.ts';
 import type { JobKind, JobState } from '../model/records/job-record.ts';
 import type { VersionRecord } from '../model/version.ts';
 import type { CounterDelta } from '../ports/state-machine.ts';
@@ -15,7 +15,10 @@ export const COUNTER = {
   condemned: 'condemned',
   /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
   moves: 'moves',
-  /** Jobs that are kept: anybody may begin any number of them within a day. */
+  /** What is kept of requests that are over, in all and of one account (kept-outcomes.ts). */
+  keptBytes: 'kept-bytes',
+  accountKeptBytes: (accountId: AccountId) => `kept-bytes/${accountId}`,
+  /** Jobs that are kept. */
   jobs: (kind: JobKind, state: JobState) => `jobs/${kind}/${state}`,
   /** Blobs that owe copies, and their chunks that do, by the fewest copies. */
   debts: (copies: number) => `debts/${copies}`,

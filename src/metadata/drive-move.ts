@@ -52,6 +52,8 @@ export function restBetweenSteps(
 export interface MovedKeys {
   moved: { from: ObjectKey; to: string; result: MoveResult }[];
   versioning: Versioning;
+  /** The job has ended with it. */
+  isLast: boolean;
 }
 
 /** Steps that are sent and not answered: while one is being synced the next one is evaluated. */
@@ -95,8 +97,9 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
           to: to + key.slice(from.length),
           result: results[at] as MoveResult,
         }));
-        yield { moved, versioning };
-        if (step.isLast) return;
+        const { isLast } = step;
+        yield { moved, versioning, isLast };
+        if (isLast) return;
         if (calls.others?.areWaiting()) await calls.others.rest();
       }
     } finally {

@@ -7,6 +7,7 @@ import {
   BUCKET_NAME,
   beginUpload,
   type MetadataShards,
+  OWNER,
   openMetadata,
   putPart,
 } from '../../tests/support/metadata-shards.ts';
@@ -252,7 +253,7 @@ describe('what is left goes by itself', () => {
     for (const bucketId of [BUCKET, other]) {
       for (let count = 0; count < EMPTY_ROWS_MAX + 5; count++) {
         const token = { token: `token ${count}`, digest: 'd' };
-        const puts = keepOutcome({ bucketId, token }, {}, world.clock.wallMs());
+        const { puts } = keepOutcome({ bucketId, token }, {}, { owner: OWNER, nowMs: world.clock.wallMs() });
         await world.kv.commit(
           puts.map(({ table, key, value }) => ({ column: 'rows', key: rowKey(0, table, key), value })),
         );

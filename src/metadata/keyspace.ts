@@ -81,13 +81,14 @@ export const TABLES = {
   debtQueue: rows(33),
   /** (no key) -> AuditRecord */
   audits: rows(34),
-  /** job (time first) -> JobRecord; `openJobs`, by kind: it is under way, and whose it is (jobs.ts) */
+  /** job (time first) -> JobRecord; `openJobs`, by kind: it is under way, and whose it is; `endedJobs`, by time (jobs.ts) */
   jobs: rows(35),
   /** bucket | token -> TokenRecord */
   tokens: rows(36),
   /** kept at | bucket | token */
   tokenTimes: rows(37),
   openJobs: rows(38),
+  endedJobs: rows(49),
   /** blob -> sealed bytes of an inline blob, in a column of its own so that listings never pass over them */
   bodies: { id: 29, column: 'bodies' },
   /** blob | index -> PieceRecord, of a blob of pieces */
@@ -334,8 +335,7 @@ export function manifestPageRange(manifestId: BlobId, from: number, limit: numbe
 }
 
 export function endedLinkRow(endedAtMs: number, blobId: BlobId, linkId: LinkId): RowAddress {
-  const parts = [u48(endedAtMs), fromHex(blobId), fromHex(linkId)];
-  return { table: TABLES.endedLinks, key: concatBytes(...parts) };
+  return { table: TABLES.endedLinks, key: concatBytes(u48(endedAtMs), fromHex(blobId), fromHex(linkId)) };
 }
 
 export function condemnedRow(condemnedAtMs: number, blobId: BlobId): RowAddress {

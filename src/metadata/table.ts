@@ -78,7 +78,7 @@ import { countDebts, getAudit, getDebts, listBlobs, listDebts } from './queries/
 import { countJobs, getJob, listJobs } from './queries/list-jobs.ts';
 import { listKeptTokens } from './queries/list-kept-tokens.ts';
 import { listObjects } from './queries/list-objects.ts';
-import { listEndedJobs, listOpenJobs } from './queries/list-open-jobs.ts';
+import { listEndedJobs, listOpenJobs, listSurplusJobs } from './queries/list-open-jobs.ts';
 import {
   listCompletedUploads,
   listCondemned,
@@ -199,6 +199,7 @@ const queries: Omit<Queries, 'look-for-kept'> = {
   'get-job': getJob,
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,
+  'list-surplus-jobs': listSurplusJobs,
   'list-wrapped-keys': listWrappedKeys,
   'count-usage': countUsage,
   'count-composed-only': countComposedOnly,

@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { BUCKET, type MetadataShards } from '../../tests/support/metadata-shards.ts';
 import { type Background, MINUTE, openBackground } from '../../tests/support/metadata-workers.ts';
+import { TOKEN_REQUEST_NAMES, TOKEN_REQUESTS, tokenOf } from '../../tests/support/token-requests.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 
@@ -40,6 +41,33 @@ test('a token is forgotten when it has been kept for a day, and may then be used
   expect(await moveUnder('young', ['c', 'other'])).toEqual({ kind: 'token-reused' });
   expect(await moveUnder('old', ['a', 'other'])).toMatchObject({ kind: 'moved-key' });
 });
+
+test.each(TOKEN_REQUEST_NAMES)(
+  '%s: within its day a token is answered, then it may be used anew',
+  async (name) => {
+    const { setUp, send } = TOKEN_REQUESTS[name];
+    for (const each of ['first', 'another']) await setUp(world, each);
+    const token = tokenOf('once');
+    const first = await send(world, 'first', token);
+    const other = { ...token, digest: 'other' };
+    world.clock.advance(LIMITS.idempotencyTokenKeptMs - 1);
+    await background.run('tokens');
+    expect(await send(world, 'another', other)).toEqual({ kind: 'token-reused' });
+    // How the same request is answered again is each command's own.
+    expect(await send(world, 'first', token)).toMatchObject(
+      {
+        'move-key': first,
+        'begin-move': { kind: 'began-before' },
+        'compose-version': { kind: 'repeated', outcome: first },
+        'append-version': { kind: 'repeated', outcome: first },
+      }[name],
+    );
+    world.clock.advance(2);
+    background.reopen();
+    await background.run('tokens');
+    expect(await send(world, 'another', other)).toMatchObject({ kind: first.kind });
+  },
+);
 
 test('one that is too young, or not there, is left alone', async () => {
   await moveUnder('young', ['a', 'b']);

@@ -3,22 +3,29 @@
 // `look` and `decide`, before it looks at anything that its first run may have changed.
 import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { BucketId } from '../model/names.ts';
-import { tokenCodec } from '../model/records/rows.ts';
+import type { AccountId, BucketId } from '../model/names.ts';
+import { type TokenRecord, tokenCodec } from '../model/records/rows.ts';
 import type { TokenAnswer } from '../ports/compose-calls.ts';
-import type { IdempotencyToken } from '../ports/extension-calls.ts';
-import type { LockRequest, RangeAddress, RowAddress, RowPut, View } from '../ports/state-machine.ts';
+import type { IdempotencyToken, KeptToken } from '../ports/extension-calls.ts';
+import type { LockRequest, RangeAddress, RowAddress, View } from '../ports/state-machine.ts';
+import { findBucket } from './buckets.ts';
+import { NO_CHANGE, type RowChange } from './debts.ts';
 import { exclusive, LOCK } from './define-command.ts';
+import { keptDeltas } from './kept-outcomes.ts';
 import { u48 } from './key-parts.ts';
 import { PRESENT, prefixRange, put, remove, TABLES } from './keyspace.ts';
 import { rangeBehind } from './rows-of-buckets.ts';
 
 const BUCKET_ID_BYTES = 8;
+/** What the store takes for both rows of a token, besides their keys and the record. */
+const ROWS_BYTES = 64;
 
 export interface TokenUse {
   bucketId: BucketId;
   token?: IdempotencyToken;
 }
+
+type KeptName = Pick<KeptToken, 'bucketId' | 'token'>;
 
 export function tokenRow(bucketId: BucketId, token: string): RowAddress {
   return { table: TABLES.tokens, key: concatBytes(fromHex(bucketId), utf8(token)) };
@@ -75,26 +82,49 @@ export function outcomeIn<Outcome>(
     : { kind: 'token-reused' };
 }
 
-/** The rows that keep `outcome` under the token for LIMITS.idempotencyTokenKeptMs; none without a token. */
-export function keepOutcome({ bucketId, token }: TokenUse, outcome: unknown, nowMs: number): RowPut[] {
-  if (token === undefined) return [];
+/**
+ * What keeps `outcome` under the token for LIMITS.idempotencyTokenKeptMs, nothing without a token. Whether it may be kept is
+ * asked of mayBeKept (kept-outcomes.ts), before anything is done.
+ */
+export function keepOutcome(
+  { bucketId, token }: TokenUse,
+  outcome: unknown,
+  { owner, nowMs }: { owner: AccountId; nowMs: number },
+): RowChange {
+  if (token === undefined) return NO_CHANGE;
   const record = { digest: token.digest, keptAtMs: nowMs, outcome };
-  return [
-    put(tokenRow(bucketId, token.token), tokenCodec.encode(record)),
-    put(tokenTimeRow(nowMs, bucketId, token.token), PRESENT),
-  ];
+  const rows = [tokenRow(bucketId, token.token), tokenTimeRow(nowMs, bucketId, token.token)] as const;
+  const keysBytes = rows.reduce((sum, { key }) => sum + key.length, ROWS_BYTES);
+  const keptBytes = keysBytes + tokenCodec.encode(record).length;
+  return {
+    puts: [put(rows[0], tokenCodec.encode({ ...record, keptBytes })), put(rows[1], PRESENT)],
+    counters: keptDeltas(owner, keptBytes),
+  };
 }
 
-/** The rows that forget a token; none when it is too young, or gone. */
-export function forgetToken(
-  { bucketId, token }: { bucketId: BucketId; token: string },
-  view: View,
-  nowMs: number,
-): RowPut[] {
-  const address = tokenRow(bucketId, token);
-  const row = view.row(address);
-  if (row === undefined) return [];
-  const { keptAtMs } = tokenCodec.decode(row);
-  if (nowMs - keptAtMs < LIMITS.idempotencyTokenKeptMs) return [];
-  return [remove(address), remove(tokenTimeRow(keptAtMs, bucketId, token))];
+/** For `look` of what forgets tokens. */
+export function lookAtKept({ bucketId, token }: KeptName, view: View): void {
+  view.row(tokenRow(bucketId, token));
+  findBucket(view, bucketId);
+}
+
+/** What forgets a token; nothing when it is too young, or gone. */
+export function forgetToken(name: KeptName, view: View, nowMs: number): RowChange {
+  const row = view.row(tokenRow(name.bucketId, name.token));
+  if (row === undefined) return NO_CHANGE;
+  const record = tokenCodec.decode(row);
+  if (nowMs - record.keptAtMs < LIMITS.idempotencyTokenKeptMs) return NO_CHANGE;
+  return dropToken(name, record, findBucket(view, name.bucketId)?.owner);
+}
+
+/** `owner`: of its bucket. */
+export function dropToken(
+  { bucketId, token }: KeptName,
+  { keptAtMs, keptBytes = 0 }: TokenRecord,
+  owner: AccountId | undefined,
+): RowChange {
+  return {
+    puts: [remove(tokenRow(bucketId, token)), remove(tokenTimeRow(keptAtMs, bucketId, token))],
+    counters: keptDeltas(owner, -keptBytes),
+  };
 }

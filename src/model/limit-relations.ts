@@ -23,6 +23,24 @@ assert(
   'who drops waits less for a disk that hangs than it goes on without it',
 );
 assert(LIMITS.jobKeptMs > LIMITS.idempotencyTokenKeptMs, 'a token leads to a job that is still there');
+assert(
+  LIMITS.requestIdKeptMs <= LIMITS.tokenlessJobKeptMs && LIMITS.tokenlessJobKeptMs < LIMITS.jobKeptMs,
+  'who is told anew of a job that it began finds it (R18), and none is shown for longer than those that may be asked for',
+);
+assert(
+  4 * LIMITS.keptOutcomesPerAccountBytesMax <= LIMITS.keptOutcomesBytesMax,
+  'one account leaves room for what is kept of others',
+);
+// An id is 32 characters, and two more bytes around them.
+assert(
+  64 * LIMITS.moveVersionsMax + LIMITS.jobsPerAccountMax * 2 * LIMITS.moveErrorsKeptBytesMax <
+    LIMITS.keptOutcomesPerAccountBytesMax / 16,
+  'the largest outcome is a small part of what may be kept, and so is what jobs under way may still add to it',
+);
+assert(
+  2 * LIMITS.moveErrorsKeptBytesMax < LIMITS.jobsShownBytesMax,
+  'the job that ended last is shown, whatever it has met',
+);
 assert(LIMITS.chunkPutsBytesMax < LIMITS.commitQueueBytesMax, 'chunks wait before their store refuses them');
 assert(
   LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,

@@ -126,8 +126,20 @@ export const LIMITS = {
   moveErrorsKeptMax: 1000,
   moveErrorsKeptBytesMax: 256 * KiB,
 
+  // What shards keep of requests that are over: outcomes under tokens, and jobs of prefix renames.
+  /** Of one shard, and of them those of one account, so that others have room; what would be more is refused. */
+  keptOutcomesBytesMax: 1 * GiB,
+  keptOutcomesPerAccountBytesMax: 256 * MiB,
+  /** Of both, with what a token keeps for a day: the rest is for renames without one, whose jobs go sooner. */
+  keptForTokensShareMax: 0.875,
+
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
   jobKeptMs: 25 * HOUR,
+  /** From its end on, of one that no token leads to: an answer may still be told from it. */
+  tokenlessJobKeptMs: 15 * MINUTE,
+  /** Of those behind it, the newest of a shard, which the operator is shown: that many, and no larger together. */
+  jobsShownMax: 1000,
+  jobsShownBytesMax: 8 * MiB,
   /** A job that its driver has left for so long is driven on by the shard's own node. */
   jobLeftMs: 15 * SECOND,
   /** Prefix renames under way at once in one shard, and of them those of one account, so that others get their turn. */

@@ -27,6 +27,11 @@ export type AppendedVersion = ComposedVersion & { mayFold: boolean; growingId?: 
 /** What a token stands for already, or that it was another request's. */
 export type TokenAnswer<Outcome> = { kind: 'repeated'; outcome: Outcome } | { kind: 'token-reused' };
 
+/** So much is kept of earlier requests that nothing may be kept of this one: it is not done. */
+export interface TooMuchKept {
+  kind: 'too-much-kept';
+}
+
 /** Bytes to append: one blob that is born with them, or none where there are no bytes. */
 export interface AppendedPiece {
   sizeBytes: number;
@@ -62,6 +67,7 @@ export interface ComposeCommands {
       | GrantRefusal
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
+      | TooMuchKept
       | TokenAnswer<ComposedVersion>;
   };
   /** Extends what is the current version when it is evaluated, so that appends do not get into each other's way. */
@@ -98,6 +104,7 @@ export interface ComposeCommands {
       | GrantRefusal
       | ConditionRefusal
       | { kind: 'blocked'; blocker: DeleteBlocker }
+      | TooMuchKept
       | TokenAnswer<AppendedVersion>;
   };
   /** One blob of the same bytes in place of a run of pieces. The version stays what it is in all else. */

@@ -13,7 +13,7 @@ import type {
 } from '../model/records/job-record.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import type { Versioning } from '../model/versioning.ts';
-import type { ComposeCommands, ComposeQueries, TokenAnswer } from './compose-calls.ts';
+import type { ComposeCommands, ComposeQueries, TokenAnswer, TooMuchKept } from './compose-calls.ts';
 
 /** What a request asks to be known by, and a digest of all that it asks for. */
 export interface IdempotencyToken {
@@ -69,7 +69,10 @@ export interface ExtensionCommands extends ComposeCommands {
   /** MOVE of one key (service.txt 4.2). */
   'move-key': {
     command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
-    outcome: { kind: 'moved-key'; result: MoveResult; versioning: Versioning } | { kind: 'token-reused' };
+    outcome:
+      | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
+      | TooMuchKept
+      | { kind: 'token-reused' };
   };
   /** A job for MOVE of a prefix. Repeated under its token: the job that it began. */
   'begin-move': {
@@ -78,6 +81,7 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'begun'; job: MovePrefixJob }
       | { kind: 'began-before'; jobId: JobId }
       | { kind: 'too-many-jobs' }
+      | TooMuchKept
       | { kind: 'token-reused' };
   };
   /** Moves keys of such a job's prefix, and writes how far it has come; no key may be touched twice. */
@@ -107,7 +111,7 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'held' }
       | { kind: 'no-such-job' };
   };
-  /** Jobs that ended long enough ago; others stay. */
+  /** Jobs that ended so long ago that nobody may ask for them any more; others stay. */
   'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
   /** Force delete: from here on nothing is written into the bucket, until its job (a new one) has decided. */
   'close-bucket': {
@@ -152,8 +156,16 @@ export interface ExtensionQueries extends ComposeQueries {
     query: { kind: JobKind; after?: JobId; limit: number };
     result: { jobs: JobRecord[]; nowMs: number; next?: JobId };
   };
-  /** Those that ended long enough ago to be forgotten. */
+  /** Those that ended long enough ago to be forgotten, whatever they are. */
   'list-ended-jobs': { query: { limit: number }; result: { jobIds: JobId[] } };
+  /**
+   * Of those that no token leads to and that ended a while ago, the ones that are not among the newest, which are shown to
+   * the operator. `shownFromMs`: of the oldest that is, where none is left behind these: a later look may begin there.
+   */
+  'list-surplus-jobs': {
+    query: { fromMs?: number; limit: number };
+    result: { jobIds: JobId[]; shownFromMs?: number };
+  };
   /**
    * Whether some versions of a bucket may go, as deleteBlocker has it. `count` objects were met, delete markers apart, up
    * to one that has to stay (`kept`), or to `next`, which is absent at the end. `after` (exclusive) is opaque.

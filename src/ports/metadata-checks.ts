@@ -36,6 +36,7 @@ export type CheckedTable =
   | 'debtQueue'
   | 'jobs'
   | 'openJobs'
+  | 'endedJobs'
   | 'tokens'
   | 'tokenTimes'
   | 'names'

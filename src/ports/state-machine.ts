@@ -57,6 +57,8 @@ export interface DecideContext {
   nowMs: number;
   shard: number;
   shardCount: number;
+  /** A counter with everything that was appended before this command: a bound by it is exact, and needs no lock. */
+  counter(name: string): number;
   /** Cryptographic in production, seeded in tests. */
   random(sizeBytes: number): Uint8Array;
 }

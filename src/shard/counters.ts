@@ -1,5 +1,6 @@
 // Counters of a shard as absolute rows (protocol 1.2), without locks: every entry carries the new values of those it
-// changes, taken from memory. Deltas are added in the order of entries; queries read the committed rows.
+// changes, taken from memory. Deltas are added in the order of entries; commands see what is appended, queries the
+// committed rows.
 import { must } from '../lib/assert.ts';
 import { asBuffer, utf8 } from '../lib/bytes.ts';
 import type { KvPort, KvPut } from '../ports/kv.ts';
@@ -25,10 +26,15 @@ export class Counters {
   }
 
   /** undefined when all are in memory. */
-  load(deltas: readonly CounterDelta[]): Promise<unknown> | undefined {
+  load(names: readonly string[]): Promise<unknown> | undefined {
     const pending: Promise<void>[] = [];
-    for (const { name } of deltas) if (!this.#values.has(name)) pending.push(this.#load(name));
+    for (const name of names) if (!this.#values.has(name)) pending.push(this.#load(name));
     return pending.length === 0 ? undefined : Promise.all(pending);
+  }
+
+  /** With everything that is appended; undefined while it is not loaded. */
+  value(name: string): number | undefined {
+    return this.#values.get(name);
   }
 
   /** The rows for an entry that is appended now. All counters must be loaded. */

@@ -229,6 +229,25 @@ describe('counters', () => {
     expect(await count(again)).toBe(25);
   });
 
+  test('a bound by one is exact: with many writers at once, after a restart, and when there is room again', async () => {
+    const world = await openNoteShards();
+    const write = (shards: typeof world, key: string) =>
+      shards.execute('write-note', note(key, 'text', { notesMax: 10 }));
+    world.kv.holdCommits();
+    const writers = Array.from({ length: 30 }, (_, at) => write(world, `k${at}`));
+    await settle();
+    world.kv.releaseCommits();
+    const kinds = (await Promise.all(writers)).map(
+      (reply) => (reply as { value: { kind: string } }).value.kind,
+    );
+    expect(kinds).toEqual([...Array(10).fill('written'), ...Array(20).fill('full')]);
+    await world.shards.close();
+    const again = await world.reopen();
+    expect(await write(again, 'more')).toMatchObject(done({ kind: 'full' }));
+    await again.execute('drop-note', { bucketId: 'b', key: 'k0' });
+    expect(await write(again, 'more')).toMatchObject(done({ kind: 'written' }));
+  });
+
   test('a query sees committed ones only', async () => {
     const { kv, execute, query } = await openNoteShards();
     kv.holdCommits();

@@ -82,8 +82,8 @@ export class Shard {
   readonly #ownEntries = new Set<() => void>();
   /** Answers under way by request id: duplicates share them (R18). */
   readonly #running = new Map<string, Promise<Reply<unknown>>>();
-  /** What commands are given besides `nowMs`. */
-  readonly #context: Omit<DecideContext, 'nowMs'>;
+  /** What all commands are given. */
+  readonly #context: Omit<DecideContext, 'nowMs' | 'counter'>;
   #status: 'open' | 'closing' | 'failed' = 'open';
   #onDrained: (() => void) | undefined;
   /** Rows of `requestTimes` below it are gone (B11); undefined until it is read. */
@@ -297,8 +297,14 @@ export class Shard {
       // Again: many may have been let in and have waited for locks and reads while the store stood still.
       if (!this.#hasRoom() || call.isTooLate()) return this.#answer(call, BUSY);
       const nowMs = log.nowMs();
-      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs });
-      const loading = decision.counters && counters.load(decision.counters);
+      const names: string[] = [];
+      const counter = (name: string) => {
+        names.push(name);
+        return counters.value(name) ?? 0;
+      };
+      const decision = call.spec.decide(call.command, view, { ...this.#context, nowMs, counter });
+      for (const { name } of decision.counters ?? []) names.push(name);
+      const loading = counters.load(names);
       // Log order is evaluation order: between `decide` and the append nothing else may run. So after loading a
       // counter the command is decided anew.
       if (loading === undefined) return this.#conclude(call, decision, nowMs);

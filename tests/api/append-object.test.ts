@@ -321,4 +321,35 @@ describe('PutObject with x-amz-write-offset-bytes is the same, as AWS has it', (
     const secret = keyHeaders(randomBytes(32));
     expectError(await put('express', 'b', 2, secret), { status: 400, code: 'EncryptionNotAllowed' });
   });
+
+  test('a token is that of the same append in the other form', async () => {
+    await api.put(bucket, 'once', 'a');
+    const token = { 'x-svc-idempotency-token': 'append once by offset' };
+    const first = await put('once', 'b', 1, token);
+    expectStatus(first, 200);
+    const answers = [
+      await put('once', 'b', 1, token),
+      await append('once', 'b', { ...token, [OFFSET]: '1' }),
+    ];
+    for (const { status, headers } of answers) {
+      expect([status, headers.etag, headers['x-amz-object-size']]).toEqual([200, first.headers.etag, '2']);
+    }
+    expectError(await put('once', 'c', 1, token), { status: 400, code: 'IdempotencyParameterMismatch' });
+    expectError(await put('once', 'b', 2, token), { status: 400, code: 'IdempotencyParameterMismatch' });
+    expect(await textOf('once')).toBe('ab');
+  });
+
+  test('at 0 a token is refused, whether the object is there or not, and so is one that is none', async () => {
+    const token = { 'x-svc-idempotency-token': 'make once' };
+    await api.put(bucket, 'none yet', '');
+    for (const key of ['none yet', 'never made']) {
+      expectError(await put(key, 'b', 0, token), { status: 400, code: 'InvalidRequest' });
+    }
+    expect(await textOf('none yet')).toBe('');
+    expectError(await get('never made'), { status: 404, code: 'NoSuchKey' });
+    const malformed = { 'x-svc-idempotency-token': '' };
+    for (const offset of [0, 1]) {
+      expectError(await put('none yet', 'b', offset, malformed), { status: 400, code: 'InvalidArgument' });
+    }
+  });
 });

@@ -63,8 +63,13 @@ interface WriteNote {
   key: string;
   text: string;
   onlyIfAbsent?: boolean;
+  /** Of the bucket, by its counter. */
+  notesMax?: number;
 }
-type WriteOutcome = { kind: 'written'; textId: string; replaced: string | null } | { kind: 'exists' };
+type WriteOutcome =
+  | { kind: 'written'; textId: string; replaced: string | null }
+  | { kind: 'exists' }
+  | { kind: 'full' };
 const writeNote: CommandSpec<WriteNote, WriteOutcome> = {
   locks: ({ bucketId, key }) => shared(bucketId, key),
   reads: ({ bucketId, key }) => ({ rows: [noteRow(bucketId, key)] }),
@@ -73,9 +78,11 @@ const writeNote: CommandSpec<WriteNote, WriteOutcome> = {
     const old = decode<Note>(view.row(noteRow(bucketId, key)));
     return old === undefined || view.has(textRow(old.textId)) ? undefined : { rows: [textRow(old.textId)] };
   },
-  decide({ bucketId, key, text, onlyIfAbsent = false }, view, { nowMs, random }) {
+  decide({ bucketId, key, text, onlyIfAbsent = false, notesMax }, view, { nowMs, random, counter }) {
     const old = decode<Note>(view.row(noteRow(bucketId, key)));
     if (old !== undefined && onlyIfAbsent) return { outcome: { kind: 'exists' }, puts: [] };
+    if (notesMax !== undefined && counter(`notes/${bucketId}`) >= notesMax)
+      return { outcome: { kind: 'full' }, puts: [] };
     const oldText = old === undefined ? undefined : view.row(textRow(old.textId));
     const textId = toHex(random(4));
     const note: Note = { textId, writtenAtMs: nowMs };

@@ -224,7 +224,12 @@ class Replica {
       if (reads === undefined) break;
       await view.fetch(reads);
     }
-    const context = { nowMs, shard: this.#shard, shardCount, random: (size: number) => random.bytes(size) };
+    // Its commands count nothing.
+    const counter = () => 0;
+    const context = {
+      ...{ nowMs, shard: this.#shard, shardCount, counter },
+      random: (size: number) => random.bytes(size),
+    };
     const { outcome, puts } = spec.decide(body as never, view, context);
     if (puts.length > 0) {
       const rows: KvPut[] = puts.map(({ table, key, value }) => ({

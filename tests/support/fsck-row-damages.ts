@@ -1,4 +1,5 @@
-// Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts.
+// Damage among rows, for src/fsck/fsck.test.ts: versions, counters, uploads, names, accounts. Of what is kept of requests:
+// fsck-kept-damages.ts.
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
@@ -20,10 +21,9 @@ import {
   versionIdRow,
   versionRow,
 } from '../../src/metadata/keyspace.ts';
-import { tokenRow, tokenTimeRow } from '../../src/metadata/tokens.ts';
-import type { BucketId, BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
+import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
 import { NO_ORIGINALS } from '../../src/model/originals.ts';
-import { type JobRecord, jobCodec } from '../../src/model/records/job-record.ts';
+import { jobCodec } from '../../src/model/records/job-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
@@ -31,7 +31,6 @@ import {
   type NameRecord,
   nameCodec,
   outboxCodec,
-  tokenCodec,
 } from '../../src/model/records/rows.ts';
 import { encodeVersion } from '../../src/model/records/version-record.ts';
 import type { VersionRecord } from '../../src/model/version.ts';
@@ -344,53 +343,4 @@ export const ROW_DAMAGES: readonly Damage[] = [
       return [['index-missing', { shard: 1, table: 'requests', note: 'of 1 outcomes' }]];
     },
   ],
-  [
-    'a job under way that nobody finds',
-    { 'index-missing': 1, 'counter-wrong': 1 },
-    async (world) => {
-      const { bucketId, name } = world.bucket(1).claim;
-      const jobId = 'a'.repeat(28) as JobId;
-      await world.plant(jobRow(jobId), jobCodec.encode(jobOf(bucketId, jobId)), 1);
-      return [['index-missing', { shard: 1, bucket: name, table: 'jobs', note: jobId }]];
-    },
-  ],
-  [
-    'a job found under way that has ended, one that is not there, and one that is said to be of another account',
-    { 'index-stray': 3, 'counter-wrong': 2 },
-    async (world) => {
-      const { bucketId } = world.bucket(1).claim;
-      const [ended, unknown, other] = ['a', 'b', 'c'].map((digit) => digit.repeat(28) as JobId) as [
-        JobId,
-        JobId,
-        JobId,
-      ];
-      await world.plant(jobRow(ended), jobCodec.encode({ ...jobOf(bucketId, ended), endedAtMs: 1 }), 1);
-      await world.plant(jobRow(other), jobCodec.encode(jobOf(bucketId, other)), 1);
-      for (const jobId of [ended, unknown, other])
-        await world.plant(openJobRow({ kind: 'move-prefix', jobId }), utf8('000000000002'), 1);
-      const stray = (jobId: JobId) => ['index-stray', { shard: 1, table: 'openJobs', note: jobId }] as const;
-      return [[...stray(unknown)], [...stray(other)]];
-    },
-  ],
-  [
-    'a token without its time, and the time of another',
-    { 'index-missing': 1, 'index-stray': 1 },
-    async (world) => {
-      const { bucketId, name } = world.bucket(1).claim;
-      const record = tokenCodec.encode({ digest: 'd', keptAtMs: 1, outcome: null });
-      await world.plant(tokenRow(bucketId, 't'), record, 1);
-      await world.plant(tokenTimeRow(2, bucketId, 't'), PRESENT, 1);
-      return [
-        ['index-missing', { shard: 1, bucket: name, table: 'tokens', note: 't' }],
-        ['index-stray', { shard: 1, bucket: name, table: 'tokenTimes', note: 't' }],
-      ];
-    },
-  ],
 ];
-
-function jobOf(bucketId: BucketId, jobId: JobId): JobRecord {
-  return {
-    ...{ kind: 'move-prefix', owner: OWNER, jobId, bucketId, from: 'a', to: 'b', overwrites: false },
-    ...{ beganAtMs: 0, steppedAtMs: 0, stepCount: 0, leg: 0, movedCount: 0, errorCount: 0, errors: [] },
-  };
-}

@@ -1,4 +1,4 @@
-// What `holdfast jobs` shows: the jobs of all shards, those that have ended within the last day too, newest first.
+// What `holdfast jobs` shows: the jobs of all shards, newest first: those under way, and of those that have ended what is kept.
 import { type JobRecord, type JobState, jobState } from '../../model/records/job-record.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 

@@ -2,8 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
+import { systemClock } from '../../adapters/system-clock.ts';
 import { childrenOf, parseXml, textOf } from '../../lib/xml.ts';
+import type { BucketId, BucketName } from '../../model/names.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
+import { movePrefix } from './move-prefix.ts';
 
 let world: GatewayWorld;
 let failing: GatewayWorld;
@@ -12,6 +15,8 @@ let stepReply: 'none' | 'unknown' | 'busy' = 'none';
 let isFullOfJobs = false;
 /** Somebody else makes each step before it. */
 let isOvertaken = false;
+/** No job that has ended is kept for it. */
+let isForgotten = false;
 beforeAll(async () => {
   world = await openGatewayWorld();
   const { metadata, keyring, store } = world;
@@ -27,7 +32,10 @@ beforeAll(async () => {
   const port: MetadataPort = {
     shardCount: shards.shardCount,
     execute,
-    query: (envelope, name, query) => shards.query(envelope, name, query),
+    async query(envelope, name, query) {
+      const reply = await shards.query(envelope, name, query);
+      return name === 'get-job' && isForgotten ? ({ ...reply, value: { job: null } } as never) : reply;
+    },
   };
   failing = await openGatewayWorld({ deps: { metadata: port, objects: store, keyring } });
 });
@@ -46,8 +54,11 @@ async function setUp(bucket: string) {
   const made = await send({ ...owner, endpoint: world.endpoint }, { method: 'PUT', path: `/${bucket}` });
   expect(made.status).toBe(200);
   for (const key of ['a/1', 'a/2', 'a/3', 'b/3']) await ask(world, `PUT /${bucket}/${key}`);
-  const move = async (gateway: GatewayWorld) => {
-    const headers = { destination: 'b/', 'x-svc-prefix': 'true', 'x-svc-idempotency-token': 'once' };
+  const move = async (gateway: GatewayWorld, token: string | undefined = 'once') => {
+    const headers = {
+      ...{ destination: 'b/', 'x-svc-prefix': 'true' },
+      ...(token !== '' && { 'x-svc-idempotency-token': token }),
+    };
     const answer = await ask(gateway, `MOVE /${bucket}/a/`, headers);
     expect(answer.status).toBe(200);
     return parseXml(answer.body, { depthMax: 8 });
@@ -80,6 +91,47 @@ test('errors that another driver has met are told to whom it overtook', async ()
   isOvertaken = false;
   const entries = childrenOf(answer, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
   expect([entries, textOf(answer, 'MoveCount')]).toEqual([['a/3'], '2']);
+});
+
+test('others have brought it to its end, and it was forgotten: what they have met is not known, and that is told', async () => {
+  const { move } = await setUp('moves-forgotten');
+  isOvertaken = true;
+  isForgotten = true;
+  const answer = await move(failing, '');
+  isOvertaken = false;
+  isForgotten = false;
+  const [error] = childrenOf(answer, 'Error');
+  expect(error && textOf(error, 'Code')).toBe('ServiceUnavailable');
+});
+
+test('what a job has met is asked for before the client takes its time with the last of its keys', async () => {
+  await setUp('moves-slowly');
+  const { shards } = world.metadata;
+  const asked: string[] = [];
+  const found = await world.metadata.query('find-name', { name: 'moves-slowly' as BucketName });
+  const { homeShard = 0, bucketId = '' as BucketId } = found.record ?? {};
+  const context = {
+    bucket: () => ({ homeShard, claim: { bucketId, name: 'moves-slowly', cfgVersion: 1 } }),
+    metadata: {
+      execute: (...call: Parameters<typeof shards.execute>) => shards.execute(...call),
+      query(...call: Parameters<typeof shards.query>) {
+        asked.push(call[1]);
+        return shards.query(...call);
+      },
+    },
+    ...{ signal: () => new AbortController().signal, hasCompany: () => false, clock: systemClock },
+    record: { item() {} },
+  };
+  const move = { from: 'a/', to: 'b/', overwrites: false, isQuiet: false, token: undefined };
+  const { body } = await movePrefix(context as never, move);
+  if (body?.kind !== 'xml-stream') throw new Error('no stream');
+  let text = '';
+  for await (const piece of body.pieces) {
+    text += piece;
+    if (piece.includes('a/1')) expect(asked).toContain('get-job');
+  }
+  expect(text).toContain('<MoveCount>2</MoveCount>');
+  expect(asked.filter((name) => name === 'get-job')).toHaveLength(1);
 });
 
 test('a request that repeats one which is under way waits for its end', async () => {

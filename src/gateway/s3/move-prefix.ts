@@ -5,6 +5,7 @@ import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
+import { tooMuchKept } from '../../model/too-much-kept.ts';
 import type { IdempotencyToken } from '../../ports/extension-calls.ts';
 import type { OperationContext } from './context.ts';
 import {
@@ -28,7 +29,7 @@ export interface PrefixMove {
   token: IdempotencyToken | undefined;
 }
 
-/** IdempotencyParameterMismatch; SlowDown while the shard has as many jobs as it may. */
+/** IdempotencyParameterMismatch; SlowDown while the shard has as many jobs as it may, or keeps as much of earlier ones. */
 export async function movePrefix(context: OperationContext, move: PrefixMove): Promise<OperationResult> {
   const { from, to, overwrites, token } = move;
   const { homeShard, claim } = context.bucket();
@@ -41,6 +42,7 @@ export async function movePrefix(context: OperationContext, move: PrefixMove): P
   );
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
+  if (value.kind === 'too-much-kept') throw tooMuchKept();
   // It was authorised by the bucket as it is now, and goes by its id: a new name or new rights do not reach it (R45).
   const answer =
     value.kind === 'begun'
@@ -84,7 +86,8 @@ class PrefixAnswer {
     yield moveDocumentHead(this.#move);
     const { isQuiet } = this.#move;
     const told = new Set<string>();
-    for await (const { moved, versioning } of driveMove(this.#calls, job)) {
+    let ended: MovePrefixJob | undefined;
+    for await (const { moved, versioning, isLast } of driveMove(this.#calls, job)) {
       // Some may have been deleted by somebody else before their turn came.
       const met = moved.filter(({ result }) => Array.isArray(result) || result.kind !== 'no-such-key');
       // The whole step is recorded before a client that reads no more of it can leave.
@@ -94,12 +97,16 @@ class PrefixAnswer {
         else if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
         this.#context.record.item(moveItem(key));
       }
+      // The job is not kept for long, and the client may take its time for what follows.
+      if (isLast) ended = await this.#calls.findJob();
       yield* moveEntries(met, { isQuiet, versioning });
     }
-    const ended = await this.#calls.findJob();
+    ended ??= await this.#calls.findJob();
+    // Others have brought it to its end, longer ago than it is kept for who listens: what they have met is not known.
+    if (ended === undefined) throw new AppError('ServiceUnavailable');
     // Those that another driver has met: a client that waits must not take them for moved.
-    for (const error of ended?.errors ?? []) if (!told.has(error.sourceKey)) yield moveErrorEntry(error);
-    yield moveDocumentEnd(ended?.movedCount ?? this.#movedCount);
+    for (const error of ended.errors) if (!told.has(error.sourceKey)) yield moveErrorEntry(error);
+    yield moveDocumentEnd(ended.movedCount);
   }
 
   /** What the job kept of itself, once it is at its end: its errors and its count. */

@@ -1,5 +1,6 @@
 // What is kept for some time after its end and then forgotten: answers of Completes for seven days (s3-behaviour 29),
-// idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions.md 2.1).
+// idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions.md 2.1); and of jobs
+// that nobody asks for any more those that newer ones have taken the place of.
 import { LIMITS } from '../../model/limits.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { TimeJumps } from '../../ports/time-jumps.ts';
@@ -22,8 +23,8 @@ interface ForgetSpec<Item> {
   /** What is old enough, oldest first, from a place in the queue on. */
   list(shard: number, page: { fromMs?: number; limit: number }): Promise<Item[]>;
   forget(shard: number, items: Item[]): Promise<void>;
-  /** Where it stands in the queue; absent: each look begins at the start. */
-  atMs?(item: Item): number;
+  /** Where it stands in the queue. */
+  atMs(item: Item): number;
 }
 
 function createForgetter<Item>(
@@ -39,8 +40,6 @@ function createForgetter<Item>(
       const last = items.at(-1);
       if (last === undefined) return false;
       await forget(shard, items);
-      // A page of what is listed from the oldest on may have ended by its bytes.
-      if (atMs === undefined) return true;
       cursors.advance(shard, atMs(last));
       return items.length === BATCH;
     },
@@ -80,16 +79,22 @@ export function createCompletedUploadForgetter(deps: ForgetterDeps): Worker {
   });
 }
 
-/** Their list begins at the oldest each time. */
-export function createJobForgetter(deps: ForgetterDeps): Worker {
-  const { metadata } = deps;
-  return createForgetter(deps, {
-    ...{ name: 'forget-jobs', idleMs: 10 * MINUTE_MS },
-    async list(shard, { limit }) {
-      return doneValue(await metadata.query({ shard }, 'list-ended-jobs', { limit })).jobIds;
-    },
-    async forget(shard, jobIds) {
-      doneValue(await metadata.execute({ shard }, 'forget-jobs', { jobIds }));
+/** Those that are old begin at the oldest each time: among them are some that are under way. */
+export function createJobForgetter({ metadata, shards, timeJumps }: ForgetterDeps): Worker {
+  const cursors = createQueueCursors();
+  return createShardWorker({
+    ...{ name: 'forget-jobs', shards, idleMs: MINUTE_MS },
+    async unit(shard) {
+      if (!timeJumps.mayRemoveByAge(shard)) return false;
+      const limit = BATCH;
+      const old = doneValue(await metadata.query({ shard }, 'list-ended-jobs', { limit }));
+      const page = { ...cursors.from(shard), limit };
+      const surplus = doneValue(await metadata.query({ shard }, 'list-surplus-jobs', page));
+      const jobIds = [...old.jobIds, ...surplus.jobIds];
+      if (jobIds.length > 0) doneValue(await metadata.execute({ shard }, 'forget-jobs', { jobIds }));
+      if (surplus.shownFromMs !== undefined) cursors.advance(shard, surplus.shownFromMs);
+      // A page of old ones may have ended by its bytes.
+      return old.jobIds.length > 0 || surplus.jobIds.length === limit;
     },
   });
 }

@@ -11,6 +11,7 @@ import { COUNTER } from '../counters.ts';
 import { REGION, TABLES } from '../keyspace.ts';
 import { debtCounts } from './check-debts.ts';
 import { jobCounts } from './check-jobs.ts';
+import { keptCounts } from './check-kept.ts';
 import { CheckScan } from './scan.ts';
 
 interface Sums {
@@ -33,6 +34,7 @@ export const checkCounters: QuerySpec<QueryOf<'check-counters'>, ResultOf<'check
         [COUNTER.condemned, condemned],
         ...(await debtCounts(view)),
         ...(await jobCounts(view)),
+        ...(await keptCounts(view)),
       ]);
       if (shard === SYSTEM_SHARD) await checkBucketCounts(scan);
       return { findings: scan.findings };

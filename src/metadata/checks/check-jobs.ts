@@ -1,10 +1,11 @@
-// Jobs: each lies under its own id, its bucket is known, and those under way are marked so.
+// Jobs: each lies under its own id, its bucket is known, those under way are marked so, and those without a token that have
+// ended are listed.
 import { equalBytes, toHex } from '../../lib/bytes.ts';
 import { allRows } from '../../lib/table-rows.ts';
 import { JOB_KINDS, JOB_STATES, jobCodec, jobState } from '../../model/records/job-record.ts';
 import type { StateView } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { jobRow, markOf, openJobId, openJobRow } from '../jobs.ts';
+import { endedJobRow, jobRow, markOf, openJobId, openJobRow, readEndedJob } from '../jobs.ts';
 import { TABLES } from '../keyspace.ts';
 import type { RowCheck } from './scan.ts';
 
@@ -17,7 +18,11 @@ export const checkJob: RowCheck = async (row, scan) => {
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
   const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-stray', { ...place, note: jobId });
-  if (endedAtMs !== undefined) return;
+  if (endedAtMs !== undefined) {
+    if (job.isTokenless)
+      await scan.expectRow(endedJobRow(job, endedAtMs), 'index-missing', { ...place, note: jobId });
+    return;
+  }
   const mark = await scan.row(openJobRow(job));
   if (mark === undefined) scan.found('index-missing', { ...place, note: jobId });
   else if (!equalBytes(mark, markOf(job))) scan.found('index-stray', { table: 'openJobs', note: jobId });
@@ -28,6 +33,14 @@ export const checkOpenJob: RowCheck = async (row, scan) => {
   const job = await scan.row(jobRow(jobId));
   const isOpen = job !== undefined && jobCodec.decode(job).endedAtMs === undefined;
   if (!isOpen) scan.found('index-stray', { table: 'openJobs', note: jobId });
+};
+
+export const checkEndedJob: RowCheck = async (row, scan) => {
+  const { jobId, endedAtMs } = readEndedJob(row);
+  const found = await scan.row(jobRow(jobId));
+  const job = found && jobCodec.decode(found);
+  const isSame = job?.endedAtMs === endedAtMs && job.isTokenless === true;
+  if (!isSame) scan.found('index-stray', { table: 'endedJobs', note: jobId });
 };
 
 /** What the counters of jobs are to be. */

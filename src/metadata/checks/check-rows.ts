@@ -16,7 +16,7 @@ import {
   checkPendingClaim,
 } from './check-blobs.ts';
 import { checkDebt, checkDebtQueue } from './check-debts.ts';
-import { checkJob, checkOpenJob } from './check-jobs.ts';
+import { checkEndedJob, checkJob, checkOpenJob } from './check-jobs.ts';
 import {
   checkAccessKey,
   checkAccount,
@@ -69,6 +69,7 @@ export const ROW_CHECKS: Record<Exclude<keyof typeof TABLES, Apart>, RowCheck> =
   outbox: checkOutbox,
   jobs: checkJob,
   openJobs: checkOpenJob,
+  endedJobs: checkEndedJob,
   tokens: checkToken,
   tokenTimes: checkTokenTime,
   debts: checkDebt,

@@ -25,6 +25,7 @@ import { beginLinks, lookAtLinked, takesPlaceOf, withLink } from '../carry-data.
 import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { isLaidAlready, layPiece, lookAtPiece } from '../grow-blob.ts';
+import { mayBeKept } from '../kept-outcomes.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
 import { grantLocks, ownLinkPut } from '../links.ts';
 import { settleHistories } from '../settle-histories.ts';
@@ -58,7 +59,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
   },
 
   decide(command, view, context) {
-    const { bucketId, key, piece } = command;
+    const { bucketId, key, piece, token } = command;
     if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
     const kept = keptOutcome<AppendedVersion>(command, view);
     if (kept !== undefined) return refuse(kept);
@@ -81,8 +82,10 @@ export const appendVersion = defineCommand<Command, Outcome>({
       ? markComposed(before, bucketId, context)
       : beginLinks(carried, { view, context, composedIn: bucketId });
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    const kin = { puts: [...links, ...keepOutcome(command, outcome, context.nowMs)], counters: [] };
-    return { outcome, ...joinChanges([laid, settled, kin]) };
+    const { owner } = bucket;
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
+    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping]) };
   },
 });
 

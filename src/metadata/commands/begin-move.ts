@@ -7,8 +7,10 @@ import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { View } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
+import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { changeJob, markOf, openJobs } from '../jobs.ts';
+import { changeJob, jobBytes, markOf, openJobs } from '../jobs.ts';
+import { mayBeKept } from '../kept-outcomes.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
@@ -30,26 +32,26 @@ export const beginMove = defineCommand<Command, Outcome>({
     view.range(OPEN_MOVES);
   },
 
-  decide(command, view, { nowMs, random }) {
+  decide(command, view, context) {
+    const { nowMs, random } = context;
     const kept = keptOutcome<Begun>(command, view);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
-    const { bucketId, from, to, overwrites } = command;
+    const { bucketId, from, to, overwrites, token } = command;
     const { owner } = openBucket(view, bucketId);
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
-    const job: MovePrefixJob = {
+    const begins: MovePrefixJob = {
       ...{ kind: 'move-prefix', owner, jobId, bucketId, from, to, overwrites },
       ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
       ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
+      ...(token === undefined && { isTokenless: true }),
     };
+    const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const begun: Begun = { jobId };
-    const { puts, counters } = changeJob(undefined, job);
-    return {
-      outcome: { kind: 'begun', job },
-      puts: [...puts, ...keepOutcome(command, begun, nowMs)],
-      counters,
-    };
+    const change = joinChanges([changeJob(undefined, job), keepOutcome(command, begun, { owner, nowMs })]);
+    if (!mayBeKept({ owner, token }, change.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome: { kind: 'begun', job }, ...change };
   },
 });
 

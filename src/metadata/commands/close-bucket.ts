@@ -28,6 +28,7 @@ export const closeBucket = defineCommand<CommandOf<'close-bucket'>, OutcomeOf<'c
     if (before?.state !== 'open') return refuse({ kind: 'no-such-bucket' });
     const job: EmptyBucketJob = {
       kind: 'empty-bucket',
+      isTokenless: true,
       jobId: makeJobId({ timeMs: nowMs, random: random(8) }),
       bucketId,
       name: before.name,

@@ -6,6 +6,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket, openBucket } from '../buckets.ts';
 import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { mayBeKept } from '../kept-outcomes.ts';
 import { loadHistory, lookAtHistory } from '../key-history.ts';
 import { admitGrant, grantLocks, lookAtGrant } from '../links.ts';
 import { layComposition } from '../manifest-pages.ts';
@@ -29,7 +30,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
   },
 
   decide(command, view, context) {
-    const { bucketId, key, body, data, conditions } = command;
+    const { bucketId, key, body, data, conditions, token } = command;
     const kept = keptOutcome<ComposedVersion>(command, view);
     if (kept !== undefined) return refuse(kept);
     const bucket = openBucket(view, bucketId);
@@ -46,7 +47,9 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     const { etag, sizeBytes, checksum } = version;
     const outcome: ComposedVersion = { ...written, etag, sizeBytes, ...(checksum && { checksum }) };
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
-    const kin = { puts: [...laid.puts, ...keepOutcome(command, outcome, context.nowMs)], counters: [] };
-    return { outcome, ...joinChanges([admitted, settled, kin]) };
+    const { owner } = bucket;
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
+    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([admitted, settled, { puts: laid.puts, counters: [] }, keeping]) };
   },
 });

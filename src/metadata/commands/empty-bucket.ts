@@ -4,20 +4,22 @@
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';
 import { LIMITS } from '../../model/limits.ts';
+import type { AccountId } from '../../model/names.ts';
 import { EMPTYING_STAGES, type EmptyBucketJob, type EmptyingStage } from '../../model/records/job-record.ts';
 import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
 import { decodeVersion } from '../../model/records/version-record.ts';
 import { linksOf, type VersionRecord } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
+import type { CounterDelta, RangeAddress, Row, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { usageDeltas } from '../counters.ts';
+import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { changeJob, findJob } from '../jobs.ts';
 import { bucketRow, put, REGION, remove, TABLES, versionIdRow } from '../keyspace.ts';
 import { endLinks, type LinkName } from '../links.ts';
 import { objectKeyOf, versionsBehind } from '../rows-of-buckets.ts';
-import { bucketTokens, readTokenKey, tokenTimeRow } from '../tokens.ts';
+import { bucketTokens, dropToken, readTokenKey } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
 
 type Command = CommandOf<'empty-bucket'>;
@@ -34,6 +36,8 @@ interface Taken {
   versions: VersionRecord[];
   links: LinkName[];
   puts: RowPut[];
+  /** Besides those of its versions. */
+  counters: CounterDelta[];
 }
 
 export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
@@ -49,20 +53,19 @@ export const emptyBucket = defineCommand<Command, OutcomeOf<'empty-bucket'>>({
     const emptying = findEmptying(view, jobId);
     if (emptying === undefined || emptying.job.stepCount !== stepCount) return refuse({ kind: 'elsewhere' });
     const { rows, isAll } = nextRows(emptying, view);
-    const taken = emptying.stage === 'tokens' ? takeTokens(rows) : takeVersions(rows, emptying);
+    const bucket = must(findBucket(view, bucketId), 'a bucket row outlives what was in it');
+    const taken = emptying.stage === 'tokens' ? takeTokens(rows, bucket.owner) : takeVersions(rows, emptying);
     const isWhole = isAll && taken.rowCount === rows.length;
     const job = stepped(emptying, { taken, rows, isWhole, nowMs });
     const change = changeJob(emptying.job, job);
     const puts = [...taken.puts, ...endLinks(taken.links, nowMs), ...change.puts];
     if (job.stage === 'emptied') {
-      const { jobId: _, ...bucket } = must(
-        findBucket(view, bucketId),
-        'a bucket row outlives what was in it',
-      );
-      puts.push(put(bucketRow(bucketId), bucketCodec.encode(bucket)));
+      const { jobId: _, ...rest } = bucket;
+      puts.push(put(bucketRow(bucketId), bucketCodec.encode(rest)));
     }
     const usage = usageDeltas(bucketId, { added: [], removed: taken.versions });
-    return { outcome: { kind: 'stepped', job }, puts, counters: [...usage, ...change.counters] };
+    const counters = [...usage, ...taken.counters, ...change.counters];
+    return { outcome: { kind: 'stepped', job }, puts, counters };
   },
 });
 
@@ -103,7 +106,7 @@ function pageBehind({ job: { bucketId }, stage }: Emptying, after: Uint8Array | 
 }
 
 function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
-  const taken: Taken = { rowCount: 0, versions: [], links: [], puts: [] };
+  const taken: Taken = { rowCount: 0, versions: [], links: [], puts: [], counters: [] };
   for (const { key, value } of rows) {
     const version = decodeVersion(value);
     const links = linksOf(version.manifest);
@@ -119,13 +122,9 @@ function takeVersions(rows: readonly Row[], { job, stage }: Emptying): Taken {
   return taken;
 }
 
-function takeTokens(rows: readonly Row[]): Taken {
-  const puts = rows.flatMap(({ key, value }) => {
-    const { bucketId, token } = readTokenKey(key);
-    const { keptAtMs } = tokenCodec.decode(value);
-    return [remove({ table: TABLES.tokens, key }), remove(tokenTimeRow(keptAtMs, bucketId, token))];
-  });
-  return { rowCount: rows.length, versions: [], links: [], puts };
+function takeTokens(rows: readonly Row[], owner: AccountId): Taken {
+  const changes = rows.map(({ key, value }) => dropToken(readTokenKey(key), tokenCodec.decode(value), owner));
+  return { rowCount: rows.length, versions: [], links: [], ...joinChanges(changes) };
 }
 
 function stepped(

@@ -1,17 +1,24 @@
 // Forgets what requests with idempotency tokens were answered once it has been kept long enough.
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import { defineCommand, exclusive, LOCK } from '../define-command.ts';
-import { forgetToken, tokenRow } from '../tokens.ts';
+import { joinChanges } from '../debts.ts';
+import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { forgetToken, lookAtKept } from '../tokens.ts';
 
 export const forgetTokens = defineCommand<CommandOf<'forget-tokens'>, OutcomeOf<'forget-tokens'>>({
-  locks: ({ tokens }) => tokens.map(({ bucketId, token }) => exclusive(LOCK.token(bucketId, token))),
+  locks: ({ tokens }) =>
+    tokens.flatMap(({ bucketId, token }) => [
+      exclusive(LOCK.token(bucketId, token)),
+      // Who empties the bucket takes its tokens, too, and none may be counted down twice.
+      shared(LOCK.bucket(bucketId)),
+    ]),
 
   look({ tokens }, view) {
-    for (const { bucketId, token } of tokens) view.row(tokenRow(bucketId, token));
+    for (const token of tokens) lookAtKept(token, view);
   },
 
   decide({ tokens }, view, { nowMs }) {
-    const puts = tokens.flatMap((token) => forgetToken(token, view, nowMs));
-    return { outcome: { kind: 'forgotten' }, puts };
+    const each = new Map(tokens.map((token) => [LOCK.token(token.bucketId, token.token), token]));
+    const changes = [...each.values()].map((token) => forgetToken(token, view, nowMs));
+    return { outcome: { kind: 'forgotten' }, ...joinChanges(changes) };
   },
 });

@@ -6,7 +6,9 @@ import type { ObjectKey } from '../../model/names.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
+import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
+import { mayBeKept } from '../kept-outcomes.ts';
 import { loadMove, moveHistory, rowsOfEach } from '../move-history.ts';
 import { keepOutcome, keptOutcome, lookAtToken, tokenLocks } from '../tokens.ts';
 import { refuse } from '../write-version.ts';
@@ -30,11 +32,12 @@ export const moveKey = defineCommand<Command, Outcome>({
   },
 
   decide(command, view, context): Decision<Outcome> {
+    const { nowMs } = context;
     const kept = keptOutcome<Outcome>(command, view);
     if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
-    const { bucketId, move, overwrites } = command;
+    const { bucketId, move, overwrites, token } = command;
     const bucket = openBucket(view, bucketId);
-    const { versioning } = bucket;
+    const { owner, versioning } = bucket;
     const to = keyOf(move);
     const rows = rowsOfEach(view, bucketId);
     const loaded = loadMove(view, rows, { bucketId, from: move.from, to, versioning });
@@ -48,7 +51,9 @@ export const moveKey = defineCommand<Command, Outcome>({
     const outcome: Outcome = { kind: 'moved-key', result, versioning };
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
-    return { outcome, puts: [...puts, ...keepOutcome(command, outcome, context.nowMs)], counters };
+    const keeping = keepOutcome(command, outcome, { owner, nowMs });
+    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    return { outcome, ...joinChanges([{ puts, counters }, keeping]) };
   },
 });
 

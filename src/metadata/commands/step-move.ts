@@ -12,7 +12,7 @@ import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { CounterDelta, RangeAddress, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { changeJob, findJob } from '../jobs.ts';
+import { changeJob, errorBytes, findJob, jobBytes } from '../jobs.ts';
 import { REGION } from '../keyspace.ts';
 import {
   type LoadedMove,
@@ -228,13 +228,11 @@ function progressed(
     if (errors.length < LIMITS.moveErrorsKeptMax && keptBytes <= LIMITS.moveErrorsKeptBytesMax)
       errors.push(error);
   }
-  return {
+  const stepped: MovePrefixJob = {
     ...rest,
     ...{ stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
     ...(cursor === undefined ? { endedAtMs: nowMs } : cursor),
   };
-}
-
-function errorBytes({ sourceKey, destinationKey, message }: MoveError): number {
-  return [sourceKey, destinationKey, message].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  // One that began before this was counted stays so to its end.
+  return job.keptBytes === undefined ? stepped : { ...stepped, keptBytes: jobBytes(stepped) };
 }

@@ -1,9 +1,9 @@
-// Jobs that are under way, and those that may be forgotten.
+// Jobs that are under way, and those that may be forgotten: for their age, or because newer ones are shown in their place.
 import { LIMITS } from '../../model/limits.ts';
 import { jobCodec } from '../../model/records/job-record.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
-import { isForgettable, jobRow, openJobId, openJobs } from '../jobs.ts';
+import { endedJobs, hasEndedFor, jobRow, openJobId, openJobs, readEndedJob } from '../jobs.ts';
 import { TABLES, timeRange } from '../keyspace.ts';
 
 export const listOpenJobs: QuerySpec<QueryOf<'list-open-jobs'>, ResultOf<'list-open-jobs'>> = {
@@ -25,9 +25,30 @@ export const listEndedJobs: QuerySpec<QueryOf<'list-ended-jobs'>, ResultOf<'list
     const jobs = (await state.range(range)).map(({ value }) => jobCodec.decode(value));
     return {
       jobIds: jobs
-        .filter((job) => isForgettable(job, nowMs))
+        .filter((job) => hasEndedFor(job, LIMITS.jobKeptMs, nowMs))
         .slice(0, limit)
         .map(({ jobId }) => jobId),
+    };
+  },
+};
+
+export const listSurplusJobs: QuerySpec<QueryOf<'list-surplus-jobs'>, ResultOf<'list-surplus-jobs'>> = {
+  async run({ fromMs, limit }, state, { nowMs }) {
+    const toMs = Math.max(0, nowMs - LIMITS.tokenlessJobKeptMs);
+    const wanted = LIMITS.jobsShownMax + limit;
+    const ended = (await state.range(endedJobs({ fromMs, toMs, limit: wanted }))).map(readEndedJob);
+    let leftBytes = LIMITS.jobsShownBytesMax;
+    const firstSurplus = ended.findIndex(({ sizeBytes }, at) => {
+      leftBytes -= sizeBytes;
+      return at === LIMITS.jobsShownMax || leftBytes < 0;
+    });
+    const shown = firstSurplus === -1 ? ended : ended.slice(0, firstSurplus);
+    const surplus = ended.slice(shown.length, shown.length + limit);
+    const isAll = ended.length < wanted && shown.length + surplus.length === ended.length;
+    const oldest = isAll ? shown.at(-1) : undefined;
+    return {
+      jobIds: surplus.map(({ jobId }) => jobId),
+      ...(oldest !== undefined && { shownFromMs: oldest.endedAtMs }),
     };
   },
 };

@@ -13,6 +13,8 @@ interface JobProgress {
   stepCount: number;
   /** Present once it is done; the record is kept for LIMITS.jobKeptMs from then on. */
   endedAtMs?: number;
+  /** Nobody can ask for it again: it is kept for an answer that is being told, and among the newest for the operator. */
+  isTokenless?: true;
 }
 
 /** Why a key, or one of its versions, was not renamed. */
@@ -30,6 +32,8 @@ export interface MovePrefixJob extends JobProgress {
   kind: 'move-prefix';
   /** Of the bucket; absent where it began before this was noted. */
   owner?: AccountId;
+  /** What it counts for in what is kept for the owner; absent where it began before that was counted. */
+  keptBytes?: number;
   from: string;
   to: string;
   overwrites: boolean;

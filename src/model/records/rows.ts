@@ -239,6 +239,8 @@ export interface TokenRecord {
   keptAtMs: number;
   /** The command's outcome, as plain data. */
   outcome: unknown;
+  /** What it counts for in what is kept for the bucket's owner; absent where it is older than that is counted. */
+  keptBytes?: number;
 }
 export const tokenCodec = defineRecord<TokenRecord>({ name: 'token', version: 1 });
 

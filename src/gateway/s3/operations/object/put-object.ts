@@ -1,5 +1,6 @@
 // PUT of an object in one piece. The story goes on in objects/write-object.ts.
 
+import { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
 import type { WriteConditions } from '../../../../model/preconditions.ts';
@@ -9,8 +10,9 @@ import { composedAccess, refuseCustomerKeys } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
 import { queryVersion, shownVersionId } from '../../find-version.ts';
+import { parseTokenHeader } from '../../idempotency-token.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
-import { defineOperation, objectArn } from '../../operation.ts';
+import { defineOperation, type OperationRequest, objectArn } from '../../operation.ts';
 import { refuseLargerThan } from '../../request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
@@ -28,6 +30,7 @@ export const putObject = defineOperation({
     'BadDigest',
     'EncryptionNotAllowed',
     'EntityTooLarge',
+    'IdempotencyParameterMismatch',
     'IncompleteBody',
     'InvalidArgument',
     'InvalidEncryptionAlgorithmError',
@@ -49,6 +52,7 @@ export const putObject = defineOperation({
     return {
       key,
       offsetBytes,
+      token: offsetBytes === undefined ? undefined : parseAppendToken(request.headers, offsetBytes),
       resource: objectArn({ bucket, key }),
       headers: parseObjectHeaders(request.headers),
       tags: parseTaggingHeader(request.headers),
@@ -64,7 +68,7 @@ export const putObject = defineOperation({
   async run(context, input) {
     const { key, headers, tags, customerKey, body, offsetBytes } = input;
     const appends = offsetBytes !== undefined && (offsetBytes > 0 || (await isThere(context, key)));
-    if (appends) return appendTo(context, { ...input, token: undefined });
+    if (appends) return appendTo(context, input);
     const conditions: WriteConditions | undefined =
       offsetBytes === undefined ? input.conditions : { ...input.conditions, ifNoneMatch: '*' };
     const written = await context.objects.putObject({
@@ -92,6 +96,18 @@ export const putObject = defineOperation({
 
 function putting(resource: string): AccessPair {
   return ['s3:PutObject', resource];
+}
+
+/**
+ * The token of an append by its offset. InvalidRequest with an offset of 0, which may make the object: nothing would be kept
+ * of that, and who asks again would be told that the offset is wrong.
+ */
+function parseAppendToken(headers: OperationRequest['headers'], offsetBytes: number): string | undefined {
+  const token = parseTokenHeader(headers);
+  if (token === undefined || offsetBytes > 0) return token;
+  throw new AppError('InvalidRequest', {
+    message: `An idempotency token does not go with ${WRITE_OFFSET_HEADER}: 0, which makes an object that is not there.`,
+  });
 }
 
 /** An offset of 0 makes an object that is not there (AWS PutObject, x-amz-write-offset-bytes). */

@@ -1,0 +1,82 @@
+// Requests of which an outcome would be kept, where as much is kept of earlier ones as may be: 503 SlowDown with nothing
+// done, over HTTP. What was kept before is answered, and what leaves nothing behind goes on.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
+import { send } from '../../../tests/support/raw-s3.ts';
+import { parseXml, textOf } from '../../lib/xml.ts';
+import { COUNTER } from '../../metadata/counters.ts';
+import { LIMITS } from '../../model/limits.ts';
+import { counterKey } from '../../shard/counters.ts';
+
+let world: GatewayWorld;
+beforeAll(async () => {
+  world = await openGatewayWorld();
+});
+afterAll(async () => {
+  await world.close();
+  expect(world.faults()).toEqual([]);
+});
+
+const COMPOSE = '<ComposeRequest><Component><Key>a/1</Key></Component></ComposeRequest>';
+const REQUESTS: [name: string, line: string, headers: Record<string, string>, body?: string][] = [
+  ['MOVE', 'MOVE a/1', { destination: 'c' }],
+  ['MOVE of a prefix', 'MOVE a/', { destination: 'b/', 'x-svc-prefix': 'true' }],
+  ['compose', 'PUT whole?compose', {}, COMPOSE],
+  ['append', 'PUT a/2?append', {}, 'more'],
+  ['append by its offset', 'PUT a/2', { 'x-amz-write-offset-bytes': '1' }, 'more'],
+];
+
+const TOKENS_MAX = LIMITS.keptForTokensShareMax * LIMITS.keptOutcomesPerAccountBytesMax;
+
+/** A bucket with two objects, of an account of which `keptBytes` are kept in every shard. */
+async function setUp(bucket: string, keptBytes: number) {
+  const owner = await world.makeAccount(`owner of ${bucket}`);
+  const value = Buffer.alloc(8);
+  value.writeDoubleBE(keptBytes);
+  const { kv, shards } = world.metadata;
+  for (let shard = 0; shard < shards.shardCount; shard++) {
+    const key = counterKey(shard, COUNTER.accountKeptBytes(owner.accountId));
+    await kv.commit([{ column: 'rows', key, value }]);
+  }
+  const ask = async (line: string, headers: Record<string, string> = {}, text?: string) => {
+    const [method = '', path = ''] = line.split(' ');
+    const body = text === undefined ? {} : { body: Buffer.from(text) };
+    const to = { ...owner, endpoint: world.endpoint };
+    return send(to, { method, path: `/${bucket}${path === '' ? '' : `/${path}`}`, headers, ...body });
+  };
+  expect((await ask('PUT')).status).toBe(200);
+  for (const key of ['a/1', 'a/2']) expect((await ask(`PUT ${key}`, {}, 'x')).status).toBe(200);
+  const listed = async () => (await ask('GET ?list-type=2')).body.toString().match(/<(Key|Size)>.*?<\/\1>/g);
+  return { ask, listed };
+}
+
+const withToken = (headers: Record<string, string>, token: string) => ({
+  ...headers,
+  'x-svc-idempotency-token': token,
+});
+
+test.each(REQUESTS)('%s', async (name, line, headers, body) => {
+  const bucket = `full-${REQUESTS.findIndex(([each]) => each === name)}`;
+  const { ask, listed } = await setUp(bucket, LIMITS.keptOutcomesPerAccountBytesMax - 1);
+  const before = await listed();
+  expect(before).toHaveLength(4);
+  const refused = await ask(line, withToken(headers, 'once'), body);
+  const error = parseXml(refused.body, { depthMax: 4 });
+  expect([refused.status, textOf(error, 'Code')]).toEqual([503, 'SlowDown']);
+  expect(textOf(error, 'Message')).toContain('Nothing was done');
+  expect(await listed()).toEqual(before);
+  const plain = await ask(line, headers, body);
+  expect(plain.status).toBe(name === 'MOVE of a prefix' ? 503 : 200);
+});
+
+test('what was kept before is told again, and another account has room of its own', async () => {
+  const { ask } = await setUp('nearly-full', TOKENS_MAX - 400);
+  const first = withToken({ destination: 'c' }, 'first');
+  const done = await ask('MOVE a/1', first);
+  expect(done.status).toBe(200);
+  expect((await ask('MOVE a/2', withToken({ destination: 'd' }, 'second'))).status).toBe(503);
+  const again = await ask('MOVE a/1', first);
+  expect([again.status, again.body.toString()]).toEqual([200, done.body.toString()]);
+  const other = await setUp('of-another', 0);
+  expect((await other.ask('MOVE a/1', first)).status).toBe(200);
+});

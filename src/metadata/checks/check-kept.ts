@@ -1,0 +1,36 @@
+// What a shard keeps of requests that are over, against the counters that bound it: in all, and of each account that has a
+// bucket here or had one.
+import { allRows } from '../../lib/table-rows.ts';
+import type { AccountId, BucketId } from '../../model/names.ts';
+import { jobCodec } from '../../model/records/job-record.ts';
+import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
+import type { StateView } from '../../ports/state-machine.ts';
+import { COUNTER } from '../counters.ts';
+import { keptBytesOf } from '../jobs.ts';
+import { TABLES } from '../keyspace.ts';
+import { readTokenKey } from '../tokens.ts';
+
+/** What these counters are to be. */
+export async function keptCounts(view: StateView): Promise<[name: string, value: number][]> {
+  const owners = new Map<BucketId, AccountId>();
+  for await (const { value } of allRows(view, TABLES.buckets)) {
+    const { bucketId, owner } = bucketCodec.decode(value);
+    owners.set(bucketId, owner);
+  }
+  const sums = new Map([...owners.values()].map((owner) => [COUNTER.accountKeptBytes(owner), 0]));
+  let keptBytes = 0;
+  const add = (owner: AccountId | undefined, bytes: number) => {
+    keptBytes += bytes;
+    if (owner === undefined) return;
+    const name = COUNTER.accountKeptBytes(owner);
+    sums.set(name, (sums.get(name) ?? 0) + bytes);
+  };
+  for await (const { key, value } of allRows(view, TABLES.tokens)) {
+    add(owners.get(readTokenKey(key).bucketId), tokenCodec.decode(value).keptBytes ?? 0);
+  }
+  for await (const { value } of allRows(view, TABLES.jobs)) {
+    const job = jobCodec.decode(value);
+    add(owners.get(job.bucketId), keptBytesOf(job));
+  }
+  return [[COUNTER.keptBytes, keptBytes], ...sums];
+}
