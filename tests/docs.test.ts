@@ -218,6 +218,7 @@ Resident memory is at most about the sum of these; a server does not use them al
 | V8 heap of the requests' thread | grows with requests in flight and connections | 60 MiB, 25 KiB more for each open connection |
 | Memtables | chunks 2 x 64 MiB, small bodies 2 x 64 MiB, rows 6 x 8 MiB, index 6 x 1 MiB | 70 to 140 MiB while bodies of one kind are written |
 | Block caches | 64 MiB rows, 64 MiB small bodies, 32 MiB index | what has been read, 160 MiB at most |
+| Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
 | Bodies in flight, documents of requests among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
 | Chunk buffers kept for use | chunkBuffersKeptBytesMax | 32 MiB |
 | Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, then one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 80 MiB |
