@@ -1,8 +1,11 @@
-// Folds small pieces of a version into one blob of the same bytes: fewer look-ups for whoever reads it. Neither ETag nor
-// version id, times or originals change; what was appended meanwhile lies behind the pieces and is not touched.
+// Folds small pieces of the current version into one blob of the same bytes: fewer look-ups for whoever reads it. Neither ETag
+// nor version id, times or originals change; what was appended meanwhile lies behind the pieces and is not touched. Where the
+// bucket keeps versions, each append has made another one of the same pieces under links of its own: the older ones keep
+// those, and what is appended from here on has what was folded. A fold of one that is current no more would help nobody, and
+// its blob would stay for as long as that version does.
 
-import { assert, must } from '../../lib/assert.ts';
-import { linksOf } from '../../model/version.ts';
+import { assert } from '../../lib/assert.ts';
+import { isSameKek, linksOf, mayBeFolded, type VersionRecord } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { findBucket } from '../buckets.ts';
 import { joinChanges } from '../debts.ts';
@@ -27,18 +30,17 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
   },
 
   decide(command, view, context) {
-    const { bucketId, versionId, run, birth } = command;
+    const { bucketId, run, birth } = command;
     const grant = grantOf(command);
     if (isBornAlready(grant, view)) return refuse({ kind: 'exists' });
     // It bears no claim on the bucket's name and settings, which matter to nobody here (R45).
     const bucket = findBucket(view, bucketId);
     if (bucket?.state !== 'open') return refuse({ kind: 'changed' });
     const history = loadHistory(view, bucket, scopeOf(command, bucket.versioning));
-    const version = history.find(versionId);
-    // By the link of the first one that it replaces: readers know a version by its first link (dataLinkId).
-    const use = { ...birth.use, linkId: must(run[0], 'what is folded is something').linkId };
-    const manifest = version && replaceRun(version.manifest, run, use);
-    if (version === undefined || manifest === undefined) return refuse({ kind: 'changed' });
+    const version = sameObject(history.currentObject, command);
+    const replaced = version && replaceRun(version.manifest, run, birth.use);
+    if (version === undefined || replaced === undefined) return refuse({ kind: 'changed' });
+    const { manifest, use } = replaced;
     const runBytes = run.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     assert(runBytes === birth.use.sizeBytes, 'what is folded keeps its size');
     const born = { births: [{ ...birth, use }], links: [] };
@@ -57,9 +59,11 @@ function grantOf({ birth }: Command) {
   return { births: [birth], links: [] };
 }
 
-function scopeOf(
-  { bucketId, key, versionId }: Command,
-  versioning: HistoryScope['versioning'],
-): HistoryScope {
-  return { bucketId, key, versioning, versionIds: [versionId], removalsMax: 0 };
+/** Another one may have come in its place, of the same data even: what was composed, and not appended to, stays as it is. */
+function sameObject(version: VersionRecord | undefined, { kek }: Command): VersionRecord | undefined {
+  return version !== undefined && isSameKek(version.kek, kek) && mayBeFolded(version) ? version : undefined;
+}
+
+function scopeOf({ bucketId, key }: Command, versioning: HistoryScope['versioning']): HistoryScope {
+  return { bucketId, key, versioning, versionIds: [], removalsMax: 0 };
 }
