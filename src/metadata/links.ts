@@ -80,10 +80,12 @@ export function admitGrant(options: {
   names: readonly LinkName[];
   /** The bucket, where what holds them is a composition. */
   composedIn?: BucketId | undefined;
+  /** Of what is born by a fold (BlobRecord). */
+  foldedFrom?: Uint8Array | undefined;
   view: View;
   context: DecideContext;
 }): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
-  const { grant, names, composedIn, view, context } = options;
+  const { grant, names, composedIn, foldedFrom, view, context } = options;
   const granted = [...grant.births.map(({ use }) => use), ...grant.links];
   assert(
     granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
@@ -97,7 +99,7 @@ export function admitGrant(options: {
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
   const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
   const puts = [
-    ...grant.births.flatMap((birth) => birthPuts(birth, context, composedIn)),
+    ...grant.births.flatMap((birth) => birthPuts(birth, context, { composedIn, foldedFrom })),
     ...grant.links.flatMap((link) => linkPuts(link, view, context, composedIn)),
     ...sharePuts(
       grant.links.filter((link) => link.claim === undefined),
@@ -142,7 +144,11 @@ export function isLive(blobId: BlobId, view: View): boolean {
   return isLiveBlob(findBlob(view, blobId));
 }
 
-function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: BucketId): RowPut[] {
+function birthPuts(
+  birth: BlobBirth,
+  { shard }: DecideContext,
+  { composedIn, foldedFrom }: Pick<Parameters<typeof admitGrant>[0], 'composedIn' | 'foldedFrom'>,
+): RowPut[] {
   const { use, body, chunkCrc32, chunkCrcs } = birth;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
   const { sizeBytes, storage, chunkSizeBytes } = use;
@@ -153,6 +159,7 @@ function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: Buck
     chunkSizeBytes,
     ...(chunkCrc32 && { chunkCrc32 }),
     ...(chunkCrcs && { chunkCrcs }),
+    ...(foldedFrom && { foldedFrom }),
   };
   const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard, composedIn)];
   if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));

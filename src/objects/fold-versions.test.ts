@@ -9,6 +9,7 @@ import { createKeyring } from '../adapters/memory-keyring.ts';
 import { createMemoryKv } from '../adapters/memory-kv.ts';
 import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { BlobId } from '../model/names.ts';
 import { ownBody } from '../model/version.ts';
 import type { CommandOf, MetadataPort } from '../ports/metadata.ts';
 import { SHARD_COLUMNS } from '../shard/shards.ts';
@@ -71,6 +72,15 @@ async function appendMany({ world, bucket }: Grown, count: number, sizeBytes: nu
 }
 
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
+async function toldBytes({ metadata }: ObjectWorld): Promise<number> {
+  let bytes = 0;
+  for (let after: BlobId | undefined; ; ) {
+    const page = await metadata.query('count-composed-only', { limit: 1000, ...(after && { after }) });
+    bytes += sum(page.buckets.map(({ sizeBytes }) => sizeBytes));
+    after = page.next;
+    if (after === undefined) return bytes;
+  }
+}
 const segmentCount = async ({ world, bucket }: Grown) =>
   must(ownBody((await world.find('k', { bucket })).version.manifest), 'it has bytes').segments.length;
 
@@ -85,6 +95,11 @@ describe('appends one right behind the other', () => {
     expect(kept.foldedBytes.length).toBeLessThanOrEqual(replaced.foldedBytes.length + 1);
     expect(sum(kept.foldedBytes)).toBeLessThan(1.2 * sum(replaced.foldedBytes));
     expect(await segmentCount(kept)).toBeLessThan(2 * LIMITS.foldPiecesMin);
+    // What lives only because it was appended, each byte once; the first ones where they are no object of their own any more.
+    for (let round = 0; round < 10; round++)
+      for (const { world } of [replaced, kept]) await world.metadata.condemn();
+    expect(await toldBytes(replaced.world)).toBe(FIRST_BYTES + count * sizeBytes);
+    expect(await toldBytes(kept.world)).toBe(count * sizeBytes);
   });
 
   test('what is kept is what was appended, once as it came and once for each time that it was folded', async () => {

@@ -268,3 +268,76 @@ describe('where versions are kept', () => {
     expect(await find(read.versionId)).toEqual(read);
   });
 });
+
+describe('what compositions alone keep is told once, however it was folded', () => {
+  const told = async () => {
+    const { buckets } = await world.query('count-composed-only', { limit: 1000 });
+    return buckets.map(({ sizeBytes, blobCount }) => ({ sizeBytes, blobCount }));
+  };
+  const removeAll = async (...orders: number[]) => {
+    const page = await world.query('list-versions', { bucketId: BUCKET, prefix: '', max: 1000 });
+    for (const { versionId, summary } of page.versions)
+      if (orders.includes(summary.order)) await world.remove('log', versionId);
+    await world.condemn();
+  };
+  const from = (first: number, count: number) => Array.from({ length: count }, (_one, at) => first + at);
+
+  test('where no version is kept: with the blob that was folded', async () => {
+    await world.createBucket();
+    await appendMany(16);
+    await fold(foldOf(await find(), 1, 17));
+    await world.condemn();
+    expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
+  });
+
+  test('while older versions have the pieces: with these, and with what was folded for what they have not', async () => {
+    await world.createBucket('enabled');
+    await appendMany(16);
+    await fold(foldOf(await find(), 1, 17));
+    await append(world.newData({ sizeBytes: 3 }));
+    await world.condemn();
+    // The first bytes are those of an object of its own still; the last piece nobody but the fold has.
+    expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 15 + 1 + 1 }]);
+    await removeAll(16, 15);
+    expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 13 + 1 + 1 }]);
+    await removeAll(...from(2, 13));
+    expect(await told()).toEqual([{ sizeBytes: 160 + 3, blobCount: 2 }]);
+    await removeAll(1);
+    expect(await told()).toEqual([{ sizeBytes: MiB + 160 + 3, blobCount: 3 }]);
+  });
+
+  test('folded again: whichever of the tiers go first', async () => {
+    await world.createBucket('enabled');
+    await appendMany(8);
+    await fold(foldOf(await find(), 1, 5));
+    await append(world.newData({ sizeBytes: 3 }));
+    await fold(foldOf(await find(), 1, 7));
+    await append(world.newData({ sizeBytes: 5 }));
+    await world.condemn();
+    const allBytes = 80 + 3 + 5;
+    // The ninth version alone has the blob that was folded first.
+    expect((await told())[0]?.sizeBytes).toBe(allBytes);
+    await removeAll(9);
+    expect((await told())[0]?.sizeBytes, 'without the first fold').toBe(allBytes);
+    await removeAll(...from(4, 5));
+    expect((await told())[0]?.sizeBytes, 'two pieces are left').toBe(allBytes);
+    await removeAll(2, 3);
+    expect(await told()).toEqual([{ sizeBytes: allBytes, blobCount: 2 }]);
+  });
+
+  test('a copy that has the pieces still', async () => {
+    await world.createBucket();
+    await appendMany(16);
+    const { manifest, ...read } = await find();
+    const uses = manifest.kind === 'direct' ? manifest.uses : [];
+    const data = { sizeBytes: read.sizeBytes, uses, grant: { births: [], links: [] }, manifest };
+    const copied = copyOf(data, world.newLinkId());
+    await world.put('copy', { data: copied, version: { appendCount: 16 } });
+    await fold(foldOf(await find(), 1, 17));
+    await world.condemn();
+    expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 17 }]);
+    await world.remove('copy');
+    await world.condemn();
+    expect(await told()).toEqual([{ sizeBytes: MiB + 160, blobCount: 2 }]);
+  });
+});

@@ -5,14 +5,27 @@
 // its blob would stay for as long as that version does.
 
 import { assert } from '../../lib/assert.ts';
+import { type FoldedSource, foldedRanges, packRanges, unpackRanges } from '../../model/folded-from.ts';
+import { homeShardOf } from '../../model/names.ts';
 import { isSameKek, linksOf, mayBeFolded, type VersionRecord } from '../../model/version.ts';
+import type { FoldedSegment } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
+import type { DecideContext, View } from '../../ports/state-machine.ts';
 import { findBucket } from '../buckets.ts';
 import { joinChanges } from '../debts.ts';
 import { defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
 import { replaceRun } from '../grow-manifest.ts';
 import { type HistoryScope, loadHistory, lookAtHistory } from '../key-history.ts';
-import { admitGrant, endLinks, grantLocks, isBornAlready, linksOnlyIn, lookAtGrant } from '../links.ts';
+import { blobRow } from '../keyspace.ts';
+import {
+  admitGrant,
+  endLinks,
+  findBlob,
+  grantLocks,
+  isBornAlready,
+  linksOnlyIn,
+  lookAtGrant,
+} from '../links.ts';
 import { refuse } from '../write-version.ts';
 
 type Command = CommandOf<'fold-version'>;
@@ -27,6 +40,7 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
   look(command, view) {
     lookAtHistory(view, scopeOf(command, findBucket(view, command.bucketId)?.versioning));
     lookAtGrant(grantOf(command), view);
+    for (const { blobId } of command.run) view.row(blobRow(blobId));
   },
 
   decide(command, view, context) {
@@ -44,7 +58,10 @@ export const foldVersion = defineCommand<Command, OutcomeOf<'fold-version'>>({
     const runBytes = run.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     assert(runBytes === birth.use.sizeBytes, 'what is folded keeps its size');
     const born = { births: [{ ...birth, use }], links: [] };
-    const admitted = admitGrant({ grant: born, names: [use], composedIn: bucketId, view, context });
+    const ranges = foldedRanges(run.map((segment) => sourceOf(segment, view, context)));
+    const foldedFrom = ranges.length > 0 ? packRanges(ranges) : undefined;
+    const grants = { grant: born, names: [use], composedIn: bucketId, foldedFrom };
+    const admitted = admitGrant({ ...grants, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
     const ended = linksOnlyIn(linksOf(version.manifest), linksOf(manifest));
     const kin = {
@@ -62,6 +79,18 @@ function grantOf({ birth }: Command) {
 /** Another one may have come in its place, of the same data even: what was composed, and not appended to, stays as it is. */
 function sameObject(version: VersionRecord | undefined, { kek }: Command): VersionRecord | undefined {
   return version !== undefined && isSameKek(version.kek, kek) && mayBeFolded(version) ? version : undefined;
+}
+
+/**
+ * What becomes of its blob: it lives on where it was ever shared, as in each version that an append made. Blobs are not locked
+ * for that: with a link that is begun at this moment its bytes are counted twice, and no worse.
+ */
+function sourceOf(segment: FoldedSegment, view: View, { shard }: DecideContext): FoldedSource {
+  const { blobId, offsetBytes, sizeBytes } = segment;
+  const blob = findBlob(view, blobId);
+  // Of another home only that is known which this shard holds of it.
+  const livesOn = homeShardOf(blobId) === shard ? blob?.isShared === true : true;
+  return { blobId, offsetBytes, sizeBytes, livesOn, foldedFrom: unpackRanges(blob?.foldedFrom) };
 }
 
 function scopeOf({ bucketId, key }: Command, versioning: HistoryScope['versioning']): HistoryScope {

@@ -3,13 +3,14 @@
 // (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
+import { coveredBytes, type FoldedRange, unpackRanges } from '../../model/folded-from.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { BlobId, BucketId } from '../../model/names.ts';
-import { type BlobRecord, blobCodec, linkCodec } from '../../model/records/rows.ts';
+import { type BlobId, type BucketId, homeShardOf } from '../../model/names.ts';
+import { type BlobRecord, blobCodec, isLiveBlob, linkCodec } from '../../model/records/rows.ts';
 import type { ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { blobRow, linkRange, TABLES } from '../keyspace.ts';
+import { blobRow, foreignRow, linkRange, TABLES } from '../keyspace.ts';
 import { isLastPage } from './row-pages.ts';
 
 /** Links of one blob that are read at a time. */
@@ -25,7 +26,7 @@ interface Budget {
 }
 
 export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {
-  async run({ after, limit }, state) {
+  async run({ after, limit }, state, { shard }) {
     const gte = behind(after && blobRow(after).key);
     const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
     const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, ...asked });
@@ -40,10 +41,11 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
         break;
       }
       const blob = blobCodec.decode(value);
-      const { sizeBytes } = blob;
       last = toHex(key) as BlobId;
       const holders = isCounted(blob) ? await compositionsOf(last, state, budget) : undefined;
       if (holders === undefined) continue;
+      const sizeBytes = blob.sizeBytes - (await bytesAsTheyCame(blob, { state, shard, budget }));
+      if (sizeBytes === 0) continue;
       const { bucketId, claimants } = holders;
       if (claimants.size > 0) {
         const shards = [...claimants].sort((a, b) => a - b);
@@ -80,6 +82,26 @@ export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<
  */
 function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
   return condemnedAtMs === undefined && (kind === 'data' || isComposed === undefined);
+}
+
+/**
+ * Of a blob that was folded: how many of its bytes are still there as they came, for another version or a copy. They were
+ * uploaded once: they are told with the blobs that they came as, or charged with an object that has these.
+ */
+async function bytesAsTheyCame(
+  { foldedFrom }: BlobRecord,
+  { state, shard, budget }: { state: StateReader; shard: number; budget: Budget },
+): Promise<number> {
+  const ranges = unpackRanges(foldedFrom);
+  if (ranges.length === 0) return 0;
+  budget.links -= ranges.length;
+  const isHome = ({ blobId }: FoldedRange) => homeShardOf(blobId) === shard;
+  const rows = await state.rows(ranges.map((range) => (isHome(range) ? blobRow : foreignRow)(range.blobId)));
+  const live = ranges.filter((range, at) => {
+    const { [at]: row } = rows;
+    return row !== undefined && (!isHome(range) || isLiveBlob(blobCodec.decode(row)));
+  });
+  return coveredBytes(live);
 }
 
 /**

@@ -160,6 +160,11 @@ export interface BlobRecord extends BlobLayout {
   isClosed?: true;
   /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
   isComposed?: true;
+  /**
+   * Of one that was folded: blobs that have its bytes, too (packed, model/folded-from.ts). Absent where it has them alone, as in
+   * rows of earlier versions.
+   */
+  foldedFrom?: Uint8Array;
   /** Final: no link may be added any more (R26). */
   condemnedAtMs?: number;
 }
