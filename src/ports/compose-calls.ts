@@ -129,21 +129,29 @@ export interface ComposedOnly {
   blobCount: number;
 }
 
-/** Nothing of its home but compositions holds it, if anything does; and these other shards claim it. */
+/** Another shard has links to this blob. */
+export interface BlobClaim {
+  blobId: BlobId;
+  shard: number;
+}
+
+/** Nothing of its home but compositions holds it, if anything does; the rest is known elsewhere. */
 export interface ClaimedBlob {
   blobId: BlobId;
   sizeBytes: number;
-  shards: number[];
+  /** On itself; while no composition of its home is known to hold it also on manifests whose pages do. */
+  claims: BlobClaim[];
   /** Of a composition of its home. */
   bucketId?: BucketId;
 }
 
 /**
- * `composition`: nothing but compositions, the first one of this bucket. `none`: the claim is one of a copy under way, or
- * will be released.
+ * `composition`: nothing but compositions, the first one of this bucket. `claimed`: nothing but pages of compositions' manifests,
+ * which others have links to. `none`: the claim is one of a copy under way, or will be released.
  */
 export type CompositionHolder =
   | { kind: 'composition'; bucketId: BucketId }
+  | { kind: 'claimed'; claims: BlobClaim[] }
   | { kind: 'other' }
   | { kind: 'none' };
 

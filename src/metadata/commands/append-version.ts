@@ -167,5 +167,5 @@ function markComposed(
   context: DecideContext,
 ): RowPut[] {
   if (isComposed(before)) return [];
-  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, bucketId));
+  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, { composedIn: bucketId }));
 }
