@@ -37,5 +37,5 @@ export function beginLinks(
 ): RowPut[] {
   const { view, context, composedIn } = options;
   const names = linksOf(manifest);
-  return [...names.map((name) => ownLinkPut(name, context.shard, composedIn)), ...sharePuts(names, view)];
+  return [...names.map((name) => ownLinkPut(name, context.shard, { composedIn })), ...sharePuts(names, view)];
 }

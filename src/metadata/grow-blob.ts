@@ -137,7 +137,7 @@ function beginBlob(
   const puts = [
     // As if it had been shared: the note that it is would be made without the lock under which it grows (carry-data.ts).
     put(blobRow(blobId), blobCodec.encode({ kind: 'data', ...layout, isShared: true })),
-    ownLinkPut(use, context.shard, bucketId),
+    ownLinkPut(use, context.shard, { composedIn: bucketId }),
     piecePut({ blobId, index: 0 }, birth),
   ];
   return {

@@ -1,7 +1,7 @@
 // What appending and folding make of a manifest. Pages are never written again: what changes is in the version's own row.
 import { must } from '../lib/assert.ts';
-import type { BlobId, LinkId } from '../model/names.ts';
-import type { BlobUse, Manifest, ManifestBody, Segment } from '../model/version.ts';
+import { type BlobUse, type Manifest, type ManifestBody, ownBody, type Segment } from '../model/version.ts';
+import type { FoldedSegment } from '../ports/compose-calls.ts';
 
 /** The manifest with `piece` behind it; `sizeBytes` is what it leads to already. What has grown is in parts no more. */
 export function appendPiece(manifest: Manifest, piece: ManifestBody, sizeBytes: number): Manifest {
@@ -34,52 +34,51 @@ function joinBodies(before: ManifestBody, behind: ManifestBody): ManifestBody {
   return { uses: [...before.uses, ...behind.uses], segments: [...before.segments, ...segments] };
 }
 
-/** A segment by what it leads to, wherever it stands. */
-export interface NamedSegment {
-  blobId: BlobId;
-  linkId: LinkId;
-  offsetBytes: number;
-  sizeBytes: number;
-}
-
-/** The manifest with one blob in place of a run of segments; undefined where they do not stand in it like this any more. */
+/**
+ * The manifest with one blob in place of a run of segments, and the use that it names that by; undefined where they do not
+ * stand in it like this. The run is told by its data: of the pieces that an object was appended with, each version has links of
+ * its own. The new blob gets that of the first one that it replaces: readers know a version by its first link (dataLinkId).
+ */
 export function replaceRun(
   manifest: Manifest,
-  run: readonly NamedSegment[],
-  use: BlobUse,
-): Manifest | undefined {
-  if (manifest.kind === 'direct') {
-    const body = replaceInBody(manifest, run, use);
-    return body && { kind: 'direct', ...body, parts: manifest.parts };
-  }
-  const { tail } = manifest;
-  const body = tail && replaceInBody(tail, run, use);
-  return body && { ...manifest, tail: { ...body, startBytes: tail.startBytes } };
+  run: readonly FoldedSegment[],
+  folded: BlobUse,
+): { manifest: Manifest; use: BlobUse } | undefined {
+  const body = ownBody(manifest);
+  const from = body && findRun(body, run);
+  if (body === undefined || from === undefined) return undefined;
+  const { uses, segments } = body;
+  const first = must(segments[from], 'a run begins with a segment');
+  const use = { ...folded, linkId: must(uses[first.use], 'a segment names a use of its manifest').linkId };
+  const whole: Segment = { use: uses.length, offsetBytes: 0, sizeBytes: use.sizeBytes };
+  const replaced = withoutUnused({
+    uses: [...uses, use],
+    segments: segments.toSpliced(from, run.length, whole),
+  });
+  return { manifest: withBody(manifest, replaced), use };
 }
 
-function replaceInBody(
-  { uses, segments }: ManifestBody,
-  run: readonly NamedSegment[],
-  folded: BlobUse,
-): ManifestBody | undefined {
+/** Where it begins. */
+function findRun({ uses, segments }: ManifestBody, run: readonly FoldedSegment[]): number | undefined {
   const stands = (from: number) =>
-    run.every((named, index) => {
+    run.every((piece, index) => {
       const segment = segments[from + index];
       const use = segment && uses[segment.use];
       return (
-        use?.blobId === named.blobId &&
-        use.linkId === named.linkId &&
-        segment?.offsetBytes === named.offsetBytes &&
-        segment.sizeBytes === named.sizeBytes
+        use?.blobId === piece.blobId &&
+        use.grown?.lastPieceId === piece.lastPieceId &&
+        segment?.offsetBytes === piece.offsetBytes &&
+        segment.sizeBytes === piece.sizeBytes
       );
     });
   const from = segments.findIndex((_segment, index) => stands(index));
-  if (from === -1 || run.length === 0) return undefined;
-  const whole: Segment = { use: uses.length, offsetBytes: 0, sizeBytes: folded.sizeBytes };
-  return withoutUnused({
-    uses: [...uses, folded],
-    segments: [...segments.slice(0, from), whole, ...segments.slice(from + run.length)],
-  });
+  return from === -1 || run.length === 0 ? undefined : from;
+}
+
+function withBody(manifest: Manifest, body: ManifestBody): Manifest {
+  if (manifest.kind === 'direct') return { kind: 'direct', ...body, parts: manifest.parts };
+  const { startBytes } = must(manifest.tail, 'pages are not replaced');
+  return { ...manifest, tail: { ...body, startBytes } };
 }
 
 function withoutUnused({ uses, segments }: ManifestBody): ManifestBody {

@@ -36,6 +36,12 @@ import {
 
 const NONCE_BYTES = 8;
 
+/** What a link's holder is, where it is a composition (LinkRecord). */
+export interface ComposedHolder {
+  composedIn?: BucketId | undefined;
+  inManifest?: BlobId | undefined;
+}
+
 /** One blob, one link. */
 export interface LinkName {
   blobId: BlobId;
@@ -74,16 +80,18 @@ export function isBornAlready({ births }: DataGrant, view: View): boolean {
   return births.some(({ use }) => view.row(blobRow(use.blobId)) !== undefined);
 }
 
-/** R25, R36: the rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
-export function admitGrant(options: {
+interface AdmitOptions extends ComposedHolder {
   grant: DataGrant;
   names: readonly LinkName[];
-  /** The bucket, where what holds them is a composition. */
-  composedIn?: BucketId | undefined;
+  /** Of what is born by a fold (BlobRecord). */
+  foldedFrom?: Uint8Array | undefined;
   view: View;
   context: DecideContext;
-}): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
-  const { grant, names, composedIn, view, context } = options;
+}
+
+/** R25, R36: the rows by which data becomes a version's or part's, or why it cannot. `names` are the links of its manifest. */
+export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowChange) | GrantRefusal {
+  const { grant, names, view, context } = options;
   const granted = [...grant.births.map(({ use }) => use), ...grant.links];
   assert(
     granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
@@ -97,8 +105,8 @@ export function admitGrant(options: {
   if (gone.length > 0) return { kind: 'gone', blobIds: gone.map(({ blobId }) => blobId) };
   const owed = joinChanges(grant.births.map((birth) => birthDebt(birth, view, context)));
   const puts = [
-    ...grant.births.flatMap((birth) => birthPuts(birth, context, composedIn)),
-    ...grant.links.flatMap((link) => linkPuts(link, view, context, composedIn)),
+    ...grant.births.flatMap((birth) => birthPuts(birth, options)),
+    ...grant.links.flatMap((link) => linkPuts(link, options)),
     ...sharePuts(
       grant.links.filter((link) => link.claim === undefined),
       view,
@@ -142,7 +150,8 @@ export function isLive(blobId: BlobId, view: View): boolean {
   return isLiveBlob(findBlob(view, blobId));
 }
 
-function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: BucketId): RowPut[] {
+function birthPuts(birth: BlobBirth, options: AdmitOptions): RowPut[] {
+  const { foldedFrom, context } = options;
   const { use, body, chunkCrc32, chunkCrcs } = birth;
   assert((body !== undefined) === (use.storage === 'inline'), 'inline blobs bring their body, others do not');
   const { sizeBytes, storage, chunkSizeBytes } = use;
@@ -153,8 +162,10 @@ function birthPuts(birth: BlobBirth, { shard }: DecideContext, composedIn?: Buck
     chunkSizeBytes,
     ...(chunkCrc32 && { chunkCrc32 }),
     ...(chunkCrcs && { chunkCrcs }),
+    ...(foldedFrom && { foldedFrom }),
   };
-  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), ownLinkPut(use, shard, composedIn)];
+  const link = ownLinkPut(use, context.shard, options);
+  const puts = [put(blobRow(use.blobId), blobCodec.encode(blob)), link];
   if (body !== undefined) puts.push(put(bodyRow(use.blobId), body));
   return puts;
 }
@@ -168,13 +179,10 @@ function birthDebt({ use, placed }: BlobBirth, view: View, context: DecideContex
   return changeDebt(use.blobId, { before: undefined, after: debt }, context);
 }
 
-function linkPuts(
-  { blobId, linkId, claim }: LinkGrant,
-  view: View,
-  { shard }: DecideContext,
-  composedIn?: BucketId,
-): RowPut[] {
-  const link = ownLinkPut({ blobId, linkId }, shard, composedIn);
+function linkPuts({ blobId, linkId, claim }: LinkGrant, options: AdmitOptions): RowPut[] {
+  const { view, context } = options;
+  const { shard } = context;
+  const link = ownLinkPut({ blobId, linkId }, shard, options);
   if (claim === undefined) {
     assert(homeShardOf(blobId) === shard, 'a blob of another home needs a claim');
     return [link];
@@ -201,8 +209,13 @@ export function sharePuts(names: readonly Pick<LinkName, 'blobId'>[], view: View
 }
 
 /** The row of a link that this shard's own versions, parts or manifests hold. */
-export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, composedIn?: BucketId): RowPut {
-  const link: LinkRecord = { state: 'own', shard, ...(composedIn !== undefined && { composedIn }) };
+export function ownLinkPut({ blobId, linkId }: LinkName, shard: number, holder: ComposedHolder = {}): RowPut {
+  const { composedIn, inManifest } = holder;
+  const link: LinkRecord = {
+    ...{ state: 'own', shard },
+    ...(composedIn !== undefined && { composedIn }),
+    ...(inManifest !== undefined && { inManifest }),
+  };
   return put(linkRow(blobId, linkId), linkCodec.encode(link));
 }
 

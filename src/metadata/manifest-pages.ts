@@ -13,14 +13,24 @@ export interface LaidManifest {
   puts: RowPut[];
 }
 
-/** The rows of a paged manifest. `composedIn`: the bucket, where it is a composition's. */
+/** Of a composition: its bucket, and the id that its manifest is to have, which the links of its pages name. */
+interface Composed {
+  composedIn: BucketId;
+  inManifest: BlobId;
+}
+
+function newManifestId({ nowMs, shard, random }: DecideContext): BlobId {
+  return makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
+}
+
+/** The rows of a paged manifest. */
 export function layPages(
   pages: Iterable<ManifestPage>,
   context: DecideContext,
-  composedIn?: BucketId,
+  composed?: Composed,
 ): LaidManifest {
   const { nowMs, shard, random } = context;
-  const manifestId = makeBlobId({ timeMs: nowMs, homeShard: shard, random: random(8) });
+  const manifestId = composed?.inManifest ?? newManifestId(context);
   const linkId = makeLinkId({ timeMs: nowMs, random: random(10) });
   const puts: RowPut[] = [];
   const bounds: { startBytes: number; partStart: number }[] = [];
@@ -39,11 +49,11 @@ export function layPages(
     sizeBytes: startBytes,
     storage: 'inline',
     chunkSizeBytes: startBytes,
-    ...(composedIn !== undefined && { isComposed: true }),
+    ...(composed !== undefined && { isComposed: true }),
   };
   puts.push(
     put(blobRow(manifestId), blobCodec.encode(blob)),
-    ownLinkPut({ blobId: manifestId, linkId }, shard, composedIn),
+    ownLinkPut({ blobId: manifestId, linkId }, shard, { composedIn: composed?.composedIn }),
   );
   return {
     manifest: { kind: 'paged', manifestId, linkId, partCount, segmentCount, pages: bounds },
@@ -52,8 +62,9 @@ export function layPages(
 }
 
 /**
- * The manifest of a composition: in its version while it has few segments. The links of `body` are there; a page that
- * uses a blob which an earlier one uses too gets a link of its own, for pages go one by one.
+ * The manifest of a composition: in its version while it has few segments. The links of `body` are granted beside it, with the
+ * manifest's id where there are pages; a page that uses a blob which an earlier one uses too gets a link of its own, for pages go
+ * one by one.
  */
 export function layComposition(
   body: ManifestBody,
@@ -63,7 +74,8 @@ export function layComposition(
   if (body.segments.length <= LIMITS.manifestSegmentsInlineMax)
     return { manifest: { kind: 'direct', ...body, parts: [] }, puts: [] };
   const linkPuts: RowPut[] = [];
-  const laid = layPages(pagesOf(body, linkPuts, context, composedIn), context, composedIn);
+  const composed = { composedIn, inManifest: newManifestId(context) };
+  const laid = layPages(pagesOf(body, linkPuts, context, composed), context, composed);
   return { ...laid, puts: [...laid.puts, ...linkPuts] };
 }
 
@@ -71,7 +83,7 @@ function* pagesOf(
   body: ManifestBody,
   linkPuts: RowPut[],
   context: DecideContext,
-  composedIn: BucketId,
+  composed: Composed,
 ): Generator<ManifestPage> {
   const { nowMs, random, shard } = context;
   const linked = new Set<BlobId>();
@@ -86,8 +98,7 @@ function* pagesOf(
         const linkId = linked.has(use.blobId)
           ? makeLinkId({ timeMs: nowMs, random: random(10) })
           : use.linkId;
-        if (linkId !== use.linkId)
-          linkPuts.push(ownLinkPut({ blobId: use.blobId, linkId }, shard, composedIn));
+        if (linkId !== use.linkId) linkPuts.push(ownLinkPut({ blobId: use.blobId, linkId }, shard, composed));
         linked.add(use.blobId);
         index = page.uses.push({ ...use, linkId }) - 1;
         useAt.set(segment.use, index);

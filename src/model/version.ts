@@ -1,6 +1,7 @@
 // An object version: metadata and a manifest. PUT, multipart, copy, compose, append and MOVE all end as one of these
 // (architecture 3). Pure types and arithmetic; the stored form is in records/version-record.ts.
 import { assert } from '../lib/assert.ts';
+import { equalBytes } from '../lib/bytes.ts';
 import type { Checksum } from './checksums.ts';
 import type { ETag } from './etag.ts';
 import type { AccountId, BlobId, LinkId, VersionId } from './names.ts';
@@ -17,6 +18,12 @@ export interface WrappedKek {
   keyId: string;
   /** AES-256-GCM: nonce | ciphertext | tag. */
   wrapped: Uint8Array;
+}
+
+/** Whether both are one key, wrapped once. The same key wrapped anew is another one here: whoever met it has to look again. */
+export function isSameKek(one: WrappedKek | undefined, other: WrappedKek | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  return one.by === other.by && one.keyId === other.keyId && equalBytes(one.wrapped, other.wrapped);
 }
 
 /** How the bytes of a blob are laid out; immutable, but that one of pieces grows. */

@@ -7,7 +7,7 @@ import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import { type FoldPiece, type FoldRule, piecesOf, planFold } from '../model/plan-fold.ts';
-import { mayBeFolded, ownBody, type VersionRecord } from '../model/version.ts';
+import { mayBeFolded, ownBody, type VersionRecord, type WrappedKek } from '../model/version.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
 import type { DataPath } from './data-path.ts';
@@ -127,7 +127,7 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
   const [birth] = written.births;
   const outcome = await sendCommit(written, () =>
     calls.execute({ shard }, 'fold-version', {
-      ...{ bucketId, key, versionId: version.versionId },
+      ...{ bucketId, key, kek: pieces.kek },
       ...{ run: pieces.run, birth: must(birth, 'pieces have bytes') },
     }),
   );
@@ -137,13 +137,17 @@ async function foldOnce(path: DataPath, target: FoldTarget, signal: AbortSignal)
   return 'nothing';
 }
 
-/** The pieces of a version that are worth folding, and where they lie in it. */
-function piecesToFold(
-  version: VersionRecord,
-  rule: FoldRule,
-):
-  | { run: FoldedSegment[]; range: { offsetBytes: number; sizeBytes: number }; after: FoldPiece[] }
-  | undefined {
+interface PiecesToFold {
+  run: FoldedSegment[];
+  /** Where they lie in the object. */
+  range: { offsetBytes: number; sizeBytes: number };
+  /** What the version consists of behind the fold. */
+  after: FoldPiece[];
+  kek: WrappedKek;
+}
+
+/** The pieces of a version that are worth folding. */
+function piecesToFold(version: VersionRecord, rule: FoldRule): PiecesToFold | undefined {
   const { manifest, kek } = version;
   const body = ownBody(manifest);
   const pieces = piecesOf(body);
@@ -157,14 +161,15 @@ function piecesToFold(
   const startBytes = manifest.kind === 'paged' ? (manifest.tail?.startBytes ?? 0) : 0;
   return {
     run: folded.map(({ use, offsetBytes, sizeBytes }) => {
-      const { blobId, linkId } = must(body.uses[use], 'a segment names a use of its manifest');
-      return { blobId, linkId, offsetBytes, sizeBytes };
+      const { blobId, grown } = must(body.uses[use], 'a segment names a use of its manifest');
+      return { blobId, offsetBytes, sizeBytes, ...(grown && { lastPieceId: grown.lastPieceId }) };
     }),
     range: {
       offsetBytes: startBytes + sizeOf(body.segments.slice(0, plan.from)),
       sizeBytes: sizeOf(folded),
     },
     after: pieces.toSpliced(plan.from, folded.length, { sizeBytes: sizeOf(folded) }),
+    kek,
   };
 }
 

@@ -2,7 +2,7 @@
 // (service.txt 4.2). Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
 import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
-import type { BlobId, BucketId, LinkId, ObjectKey, VersionId } from '../model/names.ts';
+import type { BlobId, BucketId, LinkId, ObjectKey } from '../model/names.ts';
 import type { ConditionRefusal, WriteConditions } from '../model/preconditions.ts';
 import type { ManifestBody, VersionRecord, WrappedKek } from '../model/version.ts';
 import type { IdempotencyToken } from './extension-calls.ts';
@@ -42,12 +42,13 @@ export interface AppendedPiece {
   crcs: Partial<Record<ChecksumAlgorithm, string>>;
 }
 
-/** A piece of a version that is to be folded. */
+/** A piece of a version that is to be folded: by its data, whatever link a version has to it. */
 export interface FoldedSegment {
   blobId: BlobId;
-  linkId: LinkId;
   offsetBytes: number;
   sizeBytes: number;
+  /** Of a blob of pieces: the last one that the version sees, as it tells them from those of a forgotten history (R23). */
+  lastPieceId?: BlobId;
 }
 
 export interface ComposeCommands {
@@ -107,18 +108,23 @@ export interface ComposeCommands {
       | TooMuchKept
       | TokenAnswer<AppendedVersion>;
   };
-  /** One blob of the same bytes in place of a run of pieces. The version stays what it is in all else. */
+  /**
+   * One blob of the same bytes in place of a run of pieces, in the version that is current when it is evaluated: appends may
+   * have made newer ones of the same pieces. It stays what it is in all else.
+   */
   'fold-version': {
     command: {
       bucketId: BucketId;
       key: ObjectKey;
-      versionId: VersionId;
+      /** The object's key as it was read: it wraps the data key of the new blob. */
+      kek: WrappedKek;
       run: FoldedSegment[];
+      /** Its link is that of the first piece that it replaces. */
       birth: BlobBirth;
     };
     outcome:
       | { kind: 'folded' }
-      /** The pieces do not stand in the version any more. */
+      /** The pieces do not stand in the current version, or it has another key, or has it wrapped anew. */
       | { kind: 'changed' }
       | GrantRefusal;
   };
@@ -130,21 +136,29 @@ export interface ComposedOnly {
   blobCount: number;
 }
 
-/** Nothing of its home but compositions holds it, if anything does; and these other shards claim it. */
+/** Another shard has links to this blob. */
+export interface BlobClaim {
+  blobId: BlobId;
+  shard: number;
+}
+
+/** Nothing of its home but compositions holds it, if anything does; the rest is known elsewhere. */
 export interface ClaimedBlob {
   blobId: BlobId;
   sizeBytes: number;
-  shards: number[];
+  /** On itself; while no composition of its home is known to hold it also on manifests whose pages do. */
+  claims: BlobClaim[];
   /** Of a composition of its home. */
   bucketId?: BucketId;
 }
 
 /**
- * `composition`: nothing but compositions, the first one of this bucket. `none`: the claim is one of a copy under way, or
- * will be released.
+ * `composition`: nothing but compositions, the first one of this bucket. `claimed`: nothing but pages of compositions' manifests,
+ * which others have links to. `none`: the claim is one of a copy under way, or will be released.
  */
 export type CompositionHolder =
   | { kind: 'composition'; bucketId: BucketId }
+  | { kind: 'claimed'; claims: BlobClaim[] }
   | { kind: 'other' }
   | { kind: 'none' };
 

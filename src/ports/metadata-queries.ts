@@ -192,7 +192,7 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
   /** `isUnconfirmed`: those that are not there may have been lost (R23). */
   'get-blobs': {
     query: { blobIds: BlobId[] };
-    result: { blobs: (BlobRecord | null)[]; isUnconfirmed?: true };
+    result: { blobs: (Omit<BlobRecord, 'foldedFrom'> | null)[]; isUnconfirmed?: true };
   };
   /** R23; null: the shard began with nothing, and nothing of it was given up. */
   'get-history': { query: Record<never, never>; result: { history: HistoryRecord | null } };

@@ -14,6 +14,7 @@ import {
 } from '../../src/metadata/keyspace.ts';
 import { pieceRow } from '../../src/metadata/piece-rows.ts';
 import { wholeRange } from '../../src/model/debts.ts';
+import { packRanges } from '../../src/model/folded-from.ts';
 import type { BlobId } from '../../src/model/names.ts';
 import { encodePiece } from '../../src/model/records/piece-record.ts';
 import { type BlobRecord, blobCodec, debtCodec, linkCodec } from '../../src/model/records/rows.ts';
@@ -225,6 +226,21 @@ export const DATA_DAMAGES: readonly Damage[] = [
       };
       await world.plant(pieceRow(grown, 0), encodePiece(piece));
       return [['body-size', { shard: 0, blob: grown, note: 'pieces of 22 bytes, is 20' }]];
+    },
+  ],
+  [
+    'a blob that was folded from more than it has',
+    { 'broken-row': 1 },
+    async (world) => {
+      const { use } = await world.seen('chunked', 2);
+      const blob = await blobOf(world, use, 2);
+      const ranges = [{ blobId: use.blobId, offsetBytes: 1, sizeBytes: use.sizeBytes }];
+      await world.plant(
+        blobRow(use.blobId),
+        blobCodec.encode({ ...blob, foldedFrom: packRanges(ranges) }),
+        2,
+      );
+      return [['broken-row', { shard: 2, blob: use.blobId, table: 'blobs' }]];
     },
   ],
   [

@@ -7,6 +7,7 @@ import { readComposed } from './composed-report.ts';
 
 const blob = (text: string) => text.repeat(32) as BlobId;
 const [HERE, THERE] = ['here' as BucketId, 'there' as BucketId];
+const on = (text: string, ...shards: number[]) => shards.map((shard) => ({ blobId: blob(text), shard }));
 const composition = (bucketId: BucketId): CompositionHolder => ({ kind: 'composition', bucketId });
 
 let claimed: ClaimedBlob[];
@@ -56,11 +57,11 @@ test('pages lead to the next page, then to the next shard, then nowhere', async 
 
 test('what several shards hold is counted where all of them hold it by compositions alone', async () => {
   claimed = [
-    { blobId: blob('a'), sizeBytes: 10, shards: [1, 2] },
-    { blobId: blob('b'), sizeBytes: 100, shards: [1, 2] },
-    { blobId: blob('c'), sizeBytes: 1000, shards: [1, 2] },
-    { blobId: blob('d'), sizeBytes: 10_000, shards: [1], bucketId: HERE },
-    { blobId: blob('e'), sizeBytes: 100_000, shards: [1] },
+    { blobId: blob('a'), sizeBytes: 10, claims: on('a', 1, 2) },
+    { blobId: blob('b'), sizeBytes: 100, claims: on('b', 1, 2) },
+    { blobId: blob('c'), sizeBytes: 1000, claims: on('c', 1, 2) },
+    { blobId: blob('d'), sizeBytes: 10_000, claims: on('d', 1), bucketId: HERE },
+    { blobId: blob('e'), sizeBytes: 100_000, claims: on('e', 1) },
   ];
   held = {
     [`2 ${blob('a')}`]: composition(THERE),
@@ -76,8 +77,24 @@ test('what several shards hold is counted where all of them hold it by compositi
   expect((await read()).buckets).toEqual(expected);
 });
 
+test('what is in pages elsewhere is asked for of those that have links to these', async () => {
+  const inPages = { kind: 'claimed' as const, claims: on('f', 0, 2) };
+  claimed = [
+    { blobId: blob('a'), sizeBytes: 10, claims: on('a', 1) },
+    { blobId: blob('b'), sizeBytes: 100, claims: on('b', 1) },
+    { blobId: blob('c'), sizeBytes: 1000, claims: [...on('c', 1), ...on('f', 2)] },
+  ];
+  held = {
+    [`1 ${blob('a')}`]: inPages,
+    [`1 ${blob('b')}`]: { ...inPages, claims: on('e', 2) },
+    [`1 ${blob('c')}`]: { kind: 'other' },
+    [`2 ${blob('f')}`]: composition(THERE),
+  };
+  expect((await read()).buckets).toEqual([of(HERE, 5, 1), of(THERE, 10, 1)]);
+});
+
 test('a shard that does not answer: the page is to be asked for again', async () => {
-  claimed = [{ blobId: blob('a'), sizeBytes: 10, shards: [2] }];
+  claimed = [{ blobId: blob('a'), sizeBytes: 10, claims: on('a', 2) }];
   silent = 2;
   expect(await read()).toEqual({ buckets: [], missingShard: 2, next: { shard: 0 } });
   silent = 0;

@@ -3,7 +3,7 @@
 // other: what is copied meanwhile may be told as it was.
 import { AppError } from '../../model/errors.ts';
 import type { BlobId, BucketId } from '../../model/names.ts';
-import type { ClaimedBlob } from '../../ports/compose-calls.ts';
+import type { BlobClaim, ClaimedBlob, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { MetadataPort, QueryName, QueryOf, ResultOf } from '../../ports/metadata.ts';
 
 /** Blobs of one page, each with a look at its links: some milliseconds of a shard. */
@@ -77,6 +77,12 @@ async function readPage(metadata: MetadataPort, { shard, after }: ComposedPlace)
   return behind.shard < metadata.shardCount ? { ...report, next: behind } : report;
 }
 
+/** A blob, and something by which another shard may hold it: itself, or a manifest whose pages it is in. */
+interface Question {
+  of: BlobId;
+  claim: BlobClaim;
+}
+
 /** Of blobs that several shards claim: what keeps them; `other`: more than compositions. */
 async function keepersOf(
   metadata: MetadataPort,
@@ -85,21 +91,38 @@ async function keepersOf(
 ): Promise<Map<BlobId, Keeper | 'other'>> {
   const keepers = new Map<BlobId, Keeper | 'other'>();
   for (const { blobId, bucketId } of claimed) if (bucketId) keepers.set(blobId, { bucketId, shard: home });
-  for (const shard of new Set(claimed.flatMap(({ shards }) => shards))) {
-    let blobIds = claimed.filter(({ shards }) => shards.includes(shard)).map(({ blobId }) => blobId);
-    while (blobIds.length > 0) {
-      const { holders } = await ask(metadata, shard, 'find-compositions', { blobIds });
-      for (const [at, holder] of holders.entries()) {
-        const blobId = blobIds[at] as BlobId;
-        if (holder.kind === 'other') keepers.set(blobId, 'other');
-        else if (holder.kind === 'composition' && !keepers.has(blobId))
-          keepers.set(blobId, { bucketId: holder.bucketId, shard });
+  let questions = claimed.flatMap(({ blobId, claims }) => claims.map((claim) => ({ of: blobId, claim })));
+  // Of a blob, then of the manifests that it is in elsewhere, which are in none themselves.
+  while (questions.length > 0) {
+    const further: Question[] = [];
+    for (const [shard, some] of Map.groupBy(questions, ({ claim }) => claim.shard)) {
+      const holders = await holdersIn(metadata, shard, [...new Set(some.map(({ claim }) => claim.blobId))]);
+      for (const { of, claim } of some) {
+        const holder = holders.get(claim.blobId);
+        if (holder?.kind === 'other') keepers.set(of, 'other');
+        else if (keepers.has(of)) continue;
+        else if (holder?.kind === 'composition') keepers.set(of, { bucketId: holder.bucketId, shard });
+        else if (holder?.kind === 'claimed')
+          further.push(...holder.claims.map((one) => ({ of, claim: one })));
       }
-      if (holders.length === 0) throw new Silent(shard);
-      blobIds = blobIds.slice(holders.length);
     }
+    questions = further;
   }
   return keepers;
+}
+
+async function holdersIn(
+  metadata: MetadataPort,
+  shard: number,
+  blobIds: readonly BlobId[],
+): Promise<Map<BlobId, CompositionHolder>> {
+  const found = new Map<BlobId, CompositionHolder>();
+  for (let left = blobIds; left.length > 0; left = blobIds.slice(found.size)) {
+    const { holders } = await ask(metadata, shard, 'find-compositions', { blobIds: [...left] });
+    if (holders.length === 0) throw new Silent(shard);
+    for (const [at, holder] of holders.entries()) found.set(left[at] as BlobId, holder);
+  }
+  return found;
 }
 
 async function ask<N extends QueryName>(

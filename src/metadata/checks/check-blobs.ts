@@ -1,6 +1,7 @@
 // Blobs, links and claims as fsck sees them, and the queues by which they go. Who uses a link is not in its row: that is
 // compared by whoever asks, from the facts.
 import { toHex } from '../../lib/bytes.ts';
+import { unpackRanges } from '../../model/folded-from.ts';
 import { type BlobId, homeShardOf, type LinkId } from '../../model/names.ts';
 import { blobCodec, foreignCodec, linkCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import { layoutOf } from '../../model/version.ts';
@@ -24,6 +25,9 @@ export const checkBlob: RowCheck = async (row, scan) => {
   });
   if (homeShardOf(blobId) !== scan.shard) {
     scan.found('broken-row', { ...place, table: 'blobs', note: 'not in its home' });
+  }
+  if (unpackRanges(blob.foldedFrom).some((range) => range.offsetBytes + range.sizeBytes > sizeBytes)) {
+    scan.found('broken-row', { ...place, table: 'blobs', note: 'folded from more than it has' });
   }
   const isLinked = (await scan.view.range(linkRange(blobId, 1))).length > 0;
   if (isCondemned) {

@@ -18,7 +18,6 @@ import type { BlobId, ObjectKey } from '../../model/names.ts';
 import { countOriginals } from '../../model/originals.ts';
 import { type BlobUse, linksOf, type VersionRecord } from '../../model/version.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { BlobBirth } from '../../ports/metadata-commands.ts';
 
 let world: MetadataShards;
 beforeEach(async () => {
@@ -275,83 +274,5 @@ describe('a paged manifest', () => {
     await world.remove(key, 'null');
     await world.condemn();
     expect(await world.stateOf(manifest.manifestId, ...blobsOf(data))).toEqual(['live', 'live']);
-  });
-});
-
-describe('folding', () => {
-  beforeEach(() => world.createBucket());
-
-  async function appendMany(count: number): Promise<BlobId[]> {
-    await world.put('log', { data: world.newData({ sizeBytes: MiB }) });
-    const blobs: BlobId[] = [];
-    for (let at = 0; at < count; at++) {
-      const data = world.newData({ sizeBytes: 10 });
-      blobs.push(...blobsOf(data));
-      await append(`${at}`, { data });
-    }
-    return blobs;
-  }
-
-  async function fold(from: number, to: number, birth?: BlobBirth): Promise<OutcomeOf<'fold-version'>> {
-    const { manifest, versionId } = await current();
-    if (manifest.kind !== 'direct') throw new Error(manifest.kind);
-    const run = manifest.segments.slice(from, to).map(({ use, offsetBytes, sizeBytes }) => {
-      const { blobId, linkId } = manifest.uses[use] as BlobUse;
-      return { blobId, linkId, offsetBytes, sizeBytes };
-    });
-    const sizeBytes = run.reduce((sum, one) => sum + one.sizeBytes, 0);
-    const [born] = world.newData({ sizeBytes }).grant.births;
-    if (born === undefined) throw new Error('a birth');
-    return world.execute('fold-version', { bucketId: BUCKET, key, versionId, run, birth: birth ?? born });
-  }
-
-  test('the 16th small piece says that it is worth it; the run becomes one, and nothing else changes', async () => {
-    const blobs = await appendMany(15);
-    expect(await append()).toMatchObject({ mayFold: true });
-    const before = await current();
-    const outcome = await fold(1, 17);
-    expect(outcome).toEqual({ kind: 'folded' });
-    const { manifest, ...after } = await current();
-    const { manifest: _before, ...rest } = before;
-    expect(after).toEqual(rest);
-    expect(manifest).toMatchObject({
-      segments: [{ sizeBytes: MiB }, { use: 1, offsetBytes: 0, sizeBytes: 160 }],
-    });
-    await world.condemn();
-    expect(await world.stateOf(...blobs)).toEqual(Array(15).fill('condemned'));
-    const links = linksOf(manifest).map(({ blobId }) => blobId);
-    expect(await world.stateOf(...links)).toEqual(['live', 'live']);
-  });
-
-  test('what was appended meanwhile is not touched', async () => {
-    await appendMany(16);
-    const run = await current();
-    const late = world.newData({ sizeBytes: 3 });
-    await append('late', { data: late });
-    expect(await fold(1, 17)).toMatchObject({ kind: 'folded' });
-    const { manifest, sizeBytes } = await current();
-    expect(sizeBytes).toBe(run.sizeBytes + 3);
-    expect(linksOf(manifest).map(({ blobId }) => blobId)).toContain(blobsOf(late)[0]);
-  });
-
-  test('a run that is not there any more is left', async () => {
-    await appendMany(16);
-    const { manifest, versionId } = await current();
-    if (manifest.kind !== 'direct') throw new Error(manifest.kind);
-    const run = manifest.uses.slice(1).map(({ blobId, linkId, sizeBytes }) => ({
-      ...{ blobId, linkId, sizeBytes },
-      offsetBytes: 0,
-    }));
-    const [birth] = world.newData({ sizeBytes: 160 }).grant.births;
-    if (birth === undefined) throw new Error('a birth');
-    const command = { bucketId: BUCKET, key, versionId, run, birth };
-    await fold(1, 9);
-    expect(await world.execute('fold-version', command)).toEqual({ kind: 'changed' });
-    await world.put('log');
-    expect(await world.execute('fold-version', command)).toEqual({ kind: 'changed' });
-    await world.remove('log');
-    expect(await world.execute('fold-version', command)).toEqual({ kind: 'changed' });
-    await world.execute('delete-bucket', { bucketId: BUCKET });
-    expect(await world.execute('fold-version', command)).toEqual({ kind: 'changed' });
   });
 });

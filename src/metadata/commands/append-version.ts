@@ -1,6 +1,5 @@
 // Append: the version that is current in this moment, with one more piece behind its bytes (service.txt 4.2). Where the
 // bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
-import { equalBytes } from '../../lib/bytes.ts';
 import { type Checksum, isCrc } from '../../model/checksums.ts';
 import { joinChecksums } from '../../model/join-checksums.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -10,6 +9,7 @@ import { checkWriteConditions } from '../../model/preconditions.ts';
 import {
   growingUse,
   isComposed,
+  isSameKek,
   linksOf,
   type Manifest,
   ownBody,
@@ -106,7 +106,7 @@ function refusalOf(command: Command, before: VersionRecord | undefined): Outcome
   if (offsetBytes !== undefined && offsetBytes !== sizeBytes) return { kind: 'wrong-offset', sizeBytes };
   if (appendCount >= LIMITS.appendCountMax) return { kind: 'too-many-appends' };
   if (sizeBytes + piece.sizeBytes > LIMITS.objectBytesMax) return { kind: 'too-large' };
-  const isMadeForIt = isSameKey(before.kek, kek.found) && !endsChecksum(piece, before);
+  const isMadeForIt = isSameKek(before.kek, kek.found) && !endsChecksum(piece, before);
   return isMadeForIt ? undefined : { kind: 'other-key' };
 }
 
@@ -115,10 +115,6 @@ function endsChecksum(piece: AppendedPiece, before: VersionRecord): boolean {
   const { checksum } = before;
   const couldGoOn = checksum?.type === 'FULL_OBJECT' && isCrc(checksum.algorithm);
   return couldGoOn && piece.sizeBytes > 0 && crcOf(piece, before) === undefined;
-}
-
-function isSameKey(a: VersionRecord['kek'], b: Command['kek']['found']): boolean {
-  return a?.by === b.by && a.keyId === b.keyId && equalBytes(a.wrapped, b.wrapped);
 }
 
 /** An append without bytes leaves the data as it is, with its ETag and checksum: only the version is another one. */
@@ -175,5 +171,5 @@ function markComposed(
   context: DecideContext,
 ): RowPut[] {
   if (isComposed(before)) return [];
-  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, bucketId));
+  return linksOf(before.manifest).map((name) => ownLinkPut(name, context.shard, { composedIn: bucketId }));
 }

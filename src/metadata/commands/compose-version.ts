@@ -37,10 +37,11 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
     const refusal = checkWriteConditions(history.currentObject, conditions);
     if (refusal !== undefined) return refuse(refusal);
-    const grant = { grant: data, names: body.uses, composedIn: bucketId };
+    const laid = layComposition(body, context, bucketId);
+    const inManifest = laid.manifest.kind === 'paged' ? laid.manifest.manifestId : undefined;
+    const grant = { grant: data, names: body.uses, composedIn: bucketId, inManifest };
     const admitted = admitGrant({ ...grant, view, context });
     if (admitted.kind !== 'admitted') return refuse(admitted);
-    const laid = layComposition(body, context, bucketId);
     const version = { ...command.version, appendCount: 0, manifest: laid.manifest };
     const written = writeVersion({ bucket, history, version, context });
     if (written.kind === 'blocked') return refuse(written);

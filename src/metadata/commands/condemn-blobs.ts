@@ -84,8 +84,10 @@ function hasLinks(blobId: BlobId, view: View): boolean {
 function condemn(blobId: BlobId, view: View, nowMs: number): RowPut[] {
   const row = view.row(blobRow(blobId));
   if (row === undefined) return [];
-  const blob = { ...blobCodec.decode(row), condemnedAtMs: nowMs };
-  return [put(blobRow(blobId), blobCodec.encode(blob)), put(condemnedRow(nowMs, blobId), PRESENT)];
+  // Of what goes nobody counts the bytes.
+  const { foldedFrom: _ranges, ...blob } = blobCodec.decode(row);
+  const condemned = { ...blob, condemnedAtMs: nowMs };
+  return [put(blobRow(blobId), blobCodec.encode(condemned)), put(condemnedRow(nowMs, blobId), PRESENT)];
 }
 
 /** The foreign row goes in the entry that orders the release: a later copy claims anew, with a new id (R29). */

@@ -3,13 +3,20 @@
 // (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
+import { coveredBytes, type FoldedRange, unpackRanges } from '../../model/folded-from.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { BlobId, BucketId } from '../../model/names.ts';
-import { type BlobRecord, blobCodec, linkCodec } from '../../model/records/rows.ts';
-import type { ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
+import { type BlobId, type BucketId, homeShardOf } from '../../model/names.ts';
+import {
+  type BlobRecord,
+  blobCodec,
+  isLiveBlob,
+  type LinkRecord,
+  linkCodec,
+} from '../../model/records/rows.ts';
+import type { BlobClaim, ClaimedBlob, ComposedOnly, CompositionHolder } from '../../ports/compose-calls.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { blobRow, linkRange, TABLES } from '../keyspace.ts';
+import { blobRow, foreignRow, linkRange, TABLES } from '../keyspace.ts';
 import { isLastPage } from './row-pages.ts';
 
 /** Links of one blob that are read at a time. */
@@ -19,36 +26,48 @@ const QUERY_LINKS = 5000;
 /** Of one blob: what so many compositions hold, and nothing else among them, is theirs. */
 const BLOB_LINKS = 10_000;
 
-/** What one query may still read. */
-interface Budget {
-  links: number;
+/** What one query may still read, and what it has read of manifests: many blobs are in the pages of one. */
+interface Look {
+  state: StateReader;
+  shard: number;
+  linksLeft: number;
+  manifests: Map<BlobId, Holders | undefined>;
 }
 
+/** Compositions that hold a blob: the bucket of one of this shard, and links of other shards, whatever these hold it by. */
+interface Holders {
+  bucketId?: BucketId;
+  claims: BlobClaim[];
+}
+
+const newLook = (state: StateReader, shard: number): Look => ({
+  ...{ state, shard, linksLeft: QUERY_LINKS, manifests: new Map() },
+});
+
 export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, ResultOf<'count-composed-only'>> = {
-  async run({ after, limit }, state) {
+  async run({ after, limit }, state, { shard }) {
     const gte = behind(after && blobRow(after).key);
     const asked = { limit, bytesMax: LIMITS.queryPageBytesMax };
     const rows = await state.range({ table: TABLES.blobs, gte, lt: TABLE_END, ...asked });
     const sums = new Map<BucketId, ComposedOnly>();
     const claimed: ClaimedBlob[] = [];
-    const budget: Budget = { links: QUERY_LINKS };
+    const look = newLook(state, shard);
     let last: BlobId | undefined;
     let isWhole = isLastPage(rows, asked);
     for (const { key, value } of rows) {
-      if (budget.links <= 0) {
+      if (look.linksLeft <= 0) {
         isWhole = false;
         break;
       }
       const blob = blobCodec.decode(value);
-      const { sizeBytes } = blob;
       last = toHex(key) as BlobId;
-      const holders = isCounted(blob) ? await compositionsOf(last, state, budget) : undefined;
+      const holders = isCounted(blob) ? await compositionsOf(last, look) : undefined;
       if (holders === undefined) continue;
-      const { bucketId, claimants } = holders;
-      if (claimants.size > 0) {
-        const shards = [...claimants].sort((a, b) => a - b);
-        claimed.push({ blobId: last, sizeBytes, shards, ...(bucketId && { bucketId }) });
-      } else if (bucketId !== undefined) {
+      const sizeBytes = blob.sizeBytes - (await bytesAsTheyCame(blob, look));
+      if (sizeBytes === 0) continue;
+      const { bucketId, claims } = holders;
+      if (claims.length > 0) claimed.push({ blobId: last, sizeBytes, claims, ...(bucketId && { bucketId }) });
+      else if (bucketId !== undefined) {
         const sum = sums.get(bucketId) ?? { bucketId, sizeBytes: 0, blobCount: 0 };
         sum.sizeBytes += sizeBytes;
         sum.blobCount++;
@@ -60,19 +79,23 @@ export const countComposedOnly: QuerySpec<QueryOf<'count-composed-only'>, Result
 };
 
 export const findCompositions: QuerySpec<QueryOf<'find-compositions'>, ResultOf<'find-compositions'>> = {
-  async run({ blobIds }, state) {
+  async run({ blobIds }, state, { shard }) {
     const holders: CompositionHolder[] = [];
-    const budget: Budget = { links: QUERY_LINKS };
+    const look = newLook(state, shard);
     for (const blobId of blobIds) {
-      if (budget.links <= 0) break;
-      const found = await compositionsOf(blobId, state, budget);
-      if (found === undefined) holders.push({ kind: 'other' });
-      else if (found.bucketId === undefined) holders.push({ kind: 'none' });
-      else holders.push({ kind: 'composition', bucketId: found.bucketId });
+      if (look.linksLeft <= 0) break;
+      holders.push(holderOf(await compositionsOf(blobId, look)));
     }
     return { holders };
   },
 };
+
+function holderOf(found: Holders | undefined): CompositionHolder {
+  if (found === undefined) return { kind: 'other' };
+  const { bucketId, claims } = found;
+  if (bucketId !== undefined) return { kind: 'composition', bucketId };
+  return claims.length > 0 ? { kind: 'claimed', claims } : { kind: 'none' };
+}
 
 /**
  * A manifest whose pages were parts stands for their bytes: it may have been appended to, and the links of its pages are
@@ -83,31 +106,68 @@ function isCounted({ kind, isComposed, condemnedAtMs }: BlobRecord): boolean {
 }
 
 /**
- * The bucket of the first composition of this shard that holds the blob, and other shards that do by whatever they have.
- * undefined where anything else of this shard does too.
+ * Of a blob that was folded: how many of its bytes are still there as they came, for another version or a copy. They were
+ * uploaded once: they are told with the blobs that they came as, or charged with an object that has these.
  */
-async function compositionsOf(
-  blobId: BlobId,
-  state: StateReader,
-  budget: Budget,
-): Promise<{ bucketId?: BucketId; claimants: Set<number> } | undefined> {
-  const range = linkRange(blobId, LINKS);
+async function bytesAsTheyCame({ foldedFrom }: BlobRecord, look: Look): Promise<number> {
+  const { state, shard } = look;
+  const ranges = unpackRanges(foldedFrom);
+  if (ranges.length === 0) return 0;
+  look.linksLeft -= ranges.length;
+  const isHome = ({ blobId }: FoldedRange) => homeShardOf(blobId) === shard;
+  const rows = await state.rows(ranges.map((range) => (isHome(range) ? blobRow : foreignRow)(range.blobId)));
+  const live = ranges.filter((range, at) => {
+    const { [at]: row } = rows;
+    return row !== undefined && (!isHome(range) || isLiveBlob(blobCodec.decode(row)));
+  });
+  return coveredBytes(live);
+}
+
+/** undefined where anything else of this shard holds it, too. */
+async function compositionsOf(blobId: BlobId, look: Look): Promise<Holders | undefined> {
   const claimants = new Set<number>();
+  const inPages = new Map<string, BlobClaim>();
   let first: BucketId | undefined;
-  for (let { gte } = range, readCount = 0; ; ) {
-    const rows = await state.range({ ...range, gte });
-    readCount += rows.length;
-    // A look at a blob costs as much as some links, even where there are none.
-    budget.links -= rows.length + 1;
-    for (const { value } of rows) {
-      const { state: held, shard, composedIn } = linkCodec.decode(value);
+  for await (const links of pagesOfLinks(blobId, look)) {
+    for (const { state: held, shard, composedIn, inManifest } of links) {
       if (held !== 'own') claimants.add(shard);
       else if (composedIn === undefined) return undefined;
-      else first ??= composedIn;
+      else if (inManifest === undefined) first ??= composedIn;
+      else if (first === undefined) {
+        const holders = await holdersOfManifest(inManifest, look);
+        if (holders === undefined) return undefined;
+        first = holders.bucketId;
+        for (const claim of holders.claims) inPages.set(`${claim.blobId} ${claim.shard}`, claim);
+      }
     }
+  }
+  const own = [...claimants].map((shard) => ({ blobId, shard }));
+  if (first !== undefined) return { bucketId: first, claims: own };
+  return { claims: [...own, ...inPages.values()] };
+}
+
+/**
+ * Of a composition's manifest, which compositions alone are made of: a copy in any bucket holds its pages, wherever it was
+ * composed. Neither a bucket nor a claim: it is gone, and so will be its pages.
+ */
+async function holdersOfManifest(manifestId: BlobId, look: Look): Promise<Holders | undefined> {
+  if (look.manifests.has(manifestId)) return look.manifests.get(manifestId);
+  const holders = await compositionsOf(manifestId, look);
+  look.manifests.set(manifestId, holders);
+  return holders;
+}
+
+/** The first ones of very many. */
+async function* pagesOfLinks(blobId: BlobId, look: Look): AsyncGenerator<LinkRecord[]> {
+  const range = linkRange(blobId, LINKS);
+  for (let { gte } = range, readCount = 0; ; ) {
+    const rows = await look.state.range({ ...range, gte });
+    readCount += rows.length;
+    // A look at a blob costs as much as some links, even where there are none.
+    look.linksLeft -= rows.length + 1;
+    yield rows.map(({ value }) => linkCodec.decode(value));
     const last = rows.at(-1);
-    const isEnd = last === undefined || rows.length < LINKS || readCount >= BLOB_LINKS;
-    if (isEnd) return { claimants, ...(first && { bucketId: first }) };
+    if (last === undefined || rows.length < LINKS || readCount >= BLOB_LINKS) return;
     gte = behind(last.key);
   }
 }

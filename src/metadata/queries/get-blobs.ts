@@ -1,6 +1,6 @@
 // What readers need of blobs whose home this is: pages of manifests, bodies, rows. null for what is not there.
 import { equalBytes } from '../../lib/bytes.ts';
-import { blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
+import { type BlobRecord, blobCodec, manifestPageCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { isUnconfirmedRow } from '../history.ts';
@@ -38,6 +38,12 @@ export const getBlobs: QuerySpec<QueryOf<'get-blobs'>, ResultOf<'get-blobs'>> = 
   async run({ blobIds }, state) {
     const [history, ...rows] = await state.rows([HISTORY_ROW, ...blobIds.map(blobRow)]);
     const doubt = isUnconfirmedRow(history) ? { isUnconfirmed: true as const } : {};
-    return { ...doubt, blobs: rows.map((row) => (row === undefined ? null : blobCodec.decode(row))) };
+    return { ...doubt, blobs: rows.map((row) => (row === undefined ? null : withoutRanges(row))) };
   },
 };
+
+/** What it was folded from may take some KiB, and matters to who counts alone. */
+function withoutRanges(row: Uint8Array): Omit<BlobRecord, 'foldedFrom'> {
+  const { foldedFrom: _ranges, ...blob } = blobCodec.decode(row);
+  return blob;
+}

@@ -160,6 +160,11 @@ export interface BlobRecord extends BlobLayout {
   isClosed?: true;
   /** Of a manifest: a composition's, so that the links of its pages say so themselves (LinkRecord.composedIn). */
   isComposed?: true;
+  /**
+   * Of one that was folded: blobs that have its bytes, too (packed, model/folded-from.ts). Absent where it has them alone, as in
+   * rows of earlier versions.
+   */
+  foldedFrom?: Uint8Array;
   /** Final: no link may be added any more (R26). */
   condemnedAtMs?: number;
 }
@@ -198,6 +203,11 @@ export interface LinkRecord {
   shard: number;
   /** What holds it is a composition of this bucket, or was appended to (service.txt 4.2, compose rule 6). */
   composedIn?: BucketId;
+  /**
+   * A page of this manifest, a composition's, of this shard: whoever has links to it holds this one. Absent in rows of earlier
+   * versions, which tell the bucket that it was composed in alone.
+   */
+  inManifest?: BlobId;
   /** Of a pending one, by whichever command made it. Absent in rows of earlier versions; settle-claims.ts gives them one. */
   nonce?: string;
 }

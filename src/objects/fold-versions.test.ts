@@ -1,0 +1,181 @@
+// Folding where each append makes another version: as much is folded as where the object is replaced, however the two meet.
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { append, versioned } from '../../tests/support/appends.ts';
+import { dataAtRest } from '../../tests/support/data-at-rest.ts';
+import { type ObjectWorld, openObjectWorld } from '../../tests/support/object-world.ts';
+import { createManualClock } from '../../tests/support/simulated.ts';
+import { createKeyring } from '../adapters/memory-keyring.ts';
+import { createMemoryKv } from '../adapters/memory-kv.ts';
+import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { BlobId } from '../model/names.ts';
+import { ownBody } from '../model/version.ts';
+import type { CommandOf, MetadataPort } from '../ports/metadata.ts';
+import { SHARD_COLUMNS } from '../shard/shards.ts';
+import { CHUNK_COLUMNS } from '../storage/keyspace.ts';
+import type { BucketTarget } from './object-store.ts';
+
+const KiB = 1024;
+const FIRST_BYTES = 10;
+/** More than lies with its metadata here, so that each has a blob of its own. */
+const PIECE_BYTES = 5000;
+
+interface Grown {
+  world: ObjectWorld;
+  bucket: BucketTarget;
+  /** What the folds were answered, and the sizes of those that were done. */
+  answers: string[];
+  foldedBytes: number[];
+}
+
+/** A world whose bucket keeps versions, or does not, with an object in it. `beforeFold`: what comes between its read and its commit. */
+async function grow(
+  keeps: boolean,
+  beforeFold?: (grown: Grown) => Promise<void>,
+  keyring = createKeyring(),
+): Promise<Grown> {
+  const [answers, foldedBytes]: [string[], number[]] = [[], []];
+  const intercept = (metadata: MetadataPort): MetadataPort => ({
+    shardCount: metadata.shardCount,
+    query: (envelope, name, query) => metadata.query(envelope, name, query),
+    execute: async (envelope, name, command) => {
+      if (name !== 'fold-version') return metadata.execute(envelope, name, command);
+      await beforeFold?.(grown);
+      const reply = await metadata.execute(envelope, name, command);
+      const { kind } = reply.kind === 'done' ? (reply.value as { kind: string }) : reply;
+      answers.push(kind);
+      if (kind === 'folded') foldedBytes.push((command as CommandOf<'fold-version'>).birth.use.sizeBytes);
+      return reply;
+    },
+  });
+  const stores = {
+    ...{ kv: createMemoryKv(SHARD_COLUMNS), chunkKv: createMemoryKv(CHUNK_COLUMNS), keyring },
+    clock: createManualClock(Date.parse('2024-01-01')),
+  };
+  const world = await openObjectWorld({ intercept, stores });
+  const bucket = keeps ? await versioned(world) : world.bucket();
+  const grown: Grown = { world, bucket, answers, foldedBytes };
+  await world.put('k', randomBytes(FIRST_BYTES), { bucket });
+  return grown;
+}
+
+async function appendMany({ world, bucket }: Grown, count: number, sizeBytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < count; at++) {
+    const piece = randomBytes(sizeBytes);
+    pieces.push(piece);
+    await append(world, 'k', piece, { bucket });
+  }
+  await world.store.foldingSettled();
+  return Buffer.concat(pieces);
+}
+
+const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
+async function toldBytes({ metadata }: ObjectWorld): Promise<number> {
+  let bytes = 0;
+  for (let after: BlobId | undefined; ; ) {
+    const page = await metadata.query('count-composed-only', { limit: 1000, ...(after && { after }) });
+    bytes += sum(page.buckets.map(({ sizeBytes }) => sizeBytes));
+    after = page.next;
+    if (after === undefined) return bytes;
+  }
+}
+const segmentCount = async ({ world, bucket }: Grown) =>
+  must(ownBody((await world.find('k', { bucket })).version.manifest), 'it has bytes').segments.length;
+
+describe('appends one right behind the other', () => {
+  test.each([
+    ['into blobs of several pieces', 512, KiB],
+    ['each with a blob of its own', 200, PIECE_BYTES],
+  ])('%s: the same is folded as where no version is kept', async (_what, count, sizeBytes) => {
+    const [replaced, kept] = [await grow(false), await grow(true)];
+    for (const grown of [replaced, kept]) await appendMany(grown, count, sizeBytes);
+    expect(new Set(kept.answers)).toEqual(new Set(['folded']));
+    expect(kept.foldedBytes.length).toBeLessThanOrEqual(replaced.foldedBytes.length + 1);
+    expect(sum(kept.foldedBytes)).toBeLessThan(1.2 * sum(replaced.foldedBytes));
+    expect(await segmentCount(kept)).toBeLessThan(2 * LIMITS.foldPiecesMin);
+    // What lives only because it was appended, each byte once; the first ones where they are no object of their own any more.
+    for (let round = 0; round < 10; round++)
+      for (const { world } of [replaced, kept]) await world.metadata.condemn();
+    expect(await toldBytes(replaced.world)).toBe(FIRST_BYTES + count * sizeBytes);
+    expect(await toldBytes(kept.world)).toBe(count * sizeBytes);
+  });
+
+  test('what is kept is what was appended, once as it came and once for each time that it was folded', async () => {
+    const grown = await grow(true);
+    const [count, sizeBytes] = [300, PIECE_BYTES];
+    await appendMany(grown, count, sizeBytes);
+    for (let round = 0; round < 10; round++) await grown.world.metadata.condemn();
+    const atRest = await dataAtRest(grown.world.metadata);
+    const appendedBytes = FIRST_BYTES + count * sizeBytes;
+    // Whose last version had them alone, before it was folded, go.
+    expect(atRest.sizeBytes).toBeLessThanOrEqual(appendedBytes + sum(grown.foldedBytes));
+    expect(atRest.sizeBytes).toBeLessThan(2.5 * appendedBytes);
+    expect(atRest.blobCount).toBeLessThan(1 + count + count / (LIMITS.foldPiecesMin - 1));
+  });
+});
+
+test('each fold meets a version that came behind the one that it has read: none is in vain, and all bytes are there', async () => {
+  const late: Buffer[] = [];
+  const grown = await grow(true, async ({ world, bucket, answers }) => {
+    // The last ones fold what is left, in peace.
+    if (answers.length > 20) return;
+    const piece = randomBytes(PIECE_BYTES);
+    await append(world, 'k', piece, { bucket });
+    late.push(piece);
+  });
+  const { world, bucket, answers, foldedBytes } = grown;
+  const first = await world.get('k', { bucket });
+  const pieces = [first];
+  for (let at = 0; at < 40; at++) {
+    const piece = randomBytes(PIECE_BYTES);
+    await append(world, 'k', piece, { bucket });
+    await world.store.foldingSettled();
+    pieces.push(piece, ...late.splice(0));
+  }
+  expect(answers.length).toBeGreaterThan(1);
+  expect(new Set(answers)).toEqual(new Set(['folded']));
+  const whole = Buffer.concat(pieces);
+  expect(sum(foldedBytes), 'each byte once').toBeLessThanOrEqual(whole.length);
+  expect(await segmentCount(grown)).toBeLessThan(2 * LIMITS.foldPiecesMin);
+  expect((await world.get('k', { bucket })).equals(whole)).toBe(true);
+});
+
+test('ETag, id, checksum, times and number of appends of a version stay what they were answered', async () => {
+  const grown = await grow(true);
+  const { world, bucket } = grown;
+  await appendMany(grown, LIMITS.foldPiecesMin - 2, PIECE_BYTES);
+  const answer = await append(world, 'k', randomBytes(PIECE_BYTES), { bucket });
+  const before = (await world.find('k', { bucket })).version;
+  await world.store.foldingSettled();
+  const { version } = await world.find('k', { bucket });
+  expect(grown.answers).toEqual(['folded']);
+  expect(version.manifest).not.toEqual(before.manifest);
+  expect({ ...version, manifest: before.manifest }).toEqual(before);
+  expect(answer).toMatchObject({ versionId: version.versionId, etag: version.etag });
+});
+
+test('the key of the object is wrapped anew meanwhile: what was read is left, and who came in between sees to it', async () => {
+  const keyring = createKeyring();
+  let isRotated = false;
+  const grown = await grow(
+    true,
+    async ({ world, bucket }) => {
+      if (isRotated) return;
+      isRotated = true;
+      await keyring.addKey();
+      await append(world, 'k', Buffer.from('under the new key'), { bucket });
+    },
+    keyring,
+  );
+  const { world, bucket, answers } = grown;
+  const first = await world.get('k', { bucket });
+  const pieces = await appendMany(grown, LIMITS.foldPiecesMin, PIECE_BYTES);
+  expect(answers).toEqual(['changed', 'folded']);
+  expect(await world.chunkCount(), 'what was written for nothing is gone').toBe(LIMITS.foldPiecesMin + 1);
+  const whole = Buffer.concat([first, pieces]);
+  expect(
+    (await world.get('k', { bucket, range: { offsetBytes: 0, sizeBytes: whole.length } })).equals(whole),
+  ).toBe(true);
+});
