@@ -17,7 +17,7 @@ import type { Ticket } from '../../ports/shard-calls.ts';
 setLogVerbosity(logVerbosity.NONE);
 
 /** Of the contract and of what its payloads mean: a node of another version is refused when it connects. */
-export const RPC_VERSION = 3;
+export const RPC_VERSION = 4;
 
 interface Versioned {
   version: number;
