@@ -1,8 +1,12 @@
 // The command line as a user meets it: help, version, and refusals with exit code 1.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { flagOf, variableOf } from '../src/config/names.ts';
 import { SETTINGS } from '../src/config/schema.ts';
@@ -57,4 +61,22 @@ test('a data folder that cannot be used: one clear line, exit code 1, nothing to
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says that the work goes on', async () => {
+  const server = createServer((request, response) => {
+    if (request.method === 'DELETE') response.writeHead(204).end();
+    // Somebody looks how far it is, and hears nothing.
+    else child.kill('SIGINT');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' };
+  const child = spawn(process.execPath, [MAIN, 'rb', '--force', 'vault', '--endpoint', endpoint], { env });
+  const told = text(child.stderr);
+  const [code] = await once(child, 'exit');
+  server.closeAllConnections();
+  server.close();
+  expect(code).toBe(130);
+  expect(await told).toMatch(/^holdfast: interrupted: vault is gone, and its data goes on being freed; /);
 });

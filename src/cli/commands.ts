@@ -87,9 +87,12 @@ function addObjectCommands(program: Command, context: CliContext): void {
     });
   command('rb <bucket>', 'delete a bucket')
     .option('--force', 'and all that is in it, unless some of it must be kept')
+    .option('--no-wait', 'with --force: end once the bucket is gone, while its data is still being freed')
     .action(async (bucket, options) => {
+      const stopped = new AbortController();
+      process.once('SIGINT', () => stopped.abort());
       const { removeBucket } = await import('./remove-bucket-command.ts');
-      await removeBucket(context, bucket, options);
+      await removeBucket(context, bucket, { ...options, signal: stopped.signal });
     });
 }
 

@@ -37,8 +37,20 @@ export async function connect(context: CliContext, options: ConnectOptions): Pro
 export async function connectS3(context: CliContext, options: ConnectOptions): Promise<S3Client> {
   return createS3Client({
     ...(await findServer(context, options)),
-    credentials: accountKeys(context.env) ?? (await findCredentials(context.env, folderOf(context, options))),
+    credentials: await findS3Credentials(context, options),
   });
+}
+
+/** The operator API by the keys of {@link connectS3}, to see what these have begun: those of an account it refuses. */
+export async function connectWatcher(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
+  return createOperatorClient({
+    ...(await findServer(context, options)),
+    credentials: await findS3Credentials(context, options),
+  });
+}
+
+async function findS3Credentials(context: CliContext, options: ConnectOptions): Promise<Credentials> {
+  return accountKeys(context.env) ?? (await findCredentials(context.env, folderOf(context, options)));
 }
 
 /** Throws {@link Refusal} where half of them is there: the operator's would do what was not meant to be done by these. */

@@ -1,33 +1,40 @@
 // holdfast jobs: what goes on by itself, and what has ended lately.
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatCount, formatDuration, formatForeign, formatTable } from './format.ts';
+import type { OperatorClient } from './operator-client.ts';
 
 /** As the operator API has it. */
-interface Report {
-  jobs: {
-    id: string;
-    shard: number;
-    kind: string;
-    bucket: string;
-    state: string;
-    detail: string;
-    doneCount: number;
-    totalCount?: number;
-    errorCount: number;
-    ageMs: number;
-    idleMs: number;
-  }[];
+export interface Job {
+  id: string;
+  shard: number;
+  kind: string;
+  bucket: string;
+  state: string;
+  detail: string;
+  doneCount: number;
+  totalCount?: number;
+  errorCount: number;
+  ageMs: number;
+  idleMs: number;
+}
+
+export interface JobReport {
+  /** Those that began last first. */
+  jobs: Job[];
   leftOutCount: number;
   missingShards: number[];
 }
 
+export async function readJobs(client: OperatorClient): Promise<JobReport> {
+  return (await client.call('GET', '/jobs')) as JobReport;
+}
+
 export async function showJobs(context: CliContext, options: ConnectOptions): Promise<void> {
-  const client = await connect(context, options);
-  const report = (await client.call('GET', '/jobs')) as Report;
+  const report = await readJobs(await connect(context, options));
   context.print(formatAnswer(options, report, () => formatJobs(report)));
 }
 
-function formatJobs({ jobs, leftOutCount, missingShards }: Report): string {
+function formatJobs({ jobs, leftOutCount, missingShards }: JobReport): string {
   const lines: string[] = [];
   if (jobs.length === 0) lines.push('There are no jobs.');
   else {
@@ -47,7 +54,7 @@ function formatJobs({ jobs, leftOutCount, missingShards }: Report): string {
   return lines.join('\n');
 }
 
-function progressOf({ doneCount, totalCount }: Report['jobs'][number]): string {
+function progressOf({ doneCount, totalCount }: Job): string {
   if (totalCount === undefined) return formatCount(doneCount);
   const percent = totalCount === 0 ? 100 : Math.floor((100 * doneCount) / totalCount);
   return `${formatCount(doneCount)} of ${formatCount(totalCount)} (${percent} %)`;

@@ -4,8 +4,21 @@ import { Refusal } from '../lib/refusal.ts';
 import { parseEndpoint, sendRequest } from './send-request.ts';
 import { type Credentials, signRequest } from './sign-request.ts';
 
+/** What the server has answered instead of what it was asked for. */
+export class OperatorRefusal extends Refusal {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
 export interface OperatorClient {
-  /** `path` below /holdfast-admin/v1, its segments encoded. Resolves with the JSON of the answer, {} for none. */
+  /**
+   * `path` below /holdfast-admin/v1, its segments encoded. Resolves with the JSON of the answer, {} for none. Throws
+   * {@link OperatorRefusal} for an answer that is an error, and a Refusal where there was none.
+   */
   call(method: string, path: string, body?: object): Promise<unknown>;
 }
 
@@ -58,8 +71,9 @@ function readAnswer({ status, text }: Answer, base: URL): unknown {
   try {
     json = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new Refusal(`${base.origin} answered ${status}, but not as a Holdfast server does`);
+    throw new OperatorRefusal(`${base.origin} answered ${status}, but not as a Holdfast server does`, status);
   }
-  if (status >= 400) throw new Refusal(`${json.error?.message ?? 'refused'} (${json.error?.code ?? status})`);
+  if (status >= 400)
+    throw new OperatorRefusal(`${json.error?.message ?? 'refused'} (${json.error?.code ?? status})`, status);
   return json;
 }

@@ -6,7 +6,7 @@ import { accessKeyCodec, uploadCodec } from '../model/records/rows.ts';
 import { decodeVersion, encodeVersion } from '../model/records/version-record.ts';
 import type { WrappedKek } from '../model/version.ts';
 import type { LockRequest, RowAddress } from '../ports/state-machine.ts';
-import { exclusive, LOCK } from './define-command.ts';
+import { exclusive, LOCK, shared } from './define-command.ts';
 import { currentRow, readVersionPosition, TABLES, versionRow } from './keyspace.ts';
 
 /** In the order of a scan: Complete carries a key from an upload to a version, so that it is met again, not missed. */
@@ -23,13 +23,13 @@ function readName(name: Uint8Array): { section: Section; rest: Uint8Array } {
   return { section, rest: name.subarray(1) };
 }
 
-/** What holds the row still. */
-export function lockOf(name: Uint8Array): LockRequest {
+/** What holds the row still; a version also against what empties its bucket, which asks for no key (R7). */
+export function locksOf(name: Uint8Array): LockRequest[] {
   const { section, rest } = readName(name);
-  if (section === SECTION.accessKeys) return exclusive(LOCK.accounts);
-  if (section === SECTION.uploads) return exclusive(LOCK.upload(toHex(rest.subarray(-22))));
+  if (section === SECTION.accessKeys) return [exclusive(LOCK.accounts)];
+  if (section === SECTION.uploads) return [exclusive(LOCK.upload(toHex(rest.subarray(-22))))];
   const { bucketId, key } = readVersionPosition(rest);
-  return exclusive(LOCK.key(bucketId, key));
+  return [shared(LOCK.bucket(bucketId)), exclusive(LOCK.key(bucketId, key))];
 }
 
 /** Rows that may hold it: one of them does, or it is gone. */

@@ -5,6 +5,7 @@ import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { append } from '../../src/cli/append-command.ts';
 import { compose } from '../../src/cli/compose-command.ts';
@@ -12,8 +13,8 @@ import { move } from '../../src/cli/move-command.ts';
 import { removeBucket } from '../../src/cli/remove-bucket-command.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { bytesToText } from '../../src/lib/uri.ts';
-import { pathOf } from '../support/raw-s3.ts';
-import { useApi } from '../support/s3-api.ts';
+import { type Access, pathOf } from '../support/raw-s3.ts';
+import { expectStatus, useApi } from '../support/s3-api.ts';
 
 const api = useApi();
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-command-line-'));
@@ -25,11 +26,11 @@ beforeEach(async () => {
   await api.put(bucket, 'log', 'x');
 });
 
-const context = () => ({
-  env: { AWS_ACCESS_KEY_ID: api.server.accessKey, AWS_SECRET_ACCESS_KEY: api.server.secretKey },
+const context = (as: Access = api.server) => ({
+  env: { AWS_ACCESS_KEY_ID: as.accessKey, AWS_SECRET_ACCESS_KEY: as.secretKey },
   print: () => {},
   nowMs: () => Date.now(),
-  sleep: async () => {},
+  sleep: (ms: number) => sleep(ms),
 });
 const options = () => ({ endpoint: api.server.endpoint });
 /** Where nobody listens. */
@@ -149,4 +150,22 @@ test('names that no bucket may have are refused by the server', async () => {
     const moving = move(context(), { source: bucket, destination: name }, options());
     expect(await refusalOf(moving)).toContain('InvalidBucketName');
   }
+});
+
+test('rb --force: who has the operator’s keys waits until all is freed, others are told that it goes on', async () => {
+  const account = await api.makeAccount();
+  const removeFull = async (as: Access) => {
+    const full = await api.makeBucket(as);
+    for (const key of ['a', 'b', 'c'])
+      await api.send({ method: 'PUT', path: pathOf(full, key), body: Buffer.from(key) }, as);
+    const printed: string[] = [];
+    const telling = { ...context(as), print: (line: string) => void printed.push(line) };
+    await removeBucket(telling, full, { ...options(), force: true });
+    expectStatus(await api.send({ method: 'HEAD', path: `/${full}` }, as), 404);
+    return printed.join('\n').replace(full, 'BUCKET');
+  };
+  expect(await removeFull(api.server)).toBe('BUCKET is gone; versions freed: 3');
+  expect(await removeFull(account)).toBe(
+    "BUCKET is gone; its data is freed in the background, which the operator's keys alone can watch",
+  );
 });

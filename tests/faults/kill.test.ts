@@ -65,6 +65,10 @@ const KINDS = [
   'append',
   'compose',
   'move',
+  'prefix move',
+  'repeat a prefix move',
+  'prefix move of versions',
+  'repeat a prefix move of versions',
   'rename bucket',
   'force delete',
 ];

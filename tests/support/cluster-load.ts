@@ -1,7 +1,8 @@
 // A continuous load on the gateways of a cluster that goes on through faults, and checks while it runs: workers
 // (cluster-worker.ts) put small and chunked objects, overwrite, copy, delete, list and read back, and have several
 // requests race for one key, of which one alone may win. Beside them each gateway is asked for counters that the workers
-// raise: it must never answer with less than was acknowledged before it was asked.
+// raise: it must never answer with less than was acknowledged before it was asked. And where it is asked for a prefix of
+// each shard is renamed again and again, through one gateway or another until it is answered (renamed-prefix.ts).
 // Not here: the faults (tests/cluster: faults, random-faults).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { must } from '../../src/lib/assert.ts';
@@ -9,12 +10,18 @@ import { SYSTEM_SHARD } from '../../src/ports/metadata.ts';
 import { ClusterWorker, type Work } from './cluster-worker.ts';
 import { GatewayClients } from './gateway-clients.ts';
 import { digestOf, Ledger } from './ledger.ts';
-import type { Access } from './raw-s3.ts';
+import { WrongAnswer } from './load-changes.ts';
+import type { Access, RawAnswer, RawRequest } from './raw-s3.ts';
+import { isBrokenOff, RenamedPrefix } from './renamed-prefix.ts';
 import { seededNumbers } from './tree.ts';
 
 const READERS = 8;
 /** Of one who asks a gateway that is gone. */
 const PROBE_PAUSE_MS = 100;
+/** A rename that is sent again and again; no harm lasts as long. */
+const RENAMED_WITHIN_MS = 120_000;
+/** Of renames that were answered those that are sent again. */
+const REPEATED_SHARE = 0.1;
 /** What was acknowledged must be had once no fault is left. */
 const READ_WITHIN_MS = 60_000;
 /** More than enough to find some of every shard. */
@@ -25,6 +32,8 @@ export interface ClusterLoadOptions {
   seed: string;
   /** Of each shard that buckets live on: all but the system's. */
   workersPerShard: number;
+  /** A prefix of each of these shards is renamed, too. */
+  renamesPrefixes?: boolean;
   /** Of a worker between two things that it does. Default: none. */
   restMs?: number;
   /** How far each shard has come: grows by what is written to it. */
@@ -50,6 +59,10 @@ export class ClusterLoad {
   readonly #options: ClusterLoadOptions;
   readonly #work: Work;
   readonly #workers: ClusterWorker[] = [];
+  readonly #prefixes: RenamedPrefix[] = [];
+  /** Requests of renames that were sent again. */
+  askedAgainCount = 0;
+  #gatewayTurn = 0;
   #running: Promise<void>[] = [];
   #isStopping = false;
   /** Read since the load began last. */
@@ -67,15 +80,17 @@ export class ClusterLoad {
 
   /** Makes buckets until so many of each shard are there. Nothing else may write meanwhile. */
   async prepare(): Promise<void> {
-    const { appliedSeqs, workersPerShard, seed } = this.#options;
+    const { appliedSeqs, workersPerShard, renamesPrefixes = false, seed } = this.#options;
     const counts = (await appliedSeqs()).map(() => 0);
-    const isLacking = () => counts.some((count, shard) => shard !== SYSTEM_SHARD && count < workersPerShard);
+    const wantedCount = workersPerShard + (renamesPrefixes ? 1 : 0);
+    const isLacking = () => counts.some((count, shard) => shard !== SYSTEM_SHARD && count < wantedCount);
     for (let index = 0; isLacking(); index++) {
       if (index === BUCKETS_MAX) throw new Error(`shards of ${BUCKETS_MAX} buckets: ${counts.join(' ')}`);
       const bucket = `load-${index}`;
       await this.#mustPut(`/${bucket}`);
       const shard = await this.#shardOf(bucket);
       counts[shard] = (counts[shard] ?? 0) + 1;
+      if (counts[shard] === workersPerShard + 1 && renamesPrefixes) await this.#makePrefix(bucket);
       if ((counts[shard] ?? 0) > workersPerShard) continue;
       const random = seededNumbers(`cluster:${seed}:${this.#workers.length}`);
       this.#workers.push(new ClusterWorker(this.#work, { bucket, random, gateway: this.#workers.length }));
@@ -86,7 +101,8 @@ export class ClusterLoad {
     this.#isStopping = false;
     this.#read.clear();
     const probes = this.#options.gateways.map((_, gateway) => this.#probe(gateway));
-    this.#running = [...this.#workers.map((worker) => this.#drive(worker)), ...probes];
+    const renames = this.#prefixes.map((prefix) => this.#renameOn(prefix));
+    this.#running = [...this.#workers.map((worker) => this.#drive(worker)), ...renames, ...probes];
   }
 
   /** Resolves when nothing is under way. */
@@ -129,6 +145,11 @@ export class ClusterLoad {
     }
   }
 
+  /** MOVEs of prefixes that were answered. */
+  get renamedCount(): number {
+    return this.#prefixes.reduce((sum, { renamedCount }) => sum + renamedCount, 0);
+  }
+
   /** The longest that a worker has gone without an acknowledged write since `sinceMs`. */
   longestPauseMs(sinceMs: number): number {
     const nowMs = performance.now();
@@ -158,13 +179,57 @@ export class ClusterLoad {
     };
     await Promise.all(Array.from({ length: READERS }, read));
     for (const worker of this.#workers) problems.push(...(await worker.checkList()));
+    const compared = this.#prefixes.map((prefix) => prefix.compare(this.#untilAnswered).catch(toProblem));
+    problems.push(...(await Promise.all(compared)).flatMap((problem) => problem ?? []));
     return problems;
   }
 
   async #mustPut(path: string): Promise<void> {
-    const answer = await this.clients.send(0, { method: 'PUT', path });
-    if (answer?.status !== 200) throw new Error(`PUT ${path}: ${answer?.status} ${answer?.body}`);
+    await this.#once({ method: 'PUT', path });
   }
+
+  /** While no fault is there. */
+  readonly #once = async (wanted: RawRequest): Promise<RawAnswer> => {
+    const answer = await this.clients.send(0, wanted);
+    if (answer !== undefined && answer.status < 300) return answer;
+    throw new Error(`${wanted.method} ${wanted.path}: ${answer?.status} ${answer?.body}`);
+  };
+
+  /** In a bucket that keeps versions and has nothing else that is listed. */
+  async #makePrefix(bucket: string): Promise<void> {
+    const enabled = '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>';
+    await this.#once({ method: 'PUT', path: `/${bucket}?versioning=`, body: Buffer.from(enabled) });
+    const random = seededNumbers(`prefix:${this.#options.seed}:${this.#prefixes.length}`);
+    const prefix = new RenamedPrefix({ bucket, name: 'renamed', keepsVersions: true, random });
+    await prefix.fill(this.#once);
+    this.#prefixes.push(prefix);
+  }
+
+  /** One that was found wrong is left as it is. */
+  async #renameOn(prefix: RenamedPrefix): Promise<void> {
+    try {
+      while (!this.#isStopping) {
+        await prefix.renameOrRepeat(this.#untilAnswered, REPEATED_SHARE);
+        await this.#rest();
+      }
+    } catch (error) {
+      this.problems.push(toProblem(error));
+    }
+  }
+
+  /** By one gateway or another: what is asked for may be done already. */
+  readonly #untilAnswered = async (wanted: RawRequest): Promise<RawAnswer> => {
+    const endMs = performance.now() + RENAMED_WITHIN_MS;
+    while (performance.now() < endMs) {
+      const { used } = this.#work;
+      const gateway = must(used[this.#gatewayTurn++ % used.length], 'a gateway to go to');
+      const answer = await this.clients.send(gateway, wanted);
+      if (answer !== undefined && !isBrokenOff(answer)) return answer;
+      this.askedAgainCount++;
+      await sleep(PROBE_PAUSE_MS);
+    }
+    throw new WrongAnswer(`${wanted.method} ${wanted.path}: no answer within ${RENAMED_WITHIN_MS} ms`);
+  };
 
   /** By what its objects add to. */
   async #shardOf(bucket: string): Promise<number> {
@@ -220,4 +285,9 @@ export class ClusterLoad {
     }
     return `${path} cannot be read`;
   }
+}
+
+function toProblem(error: unknown): string {
+  if (error instanceof WrongAnswer) return error.message;
+  throw error;
 }

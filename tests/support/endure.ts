@@ -23,6 +23,8 @@ export interface EnduranceOptions {
   /** Of the requests. */
   seed: string;
   workersPerShard: number;
+  /** A prefix of each shard is renamed all the time. */
+  renamesPrefixes?: boolean;
   /** Of a worker between two things that it does: the load goes on, and leaves the machine to others. Default: none. */
   restMs?: number;
   /** After each harm: everything, or what was written to since the last comparison. */
@@ -50,6 +52,7 @@ export async function openEndurance(options: EnduranceOptions): Promise<Enduranc
     const load = new ClusterLoad({
       ...{ gateways: cluster.gateways, seed: options.seed, workersPerShard: options.workersPerShard },
       ...(options.restMs !== undefined && { restMs: options.restMs }),
+      ...(options.renamesPrefixes !== undefined && { renamesPrefixes: options.renamesPrefixes }),
       appliedSeqs: () => appliedSeqs(cluster),
     });
     await load.prepare();
@@ -78,6 +81,8 @@ export class Endurance {
     const before = {
       acknowledged: load.ledger.acknowledgedCount,
       unanswered: new Map(load.clients.unanswered),
+      renamed: load.renamedCount,
+      askedAgain: load.askedAgainCount,
     };
     const notes: string[] = [];
     await cluster.mend();
@@ -106,6 +111,9 @@ export class Endurance {
       return more > 0 ? [`${more} ${kind}`] : [];
     });
     notes.push(`${load.ledger.acknowledgedCount - before.acknowledged} writes acknowledged`);
+    const renamed = load.renamedCount - before.renamed;
+    const askedAgain = load.askedAgainCount - before.askedAgain;
+    if (renamed > 0) notes.push(`${renamed} prefixes renamed, ${askedAgain} requests of that sent again`);
     if (unanswered.length > 0) notes.push(`without an answer: ${unanswered.join(', ')}`);
     this.#figures.push(`${name}: ${notes.join('; ')}`);
     console.log(this.#figures.at(-1));

@@ -28,6 +28,7 @@ export function openFaults(options: Pick<EnduranceOptions, 'cluster' | 'prepare'
     // Unless it is asked for by itself it runs beside other clusters, and has to leave them something.
     ...(ASKED === undefined && { restMs: 60 }),
     compare: isLong ? 'all' : 'touched',
+    renamesPrefixes: true,
     ...options,
     cluster: { shards: SHARDS, ...options.cluster },
   });

@@ -1,9 +1,12 @@
-// What the load (load.ts) does beyond S3: an object that is appended to, composed of itself and renamed, and a bucket that
-// is renamed and deleted with all that is in it. Things, as those of load-things.ts.
+// What the load (load.ts) does beyond S3: an object that is appended to, composed of itself and renamed, a prefix that is
+// renamed, and a bucket that is renamed and deleted with all that is in it. Things, as those of load-things.ts.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LIMITS } from '../../src/model/limits.ts';
+import { WrongAnswer } from './load-changes.ts';
 import type { Reach, Thing, ThingChange } from './load-things.ts';
 import { succeedThing as succeed } from './load-things.ts';
 import type { RawAnswer, RawRequest } from './raw-s3.ts';
+import { type PrefixOptions, RenamedPrefix } from './renamed-prefix.ts';
 
 const ABSENT = 'absent';
 const ID_LENGTH = 8;
@@ -77,6 +80,65 @@ export function growingKey(bucket: string, key: string): Thing {
       for (const path of Object.values(paths)) await succeed(reach, { method: 'DELETE', path });
     },
   };
+}
+
+const REPEATED_SHARE = 0.2;
+/** Of a job that nobody drives until the shard's own node does (LIMITS.jobLeftMs). */
+const DRIVEN_WITHIN_MS = 60_000;
+
+/** State: where all of it is. Who reads it brings a rename that was cut short to its end. */
+export function renamedPrefix(options: PrefixOptions): Thing {
+  const { bucket, name, keepsVersions } = options;
+  const prefix = new RenamedPrefix(options);
+  const kind = (what: string) => (keepsVersions ? `${what} of versions` : what);
+  /** By the clock of who did it. */
+  let renamedAtMs = 0;
+  return {
+    name: `/${bucket}/${name}/`,
+    prepare: (reach) => prefix.fill(reach.s3),
+    async read(reach) {
+      try {
+        // Under a token that is forgotten it would be done a second time.
+        const isLate = reach.nowMs() - renamedAtMs >= LIMITS.idempotencyTokenKeptMs;
+        if (isLate && prefix.isPending) {
+          await untilJobsEnd(reach, bucket);
+          await prefix.find(reach.s3);
+        }
+        await prefix.compare(reach.s3);
+        return prefix.place;
+      } catch (error) {
+        if (error instanceof WrongAnswer) return error.message;
+        throw error;
+      }
+    },
+    change(state, random) {
+      if (prefix.wasRenamed && random() < REPEATED_SHARE)
+        return { kind: kind('repeat a prefix move'), next: state, send: (reach) => prefix.repeat(reach.s3) };
+      const next = prefix.drawPlace(random);
+      return {
+        kind: kind('prefix move'),
+        next,
+        send(reach) {
+          renamedAtMs = reach.nowMs();
+          return prefix.rename(reach.s3, next);
+        },
+      };
+    },
+    clear: (reach) => prefix.clear(reach.s3),
+  };
+}
+
+/** Until no prefix of the bucket is being renamed, whoever does it. */
+async function untilJobsEnd(reach: Reach, bucket: string): Promise<void> {
+  const endMs = Date.now() + DRIVEN_WITHIN_MS;
+  for (;;) {
+    const { json } = await reach.operator('GET', '/jobs');
+    const { jobs } = json as { jobs: { kind: string; bucket: string; state: string }[] };
+    const isOfIt = (job: (typeof jobs)[number]) => job.kind === 'move-prefix' && job.bucket === bucket;
+    if (!jobs.some((job) => isOfIt(job) && job.state === 'under-way')) return;
+    if (Date.now() > endMs) throw new WrongAnswer(`a prefix of ${bucket} is renamed by nobody`);
+    await sleep(ASK_AGAIN_MS);
+  }
 }
 
 /** Of a deletion or rename that a crash has cut short, until it has been brought to its end (LIMITS.jobLeftMs). */

@@ -14,6 +14,8 @@ const MARKER = 'marker';
 
 export interface Reach {
   s3(wanted: RawRequest): Promise<RawAnswer>;
+  /** The client's clock. */
+  nowMs(): number;
   /** Below /holdfast-admin/v1. */
   operator(method: string, path: string, body?: object): Promise<{ status: number; json: unknown }>;
 }
@@ -28,6 +30,8 @@ export interface ThingChange {
 
 export interface Thing {
   readonly name: string;
+  /** Once, behind its bucket, before the load runs. */
+  prepare?(reach: Reach): Promise<void>;
   /** As the server shows it, every byte of it looked at. */
   read(reach: Reach): Promise<string>;
   change(state: string, random: () => number): ThingChange;

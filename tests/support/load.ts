@@ -6,7 +6,7 @@
 import { Agent } from 'node:http';
 import { signRequest } from '../../src/cli/sign-request.ts';
 import { CHANGES, type KeyState, type Label, labelOf, type Worker, WrongAnswer } from './load-changes.ts';
-import { growingKey, movingBucket } from './load-extensions.ts';
+import { growingKey, movingBucket, renamedPrefix } from './load-extensions.ts';
 import { passingAccount, passingBucket, type Reach, type Thing, versionedKey } from './load-things.ts';
 import { type Access, pathOf, type RawAnswer, send } from './raw-s3.ts';
 import { seededNumbers } from './tree.ts';
@@ -19,7 +19,7 @@ const KEYS_PER_WORKER = 8;
 const READ_SHARE = 0.15;
 
 export interface Load {
-  /** Makes the buckets. */
+  /** Makes the buckets, and what things there have to be. */
   prepare(access: Access): Promise<void>;
   /** Runs until every connection has failed; resolves with what the server did wrong before. */
   run(access: Access): Promise<string[]>;
@@ -57,7 +57,7 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
     const name = `worker ${index}`;
     return { name, keys: keysOf(name), turn: { next: 2 * index, left: CHANGES.length } };
   });
-  const things = makeThings().map((thing): OwnedThing => ({ thing, possible: undefined }));
+  const things = makeThings(random).map((thing): OwnedThing => ({ thing, possible: undefined }));
 
   return {
     ...tally,
@@ -69,6 +69,9 @@ export function createLoad(options: { seed: string; workerCount: number }): Load
       for (const bucket of VERSIONED_BUCKETS) {
         await send(access, { method: 'PUT', path: `/${bucket}?versioning=`, body: Buffer.from(enabled) });
       }
+      const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+      for (const { thing } of things) await thing.prepare?.(reachOf(access, agent));
+      agent.destroy();
     },
     async run(access) {
       const problems: string[] = [];
@@ -124,24 +127,28 @@ interface OwnedThing {
 }
 
 /** One connection each. */
-function makeThings(): Thing[] {
+function makeThings(random: () => number): Thing[] {
   return [
     ...VERSIONED_BUCKETS.flatMap((bucket) => [versionedKey(bucket, 'a'), versionedKey(bucket, 'b')]),
     ...PASSING_BUCKETS.map(passingBucket),
     ...BUCKETS.slice(0, 2).map((bucket) => growingKey(bucket, 'growing')),
+    renamedPrefix({ bucket: BUCKETS[2] ?? '', name: 'renamed', keepsVersions: false, random }),
+    renamedPrefix({ bucket: VERSIONED_BUCKETS[1] ?? '', name: 'renamed', keepsVersions: true, random }),
     movingBucket('load-moving', VERSIONED_BUCKETS[0] ?? ''),
     ...['load-account-one', 'load-account-two'].map(passingAccount),
   ];
 }
 
 function reachOf(access: Access, agent: Agent): Reach {
+  const nowMs = () => access.nowMs?.() ?? Date.now();
   return {
     s3: (wanted) => send(access, { ...wanted, agent }),
+    nowMs,
     async operator(method, path, json) {
       const url = new URL(`/holdfast-admin/v1${path}`, access.endpoint);
       const body = json === undefined ? '' : JSON.stringify(json);
-      const nowMs = access.nowMs?.() ?? Date.now();
-      const wanted = { method, host: url.host, path: url.pathname, body, credentials: access, nowMs };
+      const message = { method, host: url.host, path: url.pathname, body };
+      const wanted = { ...message, credentials: access, nowMs: nowMs() };
       const { host: _, ...headers } = signRequest(wanted);
       const answer = await fetch(url, { method, headers, ...(body !== '' && { body }) });
       const text = await answer.text();

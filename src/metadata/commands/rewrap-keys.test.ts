@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
-import { BUCKET, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
+import { BUCKET, kek, OWNER, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { createKeyring } from '../../adapters/memory-keyring.ts';
 import type { ObjectKey } from '../../model/names.ts';
+import { createBucketEmptier } from '../background/empty-buckets.ts';
 import { createKeyRotation } from '../background/rotate-keys.ts';
+import { driveClosing } from '../drive-closing.ts';
+import { SECTION } from '../wrapped-keys.ts';
 
 const nothing = () => {};
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -69,4 +72,40 @@ test('rotation reaches every wrapped key, wherever it lies', async () => {
   });
   if (found.kind !== 'found' || found.version.kek === undefined) throw new Error(found.kind);
   expect(keyring.unwrap(found.version.kek)).toEqual(secret);
+});
+
+test('a version whose bucket is being emptied meanwhile does not come back', async () => {
+  const world = await openMetadata();
+  await world.createBucket();
+  await world.put('a');
+  const versions = { notKeyId: 'none', after: Uint8Array.of(SECTION.versions), limit: 10 };
+  const { items } = await world.query('list-wrapped-keys', versions);
+  expect(items).toHaveLength(1);
+  const closing = await world.execute('close-bucket', { bucketId: BUCKET });
+  if (closing.kind !== 'closing') throw new Error(closing.kind);
+  const calls = {
+    look: (query: never) => world.query('look-for-kept', query),
+    step: (command: never) => world.execute('step-closing', command),
+  };
+  await driveClosing(calls, closing.job);
+  // What the rotation has read becomes old before it writes.
+  const { getMany } = world.kv;
+  const reading = Promise.withResolvers<void>();
+  world.kv.getMany = async (...asked) => {
+    world.kv.getMany = getMany;
+    const values = await getMany(...asked);
+    reading.resolve();
+    for (let turns = 0; turns < 100; turns++) await new Promise((resolve) => setImmediate(resolve));
+    return values;
+  };
+  const replaced = items.map(({ row, wrapped }) => {
+    return { row, expected: wrapped, replacement: { ...kek, keyId: 'k2' } };
+  });
+  const rewrapping = world.execute('rewrap-keys', { items: replaced });
+  await reading.promise;
+  const emptier = createBucketEmptier({ metadata: world.shards, shards: () => [0], clock: world.clock });
+  while ((await emptier.work(new AbortController().signal)).state === 'busy');
+  await rewrapping;
+  const table = await world.query('check-rows', { table: 'objects', limit: 10, keyIds: ['k1', 'k2'] });
+  expect(table).toMatchObject({ findings: [], rowCount: 0 });
 });

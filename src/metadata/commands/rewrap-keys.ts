@@ -3,10 +3,10 @@
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import { defineCommand } from '../define-command.ts';
 import { put } from '../keyspace.ts';
-import { addressesOf, lockOf, rewrapRow } from '../wrapped-keys.ts';
+import { addressesOf, locksOf, rewrapRow } from '../wrapped-keys.ts';
 
 export const rewrapKeys = defineCommand<CommandOf<'rewrap-keys'>, OutcomeOf<'rewrap-keys'>>({
-  locks: ({ items }) => items.map(({ row }) => lockOf(row)),
+  locks: ({ items }) => items.flatMap(({ row }) => locksOf(row)),
 
   look({ items }, view) {
     for (const { row } of items) for (const address of addressesOf(row)) view.row(address);

@@ -1,0 +1,71 @@
+// How far the data of a bucket that was deleted by force has been freed. The bucket is gone already: whatever hinders the
+// look is told, and is no failure of the deletion.
+import type { CliContext } from './connect.ts';
+import { formatCount } from './format.ts';
+import { type Job, readJobs } from './jobs-command.ts';
+import { type OperatorClient, OperatorRefusal } from './operator-client.ts';
+import { type Progress, startBar } from './progress.ts';
+
+/** The first looks come sooner: most buckets are emptied soon. */
+const POLL_MIN_MS = 100;
+const POLL_MAX_MS = 2000;
+/** A gateway or a shard that is away comes back sooner, if it does at all. */
+const PATIENCE_MS = 60_000;
+
+/** `denied`: by these keys nobody may look. `unseen`: there is nothing to be seen of it. */
+export type Emptying = { kind: 'emptied'; versionCount: number } | { kind: 'denied' } | { kind: 'unseen' };
+
+export interface WatchOptions {
+  bucket: string;
+  /** As `work`; rejects once nobody wants to wait any more, and ends the watch by that. */
+  wait<T>(work: Promise<T>): Promise<T>;
+}
+
+/** Shows it on the terminal until all is freed, or nobody can tell. */
+export async function watchEmptying(
+  context: Pick<CliContext, 'nowMs' | 'sleep'>,
+  client: OperatorClient,
+  { bucket, wait }: WatchOptions,
+): Promise<Emptying> {
+  const beganAtMs = context.nowMs();
+  let seen: { job: Job; atMs: number } | undefined;
+  let progress: Progress | undefined;
+  try {
+    for (;;) {
+      const job = await wait(findJob(client, { bucket, jobId: seen?.job.id }));
+      if (job === 'denied' || job === 'unseen') return { kind: job };
+      const nowMs = context.nowMs();
+      if (job !== undefined) {
+        progress ??= startBar('freed', job.totalCount ?? 0, formatCount);
+        // Told the same number twice, a bar takes what is left to be without an end.
+        if (job.doneCount > (seen?.job.doneCount ?? 0)) progress.at(job.doneCount);
+        seen = { job, atMs: nowMs };
+        if (job.state !== 'under-way') return { kind: 'emptied', versionCount: job.doneCount };
+      } else if (nowMs - (seen?.atMs ?? beganAtMs) >= PATIENCE_MS) return { kind: 'unseen' };
+      const pauseMs = POLL_MIN_MS + (nowMs - beganAtMs) / 10;
+      await wait(context.sleep(Math.min(pauseMs, POLL_MAX_MS)));
+    }
+  } finally {
+    progress?.end();
+  }
+}
+
+/** undefined: it may be seen at another time. */
+async function findJob(
+  client: OperatorClient,
+  { bucket, jobId }: { bucket: string; jobId: string | undefined },
+): Promise<Job | 'denied' | 'unseen' | undefined> {
+  try {
+    const { jobs, missingShards } = await readJobs(client);
+    if (jobId !== undefined) return jobs.find(({ id }) => id === jobId);
+    // An earlier bucket may have had this name: the one that began last is known when all shards have been heard.
+    if (missingShards.length > 0) return undefined;
+    return jobs.find(
+      (job) => job.kind === 'empty-bucket' && job.bucket === bucket && job.state !== 'refused',
+    );
+  } catch (error) {
+    const status = error instanceof OperatorRefusal ? error.status : undefined;
+    if (status === 403) return 'denied';
+    return status !== undefined && status < 500 ? 'unseen' : undefined;
+  }
+}
