@@ -7,6 +7,7 @@ import type { JobId } from '../../src/model/names.ts';
 import type { CopyFrom } from '../../src/objects/object-store.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
+import type { LinkBuckets } from './link-buckets.ts';
 import { type Begun, LINK_KEYS, type LinkClients, type LinkPlace } from './link-clients.ts';
 import { type GatewayStep, LinkCuts } from './link-cuts.ts';
 import { LinkSession } from './link-session.ts';
@@ -56,13 +57,23 @@ export class LinkJoins {
 
   constructor(
     world: PartWorld,
-    { chance, clients, history }: { chance: Chance; clients: LinkClients; history: BucketRecord[] },
+    {
+      chance,
+      clients,
+      history,
+      buckets,
+    }: {
+      chance: Chance;
+      clients: LinkClients;
+      history: BucketRecord[];
+      buckets: LinkBuckets;
+    },
   ) {
     this.#world = world;
     this.#chance = chance;
     this.#clients = clients;
     this.#cuts = new LinkCuts(world, chance.fork('cuts'));
-    this.#session = new LinkSession(world, { chance, clients, history, cuts: this.#cuts });
+    this.#session = new LinkSession(world, { chance, clients, history, buckets, cuts: this.#cuts });
   }
 
   async run(): Promise<void> {
