@@ -160,8 +160,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'link on a condemned blob',
     breaks: 'I9',
     file: 'src/metadata/links.ts',
-    from: 'return isLiveBlob(row && blobCodec.decode(row));',
-    to: 'return row !== undefined;',
+    from: 'return isLiveBlob(findBlob(view, blobId));',
+    to: 'return findBlob(view, blobId) !== undefined;',
   },
   {
     name: 'condemned with links left',
