@@ -16,6 +16,8 @@ export interface MadeVersion {
   /** null: a delete marker. */
   value: string | null;
   madeAtMs: number;
+  /** Later on it bore another key. */
+  isMoved: boolean;
 }
 
 /** Key and order of a version, wherever its row lies. `own`: of a row of the table `objects`. */
@@ -34,14 +36,19 @@ export function madeVersions(
     for (const { column, key: row, value } of rows) {
       if (column !== 'rows' || row[2] !== TABLES.objects.id || value === null) continue;
       const versionId = storedVersionId(value);
-      if (made.has(versionId)) continue;
       const position = positionOf(keyOfRow(row), value);
       if (position.bucketId !== bucketId) continue;
+      const known = made.get(versionId);
+      if (known !== undefined) known.isMoved ||= known.key !== position.key;
+      if (known !== undefined) continue;
       const { isDeleteMarker, manifest } = decodeVersion(value);
       const said = isDeleteMarker ? null : tell(manifest);
       const name = versionId === NULL_ID ? `${NULL_ID} ${said}` : versionId;
       if (!made.has(name))
-        made.set(name, { key: position.key, versionId, value: said, madeAtMs: committedAtMs });
+        made.set(name, {
+          ...{ key: position.key, versionId, value: said },
+          ...{ madeAtMs: committedAtMs, isMoved: false },
+        });
     }
   return [...made.values()];
 }

@@ -23,6 +23,7 @@ import { LinkSession, SESSION_BRANCHES } from './link-session.ts';
 import type { Part, PartWorld } from './part.ts';
 import type { OpenChunks } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
+import { SupersededFolds } from './superseded-folds.ts';
 
 const CLIENT_COUNT = 5;
 const OPERATIONS_OF_CLIENT = 10;
@@ -34,7 +35,13 @@ const SETTLED_AFTER_MS = 100_000;
 const BRANCHES = {
   copied: 'links: copied across shards',
   part: 'links: part copied across shards',
+  movedVersion: 'links: version moved',
+  movedMarker: 'links: delete marker moved',
 };
+
+/** Today's fold-version folds whatever version it is asked for: what that costs is counted, and not refused. */
+const REFUSES_SUPERSEDED_FOLDS = false;
+const SUPERSEDED_FOLD = 'links: fold of a superseded version';
 
 export const LINK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
@@ -55,6 +62,7 @@ export class LinkPart implements Part {
   readonly #session: LinkSession;
   readonly #joins: LinkJoins;
   readonly #rows = new LinkRows();
+  readonly #folds = new SupersededFolds();
   /** Entries of all shards that it has looked at. */
   #seenCount = 0;
   readonly #history: BucketRecord[] = [];
@@ -113,7 +121,19 @@ export class LinkPart implements Part {
     if (committedCount === this.#seenCount) return;
     this.#seenCount = committedCount;
     this.#rows.follow(Array.from({ length: shardCount }, (_, shard) => this.#world.history(shard)));
+    this.#checkFolds();
     this.#joins.check();
+  }
+
+  #checkFolds(): void {
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      for (const { key, pieces } of this.#folds.follow(this.#world.history(shard))) {
+        this.#world.ground.counts.add(SUPERSEDED_FOLD);
+        if (REFUSES_SUPERSEDED_FOLDS)
+          throw new SimulationFailure(
+            `I16: a superseded version of ${shard}/${key} is folded, and newer ones keep ${pieces.join(', ')}`,
+          );
+      }
   }
 
   heal(): void {
@@ -172,6 +192,9 @@ export class LinkPart implements Part {
       bucketId: this.#buckets.bucketId(shard),
       tell: (manifest) => this.#bodies.valueOfVersion(manifest),
     });
+    for (const { isMoved, value } of made)
+      if (isMoved)
+        this.#world.ground.counts.add(value === null ? BRANCHES.movedMarker : BRANCHES.movedVersion);
     return settleVersions(history, { made, mayBeNull: this.#buckets.isEverSuspended(shard) });
   }
 
