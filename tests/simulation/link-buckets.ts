@@ -12,9 +12,9 @@ import type { ProductGateway } from './product-gateway.ts';
 
 export const LINK_OWNER = '000000000004' as AccountId;
 
-const VERSIONED_SHARE = 0.5;
+const VERSIONED_SHARE = 0.6;
 const SUSPENDED_SHARE = 0.5;
-const ENABLED_AGAIN_SHARE = 0.5;
+const ENABLED_AGAIN_SHARE = 0.6;
 const CHANGED_FROM_MS = 2000;
 const CHANGED_TO_MS = 14_000;
 const TRY_AGAIN_MS = 500;

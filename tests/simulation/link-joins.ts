@@ -24,6 +24,8 @@ const BEGUN: readonly Begun[] = ['now', 'now', 'hours ago', 'a day ago'];
 const COMPONENTS_MAX = 3;
 /** Appends to one object at the same moment. */
 const APPENDS_MAX = 3;
+/** Where versions are kept: of MOVEs, those of a key whose latest version is a delete marker. */
+const HIDDEN_SHARE = 0.25;
 const REPEATED_SHARE = 0.3;
 const REPEATED_MAX_MS = 4000;
 
@@ -52,6 +54,7 @@ export class LinkJoins {
   readonly #clients: LinkClients;
   readonly #session: LinkSession;
   readonly #cuts: LinkCuts;
+  readonly #buckets: LinkBuckets;
   readonly #jobs = new MoveJobs();
   readonly #asked: AskedMove[] = [];
 
@@ -70,6 +73,7 @@ export class LinkJoins {
     },
   ) {
     this.#world = world;
+    this.#buckets = buckets;
     this.#chance = chance;
     this.#clients = clients;
     this.#cuts = new LinkCuts(world, chance.fork('cuts'));
@@ -201,6 +205,8 @@ export class LinkJoins {
     const keys = chance.happens(0.5) ? LINK_KEYS : PREFIXES.map((prefix) => prefix + name);
     const [key = '', to = ''] = chance.shuffled(keys);
     const overwrites = chance.happens(0.6);
+    if (this.#buckets.keepsVersions(shard) && chance.happens(HIDDEN_SHARE))
+      await this.#session.hide(client, { shard, key });
     const what = {
       shard,
       name: `moves ${shard}/${key} to ${to}${overwrites ? ', overwriting' : ''}`,

@@ -108,15 +108,17 @@ export class LinkSession {
   /** The latest version; where versions are kept, by a delete marker, or any one of them for good. */
   async remove(client: number, place: LinkPlace): Promise<void> {
     const keepsVersions = this.#buckets.keepsVersions(place.shard);
-    if (!keepsVersions || !this.#chance.happens(FOR_GOOD_SHARE)) {
-      await this.#remove(client, place, undefined);
-      if (keepsVersions) this.#world.ground.counts.add(BRANCHES.marked);
-      return;
-    }
+    if (!keepsVersions || !this.#chance.happens(FOR_GOOD_SHARE)) return this.hide(client, place);
     const versions = (await this.list(client, place)) ?? [];
     if (versions.length === 0) return;
     await this.#remove(client, place, this.#chance.pick(versions).versionId);
     this.#world.ground.counts.add(BRANCHES.removedVersion);
+  }
+
+  /** A deletion that names no version. */
+  async hide(client: number, place: LinkPlace): Promise<void> {
+    await this.#remove(client, place, undefined);
+    if (this.#buckets.keepsVersions(place.shard)) this.#world.ground.counts.add(BRANCHES.marked);
   }
 
   async #remove(client: number, place: LinkPlace, versionId: VersionId | undefined): Promise<void> {
