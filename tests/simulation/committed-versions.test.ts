@@ -33,6 +33,7 @@ test('an answer is believed', () => {
   const known: BucketOperation = { kind: 'put', key: 'k', value: 'x/1', versionId: 'v1' };
   const history = [asked(known, 5, { kind: 'written' }), put('x/1', 1)];
   expect(idsOf(history, [made('v1', 'x/1', 10)])).toEqual(['v1']);
+  expect(() => idsOf(history, [])).toThrow('v1 was acknowledged and never made');
   const absent = asked({ kind: 'append', key: 'k', piece: 'y/1' }, 3, { kind: 'absent' });
   expect(idsOf([absent], [])).toEqual([false]);
 });

@@ -58,8 +58,9 @@ type MakingRecord = BucketRecord & { operation: Making };
 
 /**
  * The history of a bucket that keeps versions, with the ids of those that were made without an answer, and without what
- * never came to anything. Throws {@link SimulationFailure} for a version that nobody asked for. `mayBeNull`: versioning was
- * suspended at times, and the logs do not say what became of a request that may have made a null version.
+ * never came to anything. Throws {@link SimulationFailure} for a version that nobody asked for, and for one that somebody was
+ * told of and that never was. `mayBeNull`: versioning was suspended at times, and the logs do not say what became of a
+ * request that may have made a null version.
  */
 export function settleVersions(
   history: readonly BucketRecord[],
@@ -68,13 +69,16 @@ export function settleVersions(
   const told = new Set(
     history.flatMap(({ operation }) => (isMaking(operation) ? (operation.versionId ?? []) : [])),
   );
+  const ids = new Set(made.map(({ versionId }) => versionId));
+  const lost = [...told].find((versionId) => versionId !== NULL_ID && !ids.has(versionId));
+  if (lost !== undefined) throw new SimulationFailure(`I7: version ${lost} was acknowledged and never made`);
   const left = new Set(made.filter(({ versionId }) => versionId !== NULL_ID && !told.has(versionId)));
   const appended = byLastPiece(made);
   const open = history
     .filter((record): record is MakingRecord => isMaking(record.operation) && record.outcome === undefined)
     .toSorted((one, other) => one.invokedAtMs - other.invokedAtMs);
   const idOf = new Map<BucketRecord, string>();
-  // A copy onto itself goes by no value of its own: it has what is left.
+  // An append is known by its piece; a copy onto itself goes by no value of its own, and has what is left.
   for (const kinds of [['append'], ['put', 'mark'], ['renew']])
     for (const version of left) {
       const by = open.find(

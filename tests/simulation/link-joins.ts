@@ -26,6 +26,8 @@ const COMPONENTS_MAX = 3;
 const APPENDS_MAX = 3;
 /** Where versions are kept: of MOVEs, those of a key whose latest version is a delete marker. */
 const HIDDEN_SHARE = 0.25;
+/** One after the other behind those, where versions are kept. */
+const APPENDS_BEHIND = 2;
 const REPEATED_SHARE = 0.3;
 const REPEATED_MAX_MS = 4000;
 
@@ -174,6 +176,9 @@ export class LinkJoins {
     const doneCount = done.filter(Boolean).length;
     if (doneCount > 0) counts.add(BRANCHES.appended);
     if (doneCount > 1) counts.add(BRANCHES.appendedTogether);
+    // While pieces of those are folded, which may come to a version that is not the latest any more.
+    if (this.#buckets.keepsVersions(place.shard))
+      for (let index = count; index < count + APPENDS_BEHIND; index++) await append(index);
   }
 
   async #compose(client: number, shard: number, chance: Chance): Promise<void> {

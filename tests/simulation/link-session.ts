@@ -18,7 +18,9 @@ const AGAIN_SHARE = 0.3;
 const AGAIN_MAX_MS = 15_000;
 
 /** Of deletions where versions are kept. */
-const FOR_GOOD_SHARE = 0.5;
+const FOR_GOOD_SHARE = 0.6;
+/** Of those for good: all versions, one after the other. */
+const ALL_SHARE = 0.5;
 
 /** What has many pieces is folded behind a read. */
 const READ_STEPS: readonly GatewayStep[] = ['fold-version'];
@@ -105,14 +107,15 @@ export class LinkSession {
     return attempt.kind === 'done';
   }
 
-  /** The latest version; where versions are kept, by a delete marker, or any one of them for good. */
+  /** The latest version; where versions are kept, by a delete marker, or any one or all of them for good. */
   async remove(client: number, place: LinkPlace): Promise<void> {
     const keepsVersions = this.#buckets.keepsVersions(place.shard);
     if (!keepsVersions || !this.#chance.happens(FOR_GOOD_SHARE)) return this.hide(client, place);
     const versions = (await this.list(client, place)) ?? [];
     if (versions.length === 0) return;
-    await this.#remove(client, place, this.#chance.pick(versions).versionId);
-    this.#world.ground.counts.add(BRANCHES.removedVersion);
+    const removed = this.#chance.happens(ALL_SHARE) ? versions : [this.#chance.pick(versions)];
+    for (const { versionId } of removed) await this.#remove(client, place, versionId);
+    this.#world.ground.counts.add(BRANCHES.removedVersion, removed.length);
   }
 
   /** A deletion that names no version. */
@@ -135,12 +138,9 @@ export class LinkSession {
   /** The latest version, or one. Whether it was read. */
   async read(client: number, place: LinkPlace, versionId?: VersionId): Promise<boolean> {
     const { shard, key } = place;
-    const operation = versionId === undefined ? { kind: 'read' as const, key } : undefined;
-    const record = this.#begin(
-      client,
-      shard,
-      operation ?? { kind: 'read-version', key, versionId: `${versionId}` },
-    );
+    const operation: BucketOperation =
+      versionId === undefined ? { kind: 'read', key } : { kind: 'read-version', key, versionId };
+    const record = this.#begin(client, shard, operation);
     const gateway = await this.pool.pick();
     const cut = this.#cuts.request(gateway.process, () => undefined, READ_STEPS);
     const after: StepWatch['after'] = (step, _command, of) => cut(step, of);
