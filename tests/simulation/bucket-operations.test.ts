@@ -1,5 +1,5 @@
 // Renames and appends as the checker understands them: what is explained by some order passes, and what none explains is found.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type BucketOperation,
   type BucketOutcome,
@@ -85,4 +85,78 @@ test('keys are looked at together where something moved between them', () => {
   const history = [put('a', '1/1', [1, 2]), put('b', '2/1', [3, 4]), put('c', '3/1', [5, 6])];
   expect(byKinship(history)).toHaveLength(3);
   expect(byKinship([...history, move('a', 'c', [7, 8]), sweep('c', 'd', [9, 9])])).toHaveLength(2);
+});
+
+describe('a bucket that keeps versions', () => {
+  const putAs = (versionId: string, value: string, at: [number, number]) =>
+    record({ kind: 'put', key: 'a', value, versionId }, at, { kind: 'written' });
+  const mark = (versionId: string, at: [number, number]) =>
+    record({ kind: 'mark', key: 'a', versionId }, at, { kind: 'written' });
+  const readAs = (versionId: string, value: string | null, at: [number, number]) =>
+    record({ kind: 'read', key: 'a' }, at, { kind: 'value', value, versionId });
+  const removeVersion = (versionId: string, isMarker: boolean, at: [number, number]) =>
+    record({ kind: 'remove-version', key: 'a', versionId }, at, { kind: 'removed', isMarker });
+  /** Of a marker: `-id`. */
+  const list = (key: string, names: string[], at: [number, number]) => {
+    const versions = names.map((name) => ({
+      ...{ versionId: name.replace('-', ''), isMarker: name.startsWith('-') },
+    }));
+    return record({ kind: 'list', key }, at, { kind: 'listed', versions });
+  };
+  const moveAll = (overwrites: boolean, versionIds: string[], at: [number, number]) =>
+    record({ kind: 'move', key: 'a', to: 'b', overwrites }, at, { kind: 'moved', versionIds });
+
+  test('a delete marker hides what is below it, and shows it when it goes', () => {
+    const history = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
+    expect(check(...history, readAs('v2', null, [5, 6]), list('a', ['-v2', 'v1'], [7, 8]))).toBe('ok');
+    expect(check(...history, read('a', null, [5, 6]))).toBe('impossible');
+    expect(check(...history, readAs('v1', 'x/1', [5, 6]))).toBe('impossible');
+    const shown = [...history, removeVersion('v2', true, [5, 6])];
+    expect(check(...shown, readAs('v1', 'x/1', [7, 8]))).toBe('ok');
+    expect(check(...shown, read('a', null, [7, 8]))).toBe('impossible');
+    expect(check(...history, removeVersion('v1', false, [5, 6]), list('a', ['-v2'], [7, 8]))).toBe('ok');
+  });
+
+  test('each version stays until it is named', () => {
+    const history = [putAs('v1', 'x/1', [1, 2]), putAs('v2', 'y/1', [3, 4])];
+    const readOld = (value: string | null) =>
+      record({ kind: 'read-version', key: 'a', versionId: 'v1' }, [5, 6], {
+        ...{ kind: 'value', value, ...(value !== null && { versionId: 'v1' }) },
+      });
+    expect(check(...history, readOld('x/1'), list('a', ['v2', 'v1'], [7, 8]))).toBe('ok');
+    expect(check(...history, readOld(null))).toBe('impossible');
+    expect(check(...history, list('a', ['v2'], [7, 8]))).toBe('impossible');
+  });
+
+  test('an append makes a version, and there must be an object', () => {
+    const appendAs = (versionId: string, at: [number, number], sizeBytes: number) =>
+      record({ kind: 'append', key: 'a', piece: 'z/3', versionId }, at, { kind: 'appended', sizeBytes });
+    const born = putAs('v1', 'x/5', [1, 2]);
+    expect(check(born, appendAs('v2', [3, 4], 8), list('a', ['v2', 'v1'], [5, 6]))).toBe('ok');
+    expect(check(born, appendAs('v2', [3, 4], 8), list('a', ['v2'], [5, 6]))).toBe('impossible');
+    const onMarker = record({ kind: 'append', key: 'a', piece: 'z/3' }, [5, 6], { kind: 'absent' });
+    expect(check(born, mark('v2', [3, 4]), onMarker)).toBe('ok');
+    expect(check(born, onMarker)).toBe('impossible');
+  });
+
+  test('a null version takes the place of the one before it', () => {
+    const history = [putAs('null', 'x/1', [1, 2]), putAs('v2', 'y/1', [3, 4])];
+    expect(check(...history, mark('null', [5, 6]), list('a', ['-null', 'v2'], [7, 8]))).toBe('ok');
+    expect(check(...history, mark('null', [5, 6]), list('a', ['-null', 'v2', 'null'], [7, 8]))).toBe(
+      'impossible',
+    );
+  });
+
+  test('all versions move, with their ids, above what is there', () => {
+    const born = [putAs('v1', 'x/1', [1, 2]), mark('v2', [3, 4])];
+    const there = record({ kind: 'put', key: 'b', value: 'y/1', versionId: 'w1' }, [1, 2], {
+      kind: 'written',
+    });
+    const moved = moveAll(true, ['v2', 'v1'], [5, 6]);
+    const lists = [list('a', [], [7, 8]), list('b', ['-v2', 'v1', 'w1'], [9, 10])];
+    expect(check(...born, there, moved, ...lists)).toBe('ok');
+    expect(check(...born, there, moveAll(false, ['v2', 'v1'], [5, 6]))).toBe('impossible');
+    expect(check(...born, there, moveAll(true, ['v1'], [5, 6]))).toBe('impossible');
+    expect(check(...born, there, moved, list('a', ['-v2'], [7, 8]))).toBe('impossible');
+  });
 });

@@ -5,23 +5,20 @@ import { movePrefix, type PrefixMove } from '../../src/gateway/s3/move-prefix.ts
 import { fromUtf8 } from '../../src/lib/bytes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
-import type { AccountId, BucketId, BucketName, JobId, ObjectKey } from '../../src/model/names.ts';
-import type {
-  BucketTarget,
-  CopyFrom,
-  MetadataCalls,
-  ObjectStore,
-  PutObject,
-} from '../../src/objects/object-store.ts';
+import type { JobId, ObjectKey, VersionId } from '../../src/model/names.ts';
+import { createMetadataCalls } from '../../src/objects/metadata-calls.ts';
+import type { CopyFrom, MetadataCalls, ObjectStore, PutObject } from '../../src/objects/object-store.ts';
+import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
+import { type BucketOutcome, valueOutcome } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import type { SimulatedProcess } from './clock.ts';
 import type { LinkBodies } from './link-bodies.ts';
+import { LINK_OWNER, type LinkBuckets } from './link-buckets.ts';
 import { type StepWatch, watchCalls } from './link-watch.ts';
 import { type OpenChunks, openObjects, type ProductGateway } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
 import type { Ground } from './sites.ts';
 
-export const LINK_OWNER = '000000000004' as AccountId;
 export const LINK_KEYS: readonly string[] = ['lynx', 'mole', 'newt'];
 const HEADERS = { userMetadata: {} };
 const MINUTE_MS = 60_000;
@@ -32,7 +29,17 @@ const LEFT_MIN_MS = 1500;
 const LEFT_MAX_MS = 9000;
 const APPENDED_MIN_BYTES = 12;
 const APPENDED_MAX_BYTES = 40;
-export const FOLDED = 'links: pieces folded';
+/** Where versions are kept: of copies and components, those of a version that is named. */
+const NAMED_SHARE = 0.4;
+const VERSIONS_MAX = 1000;
+const BRANCHES = {
+  folded: 'links: pieces folded',
+  foldedVersion: 'links: pieces folded where versions are kept',
+  older: 'links: data of an older version used',
+};
+
+export const CLIENT_BRANCHES: readonly string[] = Object.values(BRANCHES);
+
 const NO_RECORD = { item: () => undefined };
 const never = () => new AbortController().signal;
 
@@ -50,17 +57,20 @@ export class LinkClients {
   readonly #chunksOf: ((process: SimulatedProcess) => OpenChunks) | undefined;
   readonly #stores = new WeakMap<SimulatedProcess, Map<string, ObjectStore>>();
   readonly #bodies: LinkBodies;
+  readonly #buckets: LinkBuckets;
 
   constructor(
     ground: Ground,
     options: {
       chance: Chance;
       bodies: LinkBodies;
+      buckets: LinkBuckets;
       chunksOf: ((process: SimulatedProcess) => OpenChunks) | undefined;
     },
   ) {
     this.#ground = ground;
     this.#bodies = options.bodies;
+    this.#buckets = options.buckets;
     this.#chance = options.chance;
     this.#chunksOf = options.chunksOf;
   }
@@ -182,54 +192,98 @@ export class LinkClients {
     if (value.kind !== 'committed') throw new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
   }
 
-  async remove(gateway: ProductGateway, { shard, key }: LinkPlace): Promise<void> {
-    const bucket = linkBucketOf(shard).claim;
-    const command = { bucketId: bucket.bucketId, owner: LINK_OWNER, items: [{ key: key as ObjectKey }] };
-    await gateway.calls().execute({ shard, bucket }, 'delete-versions', command);
+  /** The latest version, by a marker where versions are kept; or one for good. */
+  async remove(
+    gateway: ProductGateway,
+    { shard, key }: LinkPlace,
+    { versionId, watch }: { versionId?: VersionId; watch: StepWatch },
+  ): Promise<void> {
+    const { calls, bucket } = this.#target(gateway, { shard, key }, watch);
+    const items = [{ key: key as ObjectKey, ...(versionId && { versionId }) }];
+    const command = { bucketId: bucket.claim.bucketId, owner: LINK_OWNER, items };
+    await calls.execute({ shard, bucket: bucket.claim }, 'delete-versions', command);
   }
 
-  async find(gateway: ProductGateway, { shard, key: text }: LinkPlace): Promise<CopyFrom | undefined> {
-    const bucket = linkBucketOf(shard);
-    const key = text as ObjectKey;
-    const query = { bucketId: bucket.claim.bucketId, key, includeBody: true };
-    const { value: found } = await gateway
-      .calls()
-      .query({ shard, bucket: bucket.claim }, 'get-version', query);
-    return found.kind === 'found' ? { bucket, key, found } : undefined;
+  /** All versions of a key, newest first. */
+  async list(gateway: ProductGateway, { shard, key }: LinkPlace): Promise<ListedVersion[]> {
+    const { claim } = this.#buckets.target(shard);
+    const query = { bucketId: claim.bucketId, prefix: key, max: VERSIONS_MAX };
+    const { value } = await this.#calls(gateway).query({ shard, bucket: claim }, 'list-versions', query);
+    return value.versions.filter((version) => version.key === key);
   }
 
-  /** `after`: what has many pieces is folded behind it. */
-  async read(gateway: ProductGateway, place: LinkPlace, after: StepWatch['after']): Promise<string | null> {
-    const source = await this.find(gateway, place);
-    if (source === undefined) return null;
-    const { found, bucket, key } = source;
-    const range = { offsetBytes: 0, sizeBytes: found.version.sizeBytes };
-    const calls = this.#watched(gateway, { onChange: () => () => undefined, after });
-    const store = this.#store(gateway, 'now');
-    const opened = await store.openObject({ calls, bucket, key, found, range, signal: never() });
+  /** What a copy or a composition is made of: the latest version, or an older one that somebody names. */
+  async find(gateway: ProductGateway, place: LinkPlace): Promise<CopyFrom | undefined> {
+    const { shard, key: text } = place;
+    const versionId = await this.#drawVersion(gateway, place);
+    const found = await this.#look(gateway, place, versionId);
+    if (found.kind !== 'found') return undefined;
+    if (!found.isLatest) this.#ground.counts.add(BRANCHES.older);
+    const bucket = this.#buckets.target(shard);
+    return { bucket, key: text as ObjectKey, found, ...(versionId && { versionId }) };
+  }
+
+  async #drawVersion(gateway: ProductGateway, place: LinkPlace): Promise<VersionId | undefined> {
+    if (!this.#buckets.keepsVersions(place.shard) || !this.#chance.happens(NAMED_SHARE)) return undefined;
+    const listed = await this.list(gateway, place);
+    const objects = listed.filter(({ summary }) => !summary.isDeleteMarker);
+    return objects.length === 0 ? undefined : this.#chance.pick(objects).versionId;
+  }
+
+  async #look(gateway: ProductGateway, { shard, key }: LinkPlace, versionId: VersionId | undefined) {
+    const { claim } = this.#buckets.target(shard);
+    const query = { bucketId: claim.bucketId, key: key as ObjectKey, includeBody: true };
+    const named = { ...query, ...(versionId && { versionId }) };
+    return (await this.#calls(gateway).query({ shard, bucket: claim }, 'get-version', named)).value;
+  }
+
+  /** The latest version, or one. `after`: what has many pieces is folded behind it. */
+  async read(
+    gateway: ProductGateway,
+    place: LinkPlace,
+    { versionId, after }: { versionId?: VersionId; after: StepWatch['after'] },
+  ): Promise<BucketOutcome> {
+    const keepsVersions = this.#buckets.keepsVersions(place.shard);
+    const found = await this.#look(gateway, place, versionId);
+    if (found.kind === 'delete-marker') return valueOutcome(null, found.versionId);
+    if (found.kind !== 'found') return valueOutcome(null, undefined);
+    const { version } = found;
+    const watch = { onChange: () => () => undefined, after };
+    const { calls, bucket, key, signal } = this.#target(gateway, place, watch);
+    const range = { offsetBytes: 0, sizeBytes: version.sizeBytes };
+    const opened = await this.#store(gateway, 'now').openObject({ calls, bucket, key, found, range, signal });
     const pieces: Buffer[] = [];
     if (opened.kind === 'bytes') pieces.push(opened.bytes);
     else for await (const piece of opened.stream) pieces.push(piece as Buffer);
     const bytes = Buffer.concat(pieces);
-    const value = this.#bodies.valueOfVersion(found.version.manifest);
+    const value = this.#bodies.valueOfVersion(version.manifest);
     if (!this.#bodies.bytesOf(value).equals(bytes))
       this.#ground.scheduler.fail(
         new SimulationFailure(
-          `I12: ${place.shard}/${place.key}, made of ${value}, is read as ${JSON.stringify(fromUtf8(bytes))}`,
+          `I12: ${place.shard}/${key}, made of ${value}, is read as ${JSON.stringify(fromUtf8(bytes))}`,
         ),
       );
-    return value;
+    return valueOutcome(value, keepsVersions ? version.versionId : undefined);
   }
 
   #target(gateway: ProductGateway, { shard, key }: LinkPlace, watch: StepWatch, value?: string) {
-    const bucket = linkBucketOf(shard);
-    const calls = this.#watched(gateway, watch, value);
+    const bucket = this.#buckets.target(shard);
+    const keepsVersions = this.#buckets.keepsVersions(shard);
+    const { counts } = this.#ground;
+    const onFolded = () => {
+      counts.add(BRANCHES.folded);
+      if (keepsVersions) counts.add(BRANCHES.foldedVersion);
+    };
+    const calls = watchCalls(this.#calls(gateway), {
+      ...{ bodies: this.#bodies, watch, value, keepsVersions, onFolded },
+    });
     return { calls, bucket, key: key as ObjectKey, owner: LINK_OWNER, signal: never() };
   }
 
-  #watched(gateway: ProductGateway, watch: StepWatch, value?: string): MetadataCalls {
-    const onFolded = () => this.#ground.counts.add(FOLDED);
-    return watchCalls(gateway.calls(), { bodies: this.#bodies, watch, value, onFolded });
+  #calls({ metadata }: ProductGateway): MetadataCalls {
+    const reauthorise = async (...stale: Parameters<LinkBuckets['reauthorise']>) =>
+      this.#buckets.reauthorise(...stale);
+    return createMetadataCalls({ metadata, reauthorise });
   }
 
   #store(gateway: ProductGateway, begun: Begun): ObjectStore {
@@ -272,12 +326,6 @@ export class LinkClients {
       },
     };
   }
-}
-
-export function linkBucketOf(shard: number): BucketTarget {
-  const bucketId = `d${String(shard).padStart(15, '0')}` as BucketId;
-  const claim = { bucketId, name: `links-${shard}` as BucketName, cfgVersion: 1 };
-  return { homeShard: shard, claim };
 }
 
 function bodyOf(bytes: Buffer): PutObject['body'] {

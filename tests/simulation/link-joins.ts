@@ -7,6 +7,7 @@ import type { JobId } from '../../src/model/names.ts';
 import type { CopyFrom } from '../../src/objects/object-store.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
+import type { LinkBuckets } from './link-buckets.ts';
 import { type Begun, LINK_KEYS, type LinkClients, type LinkPlace } from './link-clients.ts';
 import { type GatewayStep, LinkCuts } from './link-cuts.ts';
 import { LinkSession } from './link-session.ts';
@@ -23,6 +24,10 @@ const BEGUN: readonly Begun[] = ['now', 'now', 'hours ago', 'a day ago'];
 const COMPONENTS_MAX = 3;
 /** Appends to one object at the same moment. */
 const APPENDS_MAX = 3;
+/** Where versions are kept: of MOVEs, those of a key whose latest version is a delete marker. */
+const HIDDEN_SHARE = 0.25;
+/** One after the other behind those, where versions are kept. */
+const APPENDS_BEHIND = 2;
 const REPEATED_SHARE = 0.3;
 const REPEATED_MAX_MS = 4000;
 
@@ -51,18 +56,30 @@ export class LinkJoins {
   readonly #clients: LinkClients;
   readonly #session: LinkSession;
   readonly #cuts: LinkCuts;
+  readonly #buckets: LinkBuckets;
   readonly #jobs = new MoveJobs();
   readonly #asked: AskedMove[] = [];
 
   constructor(
     world: PartWorld,
-    { chance, clients, history }: { chance: Chance; clients: LinkClients; history: BucketRecord[] },
+    {
+      chance,
+      clients,
+      history,
+      buckets,
+    }: {
+      chance: Chance;
+      clients: LinkClients;
+      history: BucketRecord[];
+      buckets: LinkBuckets;
+    },
   ) {
     this.#world = world;
+    this.#buckets = buckets;
     this.#chance = chance;
     this.#clients = clients;
     this.#cuts = new LinkCuts(world, chance.fork('cuts'));
-    this.#session = new LinkSession(world, { chance, clients, history, cuts: this.#cuts });
+    this.#session = new LinkSession(world, { chance, clients, history, buckets, cuts: this.#cuts });
   }
 
   async run(): Promise<void> {
@@ -159,6 +176,9 @@ export class LinkJoins {
     const doneCount = done.filter(Boolean).length;
     if (doneCount > 0) counts.add(BRANCHES.appended);
     if (doneCount > 1) counts.add(BRANCHES.appendedTogether);
+    // While pieces of those are folded, which may come to a version that is not the latest any more.
+    if (this.#buckets.keepsVersions(place.shard))
+      for (let index = count; index < count + APPENDS_BEHIND; index++) await append(index);
   }
 
   async #compose(client: number, shard: number, chance: Chance): Promise<void> {
@@ -190,6 +210,8 @@ export class LinkJoins {
     const keys = chance.happens(0.5) ? LINK_KEYS : PREFIXES.map((prefix) => prefix + name);
     const [key = '', to = ''] = chance.shuffled(keys);
     const overwrites = chance.happens(0.6);
+    if (this.#buckets.keepsVersions(shard) && chance.happens(HIDDEN_SHARE))
+      await this.#session.hide(client, { shard, key });
     const what = {
       shard,
       name: `moves ${shard}/${key} to ${to}${overwrites ? ', overwriting' : ''}`,

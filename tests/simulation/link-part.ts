@@ -6,21 +6,16 @@ import { AppError } from '../../src/model/errors.ts';
 import { homeShardOf } from '../../src/model/names.ts';
 import { decodePiece } from '../../src/model/records/piece-record.ts';
 import type { MetadataPort } from '../../src/ports/metadata.ts';
+import type { ListedVersion } from '../../src/ports/metadata-queries.ts';
 import { rowKey } from '../../src/shard/row-keys.ts';
 import type { BucketRecord } from './bucket-operations.ts';
 import type { Chance } from './chance.ts';
 import { checkBucket } from './check-history.ts';
 import type { SimulatedProcess } from './clock.ts';
+import { madeVersions, settleVersions } from './committed-versions.ts';
 import { LinkBodies } from './link-bodies.ts';
-import {
-  type Begun,
-  FOLDED,
-  LINK_KEYS,
-  LINK_OWNER,
-  LinkClients,
-  type LinkPlace,
-  linkBucketOf,
-} from './link-clients.ts';
+import { BUCKET_BRANCHES, LinkBuckets } from './link-buckets.ts';
+import { type Begun, CLIENT_BRANCHES, LINK_KEYS, LinkClients, type LinkPlace } from './link-clients.ts';
 import { CUT_BRANCHES, LinkCuts, UPLOAD_STEPS } from './link-cuts.ts';
 import { JOIN_BRANCHES, LinkJoins } from './link-joins.ts';
 import { LinkRows } from './link-rows.ts';
@@ -28,6 +23,7 @@ import { LinkSession, SESSION_BRANCHES } from './link-session.ts';
 import type { Part, PartWorld } from './part.ts';
 import type { OpenChunks } from './product-gateway.ts';
 import { SimulationFailure } from './scheduler.ts';
+import { SupersededFolds } from './superseded-folds.ts';
 
 const CLIENT_COUNT = 5;
 const OPERATIONS_OF_CLIENT = 10;
@@ -39,13 +35,20 @@ const SETTLED_AFTER_MS = 100_000;
 const BRANCHES = {
   copied: 'links: copied across shards',
   part: 'links: part copied across shards',
+  movedVersion: 'links: version moved',
+  movedMarker: 'links: delete marker moved',
 };
+
+/** Today's fold-version folds whatever version it is asked for: what that costs is counted, and not refused. */
+const REFUSES_SUPERSEDED_FOLDS = false;
+const SUPERSEDED_FOLD = 'links: fold of a superseded version';
 
 export const LINK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
   ...SESSION_BRANCHES,
   ...JOIN_BRANCHES,
-  FOLDED,
+  ...CLIENT_BRANCHES,
+  ...BUCKET_BRANCHES,
   ...CUT_BRANCHES,
 ];
 
@@ -53,10 +56,13 @@ export class LinkPart implements Part {
   readonly #world: PartWorld;
   readonly #chance: Chance;
   readonly #clients: LinkClients;
+  readonly #bodies: LinkBodies;
+  readonly #buckets: LinkBuckets;
   readonly #cuts: LinkCuts;
   readonly #session: LinkSession;
   readonly #joins: LinkJoins;
   readonly #rows = new LinkRows();
+  readonly #folds = new SupersededFolds();
   /** Entries of all shards that it has looked at. */
   #seenCount = 0;
   readonly #history: BucketRecord[] = [];
@@ -71,13 +77,22 @@ export class LinkPart implements Part {
       const row = world.history(shard).lastOf({ column: table.column, key: rowKey(shard, table, key) });
       return row && decodePiece(row);
     });
+    this.#bodies = bodies;
+    this.#buckets = new LinkBuckets(world, chance.fork('buckets'));
     const history = this.#history;
-    this.#clients = new LinkClients(world.ground, { chance: chance.fork('bodies'), bodies, chunksOf });
+    const shared = { bodies, chunksOf, buckets: this.#buckets };
+    this.#clients = new LinkClients(world.ground, { chance: chance.fork('bodies'), ...shared });
     this.#cuts = new LinkCuts(world, chance.fork('cuts'));
-    this.#session = new LinkSession(world, { chance, clients: this.#clients, cuts: this.#cuts, history });
+    this.#session = new LinkSession(world, {
+      chance,
+      history,
+      clients: this.#clients,
+      cuts: this.#cuts,
+      buckets: this.#buckets,
+    });
     const ofJoins = chance.fork('joins');
-    const clients = new LinkClients(world.ground, { chance: ofJoins.fork('bodies'), bodies, chunksOf });
-    this.#joins = new LinkJoins(world, { chance: ofJoins, clients, history });
+    const clients = new LinkClients(world.ground, { chance: ofJoins.fork('bodies'), ...shared });
+    this.#joins = new LinkJoins(world, { chance: ofJoins, clients, history, buckets: this.#buckets });
   }
 
   /** The port of a node's workers. */
@@ -85,19 +100,8 @@ export class LinkPart implements Part {
     return this.#cuts.ofWorkers(metadata, process);
   }
 
-  async prepare(): Promise<void> {
-    for (let shard = 0; shard < this.#world.shardCount; shard++) {
-      const { bucketId, name } = linkBucketOf(shard).claim;
-      const command = { bucketId, name, owner: LINK_OWNER };
-      for (let isDone = false; !isDone; ) {
-        const attempt = await this.#session.pool.run(
-          await this.#session.pool.pick(),
-          'makes a bucket',
-          ({ metadata }) => metadata.execute({ shard }, 'create-bucket', command),
-        );
-        isDone = attempt.kind === 'done' && attempt.value.kind === 'done';
-      }
-    }
+  prepare(): Promise<void> {
+    return this.#buckets.create();
   }
 
   async run(): Promise<void> {
@@ -105,6 +109,7 @@ export class LinkPart implements Part {
     await Promise.all([
       ...Array.from({ length: CLIENT_COUNT }, (_, id) => this.#runClient(id)),
       this.#joins.run(),
+      this.#buckets.run(),
     ]);
   }
 
@@ -116,7 +121,19 @@ export class LinkPart implements Part {
     if (committedCount === this.#seenCount) return;
     this.#seenCount = committedCount;
     this.#rows.follow(Array.from({ length: shardCount }, (_, shard) => this.#world.history(shard)));
+    this.#checkFolds();
     this.#joins.check();
+  }
+
+  #checkFolds(): void {
+    for (let shard = 0; shard < this.#world.shardCount; shard++)
+      for (const { key, pieces } of this.#folds.follow(this.#world.history(shard))) {
+        this.#world.ground.counts.add(SUPERSEDED_FOLD);
+        if (REFUSES_SUPERSEDED_FOLDS)
+          throw new SimulationFailure(
+            `I16: a superseded version of ${shard}/${key} is folded, and newer ones keep ${pieces.join(', ')}`,
+          );
+      }
   }
 
   heal(): void {
@@ -133,19 +150,52 @@ export class LinkPart implements Part {
         throw new SimulationFailure(`I16: links: ${unrest.slice(0, 5).join('; ')}`);
       await scheduler.sleep(LOOK_EVERY_MS, 'links come to rest');
     }
-    const keys = [...LINK_KEYS, ...this.#joins.keys()];
+    await this.#readAll(endMs);
     for (let shard = 0; shard < this.#world.shardCount; shard++)
-      for (const key of keys)
-        while (!(await this.#session.read(-1, { shard, key })) && scheduler.nowMs < endMs)
-          await scheduler.sleep(LOOK_EVERY_MS, 'reads again');
-    if (scheduler.nowMs > endMs)
-      throw new SimulationFailure('I12: nothing is wrong, and a copy cannot be read');
-    const history = [...this.#history, ...this.#joins.sweeps()];
+      checkBucket(`copies in shard ${shard}`, [
+        ...this.#settled(shard),
+        ...this.#joins.sweeps().filter((record) => record.shard === shard),
+      ]);
+  }
+
+  /** Each key, and where versions are kept each version of it. */
+  async #readAll(endMs: number): Promise<void> {
+    const { scheduler } = this.#world.ground;
+    const done = async (act: () => Promise<boolean>) => {
+      while (!(await act())) {
+        if (scheduler.nowMs > endMs)
+          throw new SimulationFailure('I12: nothing is wrong, and a copy cannot be read');
+        await scheduler.sleep(LOOK_EVERY_MS, 'reads again');
+      }
+    };
     for (let shard = 0; shard < this.#world.shardCount; shard++)
-      checkBucket(
-        `copies in shard ${shard}`,
-        history.filter((record) => record.shard === shard),
-      );
+      for (const key of [...LINK_KEYS, ...this.#joins.keys()]) {
+        const place = { shard, key };
+        await done(() => this.#session.read(-1, place));
+        if (!this.#buckets.keepsVersions(shard)) continue;
+        const listed: ListedVersion[] = [];
+        await done(async () => {
+          const versions = await this.#session.list(-1, place);
+          listed.push(...(versions ?? []));
+          return versions !== undefined;
+        });
+        for (const { versionId, isLatest } of listed)
+          if (!isLatest) await done(() => this.#session.read(-1, place, versionId));
+      }
+  }
+
+  /** What was done in a shard's bucket, with what its log says of it where nobody was told. */
+  #settled(shard: number): BucketRecord[] {
+    const history = this.#history.filter((record) => record.shard === shard);
+    if (!this.#buckets.keepsVersions(shard)) return history;
+    const made = madeVersions(this.#world.history(shard), {
+      bucketId: this.#buckets.bucketId(shard),
+      tell: (manifest) => this.#bodies.valueOfVersion(manifest),
+    });
+    for (const { isMoved, value } of made)
+      if (isMoved)
+        this.#world.ground.counts.add(value === null ? BRANCHES.movedMarker : BRANCHES.movedVersion);
+    return settleVersions(history, { made, mayBeNull: this.#buckets.isEverSuspended(shard) });
   }
 
   async #runClient(id: number): Promise<void> {

@@ -1,5 +1,12 @@
 import { beforeEach, expect, test } from 'vitest';
-import { blobRow, currentRow, foreignRow, linkRow, pendingClaimRow } from '../../src/metadata/keyspace.ts';
+import {
+  blobRow,
+  currentRow,
+  foreignRow,
+  linkRow,
+  pendingClaimRow,
+  versionRow,
+} from '../../src/metadata/keyspace.ts';
 import {
   type AccountId,
   type BucketId,
@@ -99,4 +106,11 @@ test('I16: links without owners, claims under way, blobs without links', () => {
   expect(rows.unrest()).toEqual([`shard 0: no link on ${BLOB}`]);
   commit(HOME, [blobRow(BLOB), null], [pendingClaimRow(BLOB, CLAIM), Uint8Array.of(1)]);
   expect(rows.unrest()).toEqual(['shard 0: 1 rows in pendingClaims']);
+});
+
+test('I16: a version that is kept has links of its own', () => {
+  copyAcross();
+  const key = 'k' as ObjectKey;
+  commit(OTHER, [versionRow('00000000000000aa' as BucketId, key, 1), version]);
+  expect(rows.unrest()).toEqual([`shard 1: the link ${LOCAL} on ${BLOB} has 2 owners`]);
 });

@@ -214,6 +214,8 @@ export class LinkRows {
             : this.#shards[shard]?.foreign.get(blobId)?.linkId === linkId;
         if (!isHeld || state === 'pending')
           yield `the ${state} link ${linkId} on ${blobId}${isHeld ? '' : ', without owner'}`;
+        const ownerCount = rows.owners.get(blobId)?.get(linkId) ?? 0;
+        if (ownerCount > 1) yield `the link ${linkId} on ${blobId} has ${ownerCount} owners`;
       }
   }
 }

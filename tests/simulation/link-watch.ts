@@ -1,16 +1,27 @@
 // Metadata calls of one request of the links part: what each commit is about to do to which value, what became of it, and
 // what happens behind each step.
+
+import type { VersionId } from '../../src/model/names.ts';
+import type { Versioning } from '../../src/model/versioning.ts';
 import type { MetadataCalls } from '../../src/objects/object-store.ts';
-import type { CommandOf } from '../../src/ports/metadata.ts';
+import type { MoveResult } from '../../src/ports/extension-calls.ts';
+import type { CommandOf, OutcomeOf } from '../../src/ports/metadata.ts';
 import type { BucketOperation, BucketOutcome } from './bucket-operations.ts';
 import type { LinkBodies } from './link-bodies.ts';
 
 export type CommandName = Parameters<MetadataCalls['execute']>[1];
 
+/** What an answer says of a change. null: nothing has changed. */
+export interface Became {
+  outcome: BucketOutcome;
+  /** Of the version that was made, where versions are kept. */
+  versionId?: VersionId | undefined;
+}
+
 /** What is done with the steps of one request: each after its answer, before the next one. */
 export interface StepWatch {
-  /** Something is sent that changes a key. What is returned is called when its answer says what became of it: null: nothing. */
-  onChange(operation: BucketOperation): (outcome: BucketOutcome | null) => void;
+  /** Something is sent that changes a key. What is returned is called when its answer says what became of it. */
+  onChange(operation: BucketOperation): (became: Became | null) => void;
   after(name: CommandName, command: object, shard: number): Promise<void>;
 }
 
@@ -19,12 +30,14 @@ export interface Watching {
   watch: StepWatch;
   /** Of the body that is sent. */
   value: string | undefined;
+  /** The bucket does. */
+  keepsVersions: boolean;
   onFolded(): void;
 }
 
 export function watchCalls(
   calls: MetadataCalls,
-  { bodies, watch, value, onFolded }: Watching,
+  { bodies, watch, value, keepsVersions, onFolded }: Watching,
 ): MetadataCalls {
   let partValue: string | undefined;
   /** The change that a command is. */
@@ -52,6 +65,10 @@ export function watchCalls(
         bodies.born(piece.births, value);
         return { kind: 'append', key, piece: value };
       }
+      case 'recommit-version':
+        return { kind: 'renew', key: (command as CommandOf<'recommit-version'>).key };
+      case 'delete-versions':
+        return deletionOf(command as CommandOf<'delete-versions'>, keepsVersions);
       case 'move-key': {
         const { move, overwrites } = command as CommandOf<'move-key'>;
         return { kind: 'move', key: move.from, to: move.to, overwrites };
@@ -69,40 +86,67 @@ export function watchCalls(
       const change = changeOf(name, command);
       const became = change && watch.onChange(change);
       const reply = await calls.execute(target, name, command);
-      if (name === 'fold-version' && (reply.value as Replied).kind === 'folded') onFolded();
-      const outcome = became && outcomeOf(reply.value as Replied);
-      if (outcome !== undefined) became?.(outcome);
+      if (name === 'fold-version' && reply.value.kind === 'folded') onFolded();
+      const told = became && outcomeOf(reply.value as Replied);
+      if (told !== undefined) became?.(told);
       await watch.after(name, command, target.shard);
       return reply;
     },
   };
 }
 
+function deletionOf({ items }: CommandOf<'delete-versions'>, keepsVersions: boolean): BucketOperation {
+  const [item] = items;
+  if (item === undefined || items.length > 1) throw new Error('these clients delete one at a time');
+  const { key, versionId } = item;
+  if (versionId !== undefined) return { kind: 'remove-version', key, versionId };
+  return { kind: keepsVersions ? 'mark' : 'remove', key };
+}
+
 type Replied =
-  | { kind: 'committed'; sizeBytes?: number; mayFold?: boolean }
-  | { kind: 'moved-key'; result: unknown }
+  | { kind: 'committed'; versionId: VersionId; versioning: Versioning; sizeBytes?: number; mayFold?: boolean }
+  | OutcomeOf<'delete-versions'>
+  | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
   | { kind: 'folded' }
-  | { kind: string };
+  | { kind: 'no-such-key' | 'gone' | 'late' | 'other-key' | 'changed' };
 
 /** null: nothing has changed. undefined: nobody knows. */
-function outcomeOf(reply: Replied): BucketOutcome | null | undefined {
-  if ('result' in reply) {
-    if (Array.isArray(reply.result)) return { kind: 'moved' };
-    const { kind } = reply.result as { kind: string };
-    return kind === 'exists' ? { kind } : kind === 'no-such-key' ? { kind: 'absent' } : null;
-  }
+function outcomeOf(reply: Replied): Became | null | undefined {
   switch (reply.kind) {
-    case 'committed':
-      return 'mayFold' in reply
-        ? { kind: 'appended', sizeBytes: reply.sizeBytes ?? -1 }
-        : { kind: 'written' };
+    case 'moved-key':
+      return movedOf(reply);
+    case 'deleted-versions':
+      return deletedOf(reply);
+    case 'committed': {
+      const versionId = reply.versioning === 'unversioned' ? undefined : reply.versionId;
+      // Of an append, which tells more than others.
+      if (!('mayFold' in reply)) return { outcome: { kind: 'written' }, versionId };
+      return { outcome: { kind: 'appended', sizeBytes: reply.sizeBytes ?? -1 }, versionId };
+    }
     case 'no-such-key':
-      return { kind: 'absent' };
+      return { outcome: { kind: 'absent' } };
     case 'gone':
     case 'late':
     case 'other-key':
+    case 'changed':
       return null;
     default:
       return undefined;
   }
+}
+
+function movedOf({ result, versioning }: Extract<Replied, { kind: 'moved-key' }>): Became | null {
+  if (Array.isArray(result))
+    return { outcome: { kind: 'moved', ...(versioning !== 'unversioned' && { versionIds: result }) } };
+  if (result.kind === 'exists') return { outcome: { kind: 'exists' } };
+  return result.kind === 'no-such-key' ? { outcome: { kind: 'absent' } } : null;
+}
+
+function deletedOf({ items }: OutcomeOf<'delete-versions'>): Became | undefined {
+  const [item] = items;
+  if (item?.kind !== 'deleted') return undefined;
+  if (item.madeMarker) return { outcome: { kind: 'written' }, versionId: item.versionId };
+  return item.versionId === undefined
+    ? { outcome: { kind: 'gone' } }
+    : { outcome: { kind: 'removed', isMarker: item.isDeleteMarker } };
 }

@@ -1,0 +1,81 @@
+import { beforeEach, expect, test } from 'vitest';
+import { currentRow, versionRow } from '../../src/metadata/keyspace.ts';
+import {
+  type AccountId,
+  type BucketId,
+  makeBlobId,
+  makeLinkId,
+  type ObjectKey,
+  type VersionId,
+} from '../../src/model/names.ts';
+import { NO_ORIGINALS } from '../../src/model/originals.ts';
+import { encodeVersion } from '../../src/model/records/version-record.ts';
+import type { RowAddress } from '../../src/ports/state-machine.ts';
+import { rowKey } from '../../src/shard/row-keys.ts';
+import { ShardHistory } from './shard-history.ts';
+import { SupersededFolds } from './superseded-folds.ts';
+
+const SHARD = 0;
+const BUCKET = '00000000000000aa' as BucketId;
+const [KEY, OTHER] = ['k', 'l'] as [ObjectKey, ObjectKey];
+const linkId = makeLinkId({ timeMs: 1000, random: new Uint8Array(10).fill(1) });
+const blobOf = (index: number) =>
+  makeBlobId({ timeMs: 1000, homeShard: SHARD, random: new Uint8Array(8).fill(index) });
+const [ONE, TWO, THREE, FOLDED] = [blobOf(1), blobOf(2), blobOf(3), blobOf(4)];
+
+let history: ShardHistory;
+let folds: SupersededFolds;
+beforeEach(() => {
+  history = new ShardHistory(SHARD);
+  folds = new SupersededFolds();
+});
+
+function commit(...puts: [address: RowAddress, value: Uint8Array][]) {
+  const seq = history.lastSeq + 1;
+  const rows = puts.map(([{ table, key }, value]) => ({
+    ...{ column: table.column, key: rowKey(SHARD, table, key), value },
+  }));
+  const entry = { seq, epoch: 1, timeMs: 1000, requestId: undefined, digest: String(seq), rows };
+  history.apply('node', entry, { atMs: 0, trueWallMs: undefined });
+  return folds.follow(history);
+}
+
+function version(order: number, blobs: readonly ReturnType<typeof blobOf>[]): Uint8Array {
+  const layout = { kind: 'data' as const, sizeBytes: 10, storage: 'inline' as const, chunkSizeBytes: 100 };
+  return encodeVersion({
+    ...{ versionId: `v${order}` as VersionId, order, isDeleteMarker: false, sizeBytes: 30 },
+    ...{ modifiedAtMs: 1000, etag: '0'.repeat(32), owner: '000000000001' as AccountId },
+    originals: NO_ORIGINALS,
+    manifest: {
+      ...{ kind: 'direct', parts: [] },
+      segments: blobs.map((_, use) => ({ use, offsetBytes: 0, sizeBytes: 10 })),
+      uses: blobs.map((blobId) => ({ ...layout, blobId, linkId, wrappedDataKey: Uint8Array.of(1) })),
+    },
+  });
+}
+
+const latest = currentRow(BUCKET, KEY);
+const older = (order: number, key = KEY) => versionRow(BUCKET, key, order);
+const found = [{ shard: SHARD, key: KEY, pieces: [ONE, TWO] }];
+
+test('pieces become one below a version that has them still', () => {
+  commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
+  expect(commit([older(1), version(1, [FOLDED])])).toEqual(found);
+});
+
+test('between others, the one above and not the one below counts', () => {
+  commit([older(1), version(1, [ONE, TWO])], [older(2), version(2, [ONE, TWO])]);
+  expect(commit([latest, version(3, [THREE])], [older(2), version(2, [FOLDED])])).toEqual([]);
+  expect(commit([older(1), version(1, [FOLDED])])).toEqual([]);
+});
+
+test('folded in the latest version, or in all at once', () => {
+  commit([older(1), version(1, [ONE, TWO])], [latest, version(2, [ONE, TWO, THREE])]);
+  expect(commit([older(1), version(1, [FOLDED])], [latest, version(2, [FOLDED, THREE])])).toEqual([]);
+  expect(commit([latest, version(2, [ONE])])).toEqual([]);
+});
+
+test('other versions that have the pieces are none of its key', () => {
+  commit([older(1), version(1, [ONE, TWO])], [older(2, OTHER), version(2, [ONE, TWO])]);
+  expect(commit([older(1), version(1, [FOLDED])])).toEqual([]);
+});
