@@ -6,6 +6,7 @@
 // database takes no more writes, neither then nor after it is opened again.
 import { type Column, type ReadOptions, RocksLevel } from '@nxtedition/rocksdb';
 import { must } from '../lib/assert.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { KvBounds, KvCommitOptions, KvCursor, KvPort, KvPut, KvRange, KvRow } from '../ports/kv.ts';
 import { type CommitGroup, type CommitQueue, startCommitQueue } from './commit-queue.ts';
 import type { HangWatch } from './hang-watch.ts';
@@ -46,9 +47,6 @@ const BACKGROUND_THREADS = 2;
  * that hangs holds one for each flush of its columns, three at most: with so many for each drive the others have some left.
  */
 const THREADS_PER_DRIVE = 8;
-/** Above it a read of a `sync` column leaves the calling thread. */
-const SYNC_KEYS_MAX = 256;
-
 /**
  * Open databases are kept here: the committer thread uses the same native object, and a collected owner would close
  * it beneath that thread.
@@ -154,7 +152,7 @@ class RocksdbKv implements KvPort {
     const { column: native, reads } = this.#column(column);
     if (reads === 'sync') {
       const options = { column: native, valueEncoding: 'buffer' } as const;
-      if (keys.length <= SYNC_KEYS_MAX) return this.#getManyHere(keys, options);
+      if (keys.length <= LIMITS.syncReadKeysMax) return this.#getManyHere(keys, options);
       return this.#getManyAsync(keys, options);
     }
     // Nothing of such a column is cached, so the memory that was read into belongs to this value alone.

@@ -100,6 +100,8 @@ export const LIMITS = {
   /** Rows of metadata that are kept in memory, of one database. */
   cachedRowsMax: 8192,
   cachedRowBytesMax: 2 * KiB,
+  /** More rows at once are read on another thread, and by the store alone. */
+  syncReadKeysMax: 256,
 
   /** Keys of objects that were used last, of one gateway. */
   openedKeysMax: 4096,

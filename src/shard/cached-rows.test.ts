@@ -89,28 +89,86 @@ test('while a commit is under way the store is asked', async () => {
   expect(await read(kv, 'a')).toBe('2');
 });
 
-test('a read that a commit overtakes keeps nothing', async () => {
+/** A store whose next read is told at the signal alone, as it was when it was asked for. */
+function openLate(): World & {
+  readLate(key: string): Promise<{ told: Promise<string | undefined> }>;
+  tell(): void;
+} {
   const gate = Promise.withResolvers<void>();
-  const reads: (() => void)[] = [];
-  const { kv } = open((store) => ({
+  let onRead: (() => void) | undefined;
+  const world = open((store) => ({
     async getMany(column, keys) {
+      const begun = onRead;
+      onRead = undefined;
       const values = await store.getMany(column, keys);
-      for (const begun of reads.splice(0)) {
+      if (begun !== undefined) {
         begun();
         await gate.promise;
       }
       return values;
     },
   }));
+  return {
+    ...world,
+    tell: gate.resolve,
+    async readLate(key) {
+      const begun = new Promise<void>((resolve) => {
+        onRead = resolve;
+      });
+      const told = read(world.kv, key);
+      await begun;
+      return { told };
+    },
+  };
+}
+
+test('a read that a commit overtakes keeps nothing', async () => {
+  const { kv, readLate, tell } = openLate();
   await kv.commit([put('a', '1')]);
   await read(kv, 'a');
-  const begun = new Promise<void>((resolve) => reads.push(resolve));
-  const late = read(kv, 'a');
-  await begun;
+  const { told } = await readLate('a');
   await kv.commit([put('a', '2')]);
-  gate.resolve();
-  expect(await late).toBe('1');
+  tell();
+  expect(await told).toBe('1');
   expect(await read(kv, 'a')).toBe('2');
+});
+
+test('nor does one that began under a commit, and ended behind it', async () => {
+  const { kv, store, readLate, tell } = openLate();
+  await kv.commit([put('a', '1')]);
+  await read(kv, 'a');
+  store.holdCommits();
+  const committed = kv.commit([put('a', '2')]);
+  const { told } = await readLate('a');
+  store.releaseCommits();
+  await committed;
+  tell();
+  expect(await told).toBe('1');
+  expect(await read(kv, 'a')).toBe('2');
+});
+
+test('nor one that began while its range was cleared', async () => {
+  const { kv, store, readLate, tell } = openLate();
+  await kv.commit([put('a', '1')]);
+  await read(kv, 'a');
+  store.holdCommits();
+  const cleared = kv.clear({ column: 'rows', gte: utf8('a'), lt: utf8('b') });
+  const { told } = await readLate('a');
+  store.releaseCommits();
+  await cleared;
+  tell();
+  expect(await told).toBe('1');
+  expect(await read(kv, 'a')).toBeUndefined();
+});
+
+test("many rows at once are the store's, of one moment", async () => {
+  const { kv, asked } = open();
+  const keys = Array.from({ length: LIMITS.syncReadKeysMax + 1 }, (_, at) => `k${at}`);
+  await kv.commit(keys.map((key) => put(key, key)));
+  for (const key of keys) await readOften(kv, key);
+  asked.length = 0;
+  await kv.getMany('rows', keys.map(utf8));
+  expect(asked).toEqual(keys);
 });
 
 test('a commit that is refused leaves nothing behind', async () => {

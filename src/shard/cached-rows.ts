@@ -22,9 +22,9 @@ interface MissingRow {
   at: number;
   key: Uint8Array;
   place: number;
-  /** It was missing before. */
+  /** It was missing before, and nothing is about to change it. */
   isWanted: boolean;
-  /** Commits that had begun in its place when it was read. */
+  /** Commits that had begun in its place when the read began. */
   begun: number;
 }
 
@@ -59,7 +59,9 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
       const value = underWay[place] === 0 ? find(place, key)?.value : undefined;
       values[at] = value;
       if (value !== undefined) continue;
-      missing.push({ at, key, place, isWanted: missed[place] === hash, begun: begun[place] as number });
+      // What is read while a commit is under way may be from before it, and be here after its end.
+      const isWanted = missed[place] === hash && underWay[place] === 0 && clearing === 0;
+      missing.push({ at, key, place, isWanted, begun: begun[place] as number });
       missed[place] = hash;
     }
     if (missing.length === 0) return values;
@@ -74,8 +76,7 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
       values[at] = value;
       if (!isWanted || value === undefined || !isSmall(value)) continue;
       // Written meanwhile, or about to be: what was read may be gone already.
-      const isSettled = underWay[place] === 0 && begun[place] === before && clears === clearsBefore;
-      if (isSettled && clearing === 0) rows[place] = { key: ownCopy(key), value };
+      if (begun[place] === before && clears === clearsBefore) rows[place] = { key: ownCopy(key), value };
     }
     return values;
   }
@@ -103,7 +104,11 @@ export function cacheRows(kv: KvPort, column: string): KvPort {
   }
 
   return forwardKv(kv, {
-    getMany: (of, keys) => (of === column && !isClosed ? getMany(keys) : kv.getMany(of, keys)),
+    // Of one moment, as the store's own: what is read of many rows may come from it late, and be newer than what is here.
+    getMany: (of, keys) =>
+      of === column && keys.length <= LIMITS.syncReadKeysMax && !isClosed
+        ? getMany(keys)
+        : kv.getMany(of, keys),
     async commit(puts, options) {
       begin(puts);
       try {
