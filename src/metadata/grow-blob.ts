@@ -91,11 +91,16 @@ export function layPiece(options: LayingOptions): LaidPiece | GrantRefusal | { k
   if (isLateBirth(birth, context)) return { kind: 'late' };
   const last = growingUse(carried);
   // R24, as far as it shows here: a piece has no row by its id. Behind another piece the request's id alone tells (R18).
-  if (last?.grown?.lastPieceId === birth.use.blobId) return { kind: 'exists' };
+  if (last?.grown?.lastPieceId === birth.use.blobId || hasBegunBlob(birth, view)) return { kind: 'exists' };
   if (last === undefined || !hasRoom(last, birth)) return beginBlob(birth, options);
   if (last.blobId === options.growingId) return growLast(last, birth, options) ?? beginBlob(birth, options);
   const isHere = homeShardOf(last.blobId) === context.shard;
   return isHere && !options.beginsAnew ? { kind: 'ends-with-other' } : beginBlob(birth, options);
+}
+
+/** As far as has been looked at: where it is to begin one now, it has been. */
+function hasBegunBlob({ use }: BlobBirth, view: View): boolean {
+  return view.has(blobRow(use.blobId)) && view.row(blobRow(use.blobId)) !== undefined;
 }
 
 /** As far as its row tells: whether the object ends where it ends is known by the object alone. */
@@ -120,12 +125,10 @@ function bodyOf(uses: BlobUse[]): ManifestBody {
 function beginBlob(
   birth: BlobBirth,
   { carried, sizeBytes, bucketId, view, context }: LayingOptions,
-): LaidPiece | GrantRefusal | { kind: 'ends-with-other' } {
+): LaidPiece | { kind: 'ends-with-other' } {
   const { use } = birth;
   const { blobId } = use;
   if (!view.has(blobRow(blobId))) return { kind: 'ends-with-other' };
-  // R24
-  if (view.row(blobRow(blobId)) !== undefined) return { kind: 'exists' };
   const grown = { pieceCount: 1, lastPieceId: blobId };
   const layout = {
     sizeBytes: use.sizeBytes,

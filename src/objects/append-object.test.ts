@@ -243,3 +243,29 @@ test('small bodies are asked for together', async () => {
   const range = { offsetBytes: 5000, sizeBytes: 10_000 };
   expect((await world.get('k', { range })).equals(expected.subarray(5000, 15_000))).toBe(true);
 });
+
+test('a copy of what has grown since is looked at once more, and begins a blob of its own', async () => {
+  const asked: string[] = [];
+  const intercept = (metadata: MetadataPort): MetadataPort => ({
+    shardCount: metadata.shardCount,
+    execute(envelope, name, command) {
+      if (name === 'append-version') asked.push(name);
+      return metadata.execute(envelope, name, command);
+    },
+    query(envelope, name, query) {
+      if (name === 'get-version') asked.push(name);
+      return metadata.query(envelope, name, query);
+    },
+  });
+  const world = await openObjectWorld({ intercept });
+  await world.put('k', randomBytes(10));
+  const copied = await appendMany(world, 'k', 3, 100);
+  await world.copy('k', 'copy');
+  const grown = await appendMany(world, 'k', 1, 100);
+  asked.length = 0;
+  const piece = randomBytes(50);
+  await append(world, 'copy', piece);
+  expect(asked).toEqual(['get-version', 'append-version', 'get-version', 'append-version']);
+  expect(await world.get('copy')).toEqual(Buffer.concat([copied, piece]));
+  expect(await world.get('k')).toEqual(grown);
+});

@@ -44,11 +44,10 @@ export async function appendObject(
   const isPiece = body.sizeBytes <= Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
   const written = await takeIn(path, input, { shard, kek, body, kept, isPiece });
   let piece = pieceOf(written);
+  let beginsAnew = false;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
     const renewed = path.keys.renewKek(current.kek);
     const { growingId } = current;
-    // Others append to it, too, by other gateways or at once.
-    const beginsAnew = attempt >= LOOKS_MAX;
     const value = await sendPiece(path, input, {
       ...{ written, piece, growingId, beginsAnew },
       kek: { found: current.kek, renewed },
@@ -63,6 +62,10 @@ export async function appendObject(
     if (attempt + 1 === LIMITS.linkAttemptsMax) break;
     try {
       current = grownOf(await findCurrent(input));
+      // Others append to it, too, by other gateways or at once. A blob that is named again did not take the piece: a copy
+      // has let it grow.
+      const isNamedAgain = growingId !== undefined && current.growingId === growingId;
+      beginsAnew = isNamedAgain || attempt + 1 >= LOOKS_MAX;
       const next = path.keys.openKek(current.kek);
       piece = rewrap(path, piece, { from: kek, to: next });
       kek = next;
