@@ -39,10 +39,6 @@ const BRANCHES = {
   movedMarker: 'links: delete marker moved',
 };
 
-/** Today's fold-version folds whatever version it is asked for: what that costs is counted, and not refused. */
-const REFUSES_SUPERSEDED_FOLDS = false;
-const SUPERSEDED_FOLD = 'links: fold of a superseded version';
-
 export const LINK_BRANCHES: readonly string[] = [
   ...Object.values(BRANCHES),
   ...SESSION_BRANCHES,
@@ -127,13 +123,10 @@ export class LinkPart implements Part {
 
   #checkFolds(): void {
     for (let shard = 0; shard < this.#world.shardCount; shard++)
-      for (const { key, pieces } of this.#folds.follow(this.#world.history(shard))) {
-        this.#world.ground.counts.add(SUPERSEDED_FOLD);
-        if (REFUSES_SUPERSEDED_FOLDS)
-          throw new SimulationFailure(
-            `I16: a superseded version of ${shard}/${key} is folded, and newer ones keep ${pieces.join(', ')}`,
-          );
-      }
+      for (const { key, pieces } of this.#folds.follow(this.#world.history(shard)))
+        throw new SimulationFailure(
+          `I16: a superseded version of ${shard}/${key} is folded, and newer ones keep ${pieces.join(', ')}`,
+        );
   }
 
   heal(): void {
