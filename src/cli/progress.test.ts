@@ -1,5 +1,6 @@
 // Bars and counts of long commands: drawn for whoever sits at a terminal, and not into files and pipes.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
@@ -81,4 +82,25 @@ test('nor by a program whose standard error is a pipe, and it ends by itself', (
     }`;
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program]);
   expect([status, stdout.toString(), stderr.toString()]).toEqual([0, '', '']);
+});
+
+test('Ctrl-C ends the program, and leaves the terminal as it was', async () => {
+  const file = JSON.stringify(join(import.meta.dirname, 'progress.ts'));
+  // Written at once, as to a terminal.
+  const program = `import { writeSync } from 'node:fs';
+    import { Writable } from 'node:stream';
+    import { startBar } from ${file};
+    const write = (piece, encoding, done) => done(void writeSync(1, piece));
+    const stream = Object.assign(new Writable({ write }), { isTTY: true, columns: 100 });
+    startBar('append', 2, String, stream);
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program]);
+  let shown = '';
+  child.stdout.on('data', (piece) => {
+    if (shown === '') child.kill('SIGINT');
+    shown += piece;
+  });
+  const [code, signal] = await once(child, 'close');
+  expect([code, signal]).toEqual([null, 'SIGINT']);
+  expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf(HIDE_CURSOR));
 });

@@ -21,8 +21,7 @@ export function startBar(
     stream,
     format: `${what} {bar} {percentage} %  {done} of {all}  {eta_formatted} left`,
   });
-  bar.start(total, 0, { done: format(0), all: format(total) });
-  return { at: (value) => bar.update(value, { done: format(value) }), end: () => bar.stop() };
+  return show(bar, format, total);
 }
 
 /** A number that grows, where nobody knows to what. */
@@ -32,6 +31,22 @@ export function startCount(
   stream: NodeJS.WritableStream = process.stderr,
 ): Progress {
   const bar = new SingleBar({ ...OPTIONS, stream, format: `${what} {done} in {duration_formatted}` });
-  bar.start(Number.MAX_SAFE_INTEGER, 0, { done: format(0) });
-  return { at: (value) => bar.update(value, { done: format(value) }), end: () => bar.stop() };
+  return show(bar, format, Number.MAX_SAFE_INTEGER);
+}
+
+/** Who ends the command by Ctrl-C gets the terminal back as it was; what else that means is for others, or ends the process. */
+function show(bar: SingleBar, format: (value: number) => string, total: number): Progress {
+  const onInterrupt = () => {
+    bar.stop();
+    if (process.listenerCount('SIGINT') === 0) process.kill(process.pid, 'SIGINT');
+  };
+  process.once('SIGINT', onInterrupt);
+  bar.start(total, 0, { done: format(0), all: format(total) });
+  return {
+    at: (value) => bar.update(value, { done: format(value) }),
+    end() {
+      process.off('SIGINT', onInterrupt);
+      bar.stop();
+    },
+  };
 }
