@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
 import { systemClock } from '../../adapters/system-clock.ts';
-import { childrenOf, parseXml, textOf } from '../../lib/xml.ts';
+import { childrenOf, parseXml, textOf, type XmlElement } from '../../lib/xml.ts';
 import type { BucketId, BucketName } from '../../model/names.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { movePrefix } from './move-prefix.ts';
@@ -17,6 +17,8 @@ let isFullOfJobs = false;
 let isOvertaken = false;
 /** No job that has ended is kept for it. */
 let isForgotten = false;
+/** What the failing gateway hears when it next looks for a job, and how often. */
+let lookReplies: ('unknown' | 'busy')[] = [];
 beforeAll(async () => {
   world = await openGatewayWorld();
   const { metadata, keyring, store } = world;
@@ -33,6 +35,8 @@ beforeAll(async () => {
     shardCount: shards.shardCount,
     execute,
     async query(envelope, name, query) {
+      const failed = name === 'get-job' ? lookReplies.shift() : undefined;
+      if (failed !== undefined) return { kind: failed };
       const reply = await shards.query(envelope, name, query);
       return name === 'get-job' && isForgotten ? ({ ...reply, value: { job: null } } as never) : reply;
     },
@@ -81,6 +85,28 @@ test.each(['unknown', 'busy'] as const)(
     expect([entries, textOf(again, 'MoveCount')]).toEqual([['a/3'], '2']);
     const third = await move(failing);
     expect(third).toEqual(again);
+  },
+);
+
+test.each(['unknown', 'busy'] as const)(
+  'a shard that answers %s to the look at the end of a job: what moved is told first, then its count, or why there is none',
+  async (reply) => {
+    const entriesOf = (answer: XmlElement) =>
+      childrenOf(answer, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
+    lookReplies = [reply];
+    const { move } = await setUp(`moves-look-${reply}`);
+    const whole = await move(failing);
+    expect(lookReplies).toEqual([]);
+    expect([entriesOf(whole), textOf(whole, 'MoveCount')]).toEqual([['a/1', 'a/2', 'a/3'], '2']);
+    expect(childrenOf(whole, 'Error')).toEqual([]);
+
+    lookReplies = [reply, reply];
+    const other = await setUp(`moves-looks-${reply}`);
+    const broken = await other.move(failing);
+    expect(lookReplies).toEqual([]);
+    const [error] = childrenOf(broken, 'Error');
+    expect(error && textOf(error, 'Code')).toBe(reply === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
+    expect([entriesOf(broken), textOf(broken, 'MoveCount')]).toEqual([['a/1', 'a/2', 'a/3'], '2']);
   },
 );
 

@@ -97,8 +97,9 @@ class PrefixAnswer {
         else if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
         this.#context.record.item(moveItem(key));
       }
-      // The job is not kept for long, and the client may take its time for what follows.
-      if (isLast) ended = await this.#calls.findJob();
+      // The job is not kept for long, and the client may take its time for what follows. A look that fails is made again
+      // behind it: what has moved is told whatever becomes of the shard.
+      if (isLast) ended = await this.#calls.findJob().catch(() => undefined);
       yield* moveEntries(met, { isQuiet, versioning });
     }
     ended ??= await this.#calls.findJob();
