@@ -5,7 +5,7 @@ import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
-import { tooMuchKept } from '../../model/too-much-kept.ts';
+import { TooMuchKept } from '../../model/too-much-kept.ts';
 import type { IdempotencyToken } from '../../ports/extension-calls.ts';
 import type { OperationContext } from './context.ts';
 import {
@@ -42,7 +42,7 @@ export async function movePrefix(context: OperationContext, move: PrefixMove): P
   );
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
-  if (value.kind === 'too-much-kept') throw tooMuchKept();
+  if (value.kind === 'too-much-kept') throw new TooMuchKept();
   // It was authorised by the bucket as it is now, and goes by its id: a new name or new rights do not reach it (R45).
   const answer =
     value.kind === 'begun'

@@ -1,6 +1,6 @@
 // Requests of which an outcome would be kept, where as much is kept of earlier ones as may be: 503 SlowDown with nothing
 // done, over HTTP. What was kept before is answered, and what leaves nothing behind goes on.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
 import { parseXml, textOf } from '../../lib/xml.ts';
@@ -9,8 +9,16 @@ import { LIMITS } from '../../model/limits.ts';
 import { counterKey } from '../../shard/counters.ts';
 
 let world: GatewayWorld;
+/** Reasons for which requests were counted as shed. */
+let shed: unknown[] = [];
 beforeAll(async () => {
-  world = await openGatewayWorld();
+  const count = (name: string, labels?: object) => {
+    if (name === 'holdfast_requests_shed_total') shed.push(labels);
+  };
+  world = await openGatewayWorld({ deps: { telemetry: { count, observe() {}, gauge() {}, gaugeAll() {} } } });
+});
+beforeEach(() => {
+  shed = [];
 });
 afterAll(async () => {
   await world.close();
@@ -75,6 +83,7 @@ test.each(REQUESTS)('%s', async (name, line, headers, body) => {
   expect(await listed()).toEqual(before);
   const plain = await ask(line, headers, body);
   expect(plain.status).toBe(200);
+  expect(shed).toEqual([{ reason: 'kept' }]);
   expect(await listed()).not.toEqual(before);
 });
 
@@ -87,6 +96,7 @@ test('MOVE of a prefix without a token, where as much is kept of such as may be;
   expect(await listed()).toEqual(before);
   expect((await ask('MOVE a/', withToken(headers, 'once'))).status).toBe(200);
   expect(await listed()).not.toEqual(before);
+  expect(shed).toEqual([{ reason: 'kept' }]);
 });
 
 test('what was kept before is told again, and another account has room of its own', async () => {
