@@ -238,6 +238,29 @@ describe('what is counted', () => {
     expect(await findings()).toEqual([]);
   });
 
+  test.each([
+    ['of many keys', 'a', LIMITS.moveErrorsUnderTokenMax + 5],
+    ['of long ones', 'k'.repeat(900), 40],
+  ])('under a token fewer errors are kept %s: the first, and how many there were', async (_, key, count) => {
+    for (let at = 0; at < count; at++)
+      for (const prefix of ['x', 'y']) await world.put(`${prefix}/${key}${String(at).padStart(4, '0')}`);
+    const command = { bucketId: BUCKET, from: 'x/', to: 'y/', overwrites: false, token: tokenOf('x') };
+    const [before = 0] = await countersOf(...KEPT);
+    const begun = await world.execute('begin-move', command);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    const { steps, ended } = await driveJob(world, begun.job);
+    const met = steps.flatMap(({ moved }) => moved.map(({ from }) => from));
+    expect(met).toHaveLength(count);
+    expect(ended).toMatchObject({ movedCount: 0, errorCount: count });
+    const kept = (ended?.errors ?? []).map(({ sourceKey }) => sourceKey);
+    expect(kept).toEqual(met.slice(0, kept.length));
+    expect(kept.length).toBeGreaterThan(10);
+    expect(kept.length).toBeLessThan(count);
+    const [after = 0] = await countersOf(...KEPT);
+    expect(after - before).toBeLessThan(2 * LIMITS.moveErrorsUnderTokenBytesMax);
+    expect(await findings()).toEqual([]);
+  });
+
   test('goes with its bucket, and is not counted down twice', async () => {
     const closing = await world.execute('close-bucket', { bucketId: BUCKET });
     if (closing.kind !== 'closing') throw new Error(closing.kind);

@@ -54,6 +54,12 @@ assert(
   'the largest outcome is a small part of what may be kept, and so is what jobs under way may still add to it',
 );
 assert(
+  // Each error takes 128 bytes and its texts.
+  128 * LIMITS.moveErrorsUnderTokenMax <= LIMITS.moveErrorsUnderTokenBytesMax &&
+    4000 * 2 * LIMITS.moveErrorsUnderTokenBytesMax <= LIMITS.keptOutcomesPerAccountBytesMax,
+  'an account may repeat some thousands of renames under tokens in a day, whatever they meet',
+);
+assert(
   2 * LIMITS.moveErrorsKeptBytesMax < LIMITS.jobsShownBytesMax,
   'the job that ended last is shown, whatever it has met',
 );

@@ -125,6 +125,9 @@ export const LIMITS = {
   /** Errors that are kept of a prefix's rename, for whoever asks again. */
   moveErrorsKeptMax: 1000,
   moveErrorsKeptBytesMax: 256 * KiB,
+  /** The same of one that a token leads to: it is kept for a day. How many there were is kept of each. */
+  moveErrorsUnderTokenMax: 100,
+  moveErrorsUnderTokenBytesMax: 32 * KiB,
 
   // What shards keep of requests that are over: outcomes under tokens, and jobs of prefix renames.
   /** Under tokens, of one shard, and of them those of one account; what would be more is refused. */
