@@ -14,6 +14,7 @@ import { createBlobRelease } from '../src/metadata/background/release-blobs.ts';
 import { createPartRelease } from '../src/metadata/background/release-parts.ts';
 import { createClaimResolver } from '../src/metadata/background/resolve-claims.ts';
 import { createKeyRotation, type KeyRotation } from '../src/metadata/background/rotate-keys.ts';
+import { createKeptWatch } from '../src/metadata/background/watch-kept.ts';
 import type { Worker } from '../src/ports/worker.ts';
 import { createChunkSweep } from '../src/storage/sweep-chunks.ts';
 import type { Stores } from './open-stores.ts';
@@ -40,6 +41,7 @@ export function createBackground(
     createBucketEmptier({ metadata, shards, clock }),
     createJobDriver({ metadata, shards, clock }),
     createJobForgetter({ metadata, shards, timeJumps }),
+    createKeptWatch({ metadata, shards, telemetry }),
     createChunkSweep({ chunks, metadata, clock, log, fenceOf }),
     rotation,
     ...storeWorkers,

@@ -248,7 +248,8 @@ the default, because the first touch of memory is what costs most there.
 | unsent answers (unsentBytesMax) | SlowDown; clients that take nothing for bodyStalledMs are let go |
 | bodies that wait for memory (bodiesWaitingMax) | SlowDown before the body is read |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
-| outcomes that are kept for a day (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token, and for prefixes to be renamed; nothing is done |
+| outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
+| jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
 | requests behind one that is not answered, on one connection (pipelinedRequestsMax) | the connection ends |
 
 A refused request without a body, or with an unanswered Expect: 100-continue, leaves its connection open. Of another body up

@@ -21,6 +21,7 @@ import { createDebtRepair } from '../../src/metadata/background/repair-debts.ts'
 import { createClaimResolver } from '../../src/metadata/background/resolve-claims.ts';
 import { createDiskSweep } from '../../src/metadata/background/sweep-disks.ts';
 import { createDebtWatch } from '../../src/metadata/background/watch-debts.ts';
+import { createKeptWatch } from '../../src/metadata/background/watch-kept.ts';
 import type { ChunkPort, Fence } from '../../src/ports/chunks.ts';
 import type { HomeDisks } from '../../src/ports/home-disks.ts';
 import type { TimeJumps } from '../../src/ports/time-jumps.ts';
@@ -68,6 +69,7 @@ export function startShardWork(
     createDamageHearing(home),
     createDiskSweep({ ...home, passEveryMs }),
     createDebtWatch(home),
+    createKeptWatch(home),
     ...createEngineWorkers(served),
   ];
   const runner = createWorkerRunner({ workers, clock, log, telemetry });

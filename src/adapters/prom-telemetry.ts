@@ -41,7 +41,7 @@ export const METRICS = {
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',
-    help: 'Requests answered 503 SlowDown, by what there was too much of: connections, requests, unsent answers, bodies that wait for memory.',
+    help: 'Requests answered 503 SlowDown, by what there was too much of: connections, requests, unsent answers, bodies that wait for memory, what is kept of earlier requests (kept).',
     labels: ['reason'],
   },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
@@ -197,6 +197,16 @@ export const METRICS = {
     kind: 'gauge',
     help: 'Jobs that shards keep: under-way, and of those that are done or refused the newest, up to a day after their end.',
     labels: ['kind', 'state'],
+  },
+  holdfast_kept_bytes: {
+    kind: 'gauge',
+    help: 'What shards led here keep of requests that are over, of those that answer: outcomes under tokens (tokens), and jobs of renamed prefixes without one (tokenless).',
+    labels: ['of'],
+  },
+  holdfast_kept_bytes_max: {
+    kind: 'gauge',
+    help: 'The same of the shard that keeps most of it (tokens, tokenless): requests are refused where it is as much as may be.',
+    labels: ['of'],
   },
   holdfast_chunks: { kind: 'gauge', help: 'Chunks stored.' },
   holdfast_chunk_bytes: { kind: 'gauge', help: 'Bytes of chunks stored.' },

@@ -25,6 +25,25 @@ test.each([1, 7, 4096])('errors are kept and the others counted, in pieces of %i
   });
 });
 
+test('errors that the server does not name any more are told by their number, and are no success', async () => {
+  const text = `${HEAD}<UnlistedErrorCount>7</UnlistedErrorCount><MoveCount>2</MoveCount></MoveObjectResult>`;
+  const server = createServer((_, response) => void response.end(text)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const printed: string[] = [];
+  const told = { ...context, print: (line: string) => void printed.push(line) };
+  try {
+    const objects = { source: 'b/a/', destination: 'b/c/' };
+    expect(await move(told, objects, { endpoint, prefix: true })).toBe(1);
+    expect(await move(told, objects, { endpoint, prefix: true, json: true })).toBe(1);
+  } finally {
+    server.close();
+  }
+  const [words = '', json = ''] = printed;
+  expect(words).toMatch(/^not renamed.*: 7 more;.*\n2 renamed$/);
+  expect(JSON.parse(json)).toEqual({ movedCount: 2, errors: [], unlistedErrorCount: 7 });
+});
+
 test('an error in place of a result, behind its beginning, and what is neither', async () => {
   const error = '<Error><Code>NoSuchKey</Code><Message>not there</Message></Error>';
   await expect(readResult(inPieces(error, 9), 404)).rejects.toThrow('not there (NoSuchKey)');

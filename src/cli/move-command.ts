@@ -24,6 +24,8 @@ export interface MoveOptions extends ConnectOptions {
 interface Outcome {
   movedCount: number;
   errors: { source: string; destination: string; versionId?: string; code: string; message: string }[];
+  /** How many more there were, which the server does not know any more. */
+  unlistedErrorCount?: number;
 }
 
 /** The exit code: 1 when something was not renamed. */
@@ -50,7 +52,7 @@ export async function move(
     throw new Refusal('objects are renamed within their bucket; copies to others take no room either');
   const outcome = await moveObjects(client, { bucket: from.bucket, from: from.key, to: to.key }, options);
   context.print(formatAnswer(options, outcome, () => describe(outcome)));
-  return outcome.errors.length === 0 ? 0 : 1;
+  return outcome.errors.length === 0 && outcome.unlistedErrorCount === undefined ? 0 : 1;
 }
 
 async function moveObjects(
@@ -112,7 +114,12 @@ export async function readResult(pieces: AsyncIterable<Buffer>, status: number):
   const failure = childOf(document, 'Error');
   if (failure !== undefined)
     throw new Refusal(`${textOf(failure, 'Message') ?? 'not done'} (${textOf(failure, 'Code') ?? status})`);
-  return { movedCount: Number(textOf(document, 'MoveCount') ?? count - errors.length), errors };
+  const unlisted = textOf(document, 'UnlistedErrorCount');
+  return {
+    movedCount: Number(textOf(document, 'MoveCount') ?? count - errors.length),
+    errors,
+    ...(unlisted !== undefined && { unlistedErrorCount: Number(unlisted) }),
+  };
 }
 
 function readError(entry: XmlElement): Outcome['errors'][number] {
@@ -127,9 +134,13 @@ function readError(entry: XmlElement): Outcome['errors'][number] {
   };
 }
 
-function describe({ movedCount, errors }: Outcome): string {
+function describe({ movedCount, errors, unlistedErrorCount }: Outcome): string {
   const lines = errors.map(({ source, destination, code, message }) => {
     return `not renamed: ${JSON.stringify(source)} to ${JSON.stringify(destination)}: ${message} (${code})`;
   });
+  if (unlistedErrorCount !== undefined) {
+    const count = formatCount(unlistedErrorCount);
+    lines.push(`not renamed, and not named here: ${count} more; they are still there under the old prefix`);
+  }
   return [...lines, `${formatCount(movedCount)} renamed`].join('\n');
 }

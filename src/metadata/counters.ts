@@ -15,9 +15,11 @@ export const COUNTER = {
   condemned: 'condemned',
   /** Keys that were renamed, ever: whoever walks over all versions looks whether one has passed it by. */
   moves: 'moves',
-  /** What is kept of requests that are over, in all and of one account (kept-outcomes.ts). */
+  /** What is kept of requests that are over, in all and of one account: under tokens, and without (kept-outcomes.ts). */
   keptBytes: 'kept-bytes',
   accountKeptBytes: (accountId: AccountId) => `kept-bytes/${accountId}`,
+  tokenlessBytes: 'tokenless-bytes',
+  accountTokenlessBytes: (accountId: AccountId) => `tokenless-bytes/${accountId}`,
   /** Jobs that are kept. */
   jobs: (kind: JobKind, state: JobState) => `jobs/${kind}/${state}`,
   /** Blobs that owe copies, and their chunks that do, by the fewest copies. */

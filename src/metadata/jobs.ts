@@ -122,7 +122,9 @@ export function forgetJob(view: View, jobId: JobId, nowMs: number): RowChange {
 
 function jobDeltas(before: JobRecord | undefined, after: JobRecord | undefined): CounterDelta[] {
   const [was, is] = [before, after].map((job) => job && COUNTER.jobs(job.kind, jobState(job)));
-  const kept = keptDeltas(ownerOf(after ?? before), keptBytesOf(after) - keptBytesOf(before));
+  const one = after ?? before;
+  const addedBytes = keptBytesOf(after) - keptBytesOf(before);
+  const kept = keptDeltas(ownerOf(one), addedBytes, { isTokenless: one?.isTokenless === true });
   if (was === is) return kept;
   return [
     ...(was === undefined ? [] : [{ name: was, delta: -1 }]),

@@ -39,12 +39,17 @@ async function plant(puts: RowPut[]): Promise<void> {
 }
 
 /** For what a token keeps. */
-const SHARD_MAX = LIMITS.keptForTokensShareMax * LIMITS.keptOutcomesBytesMax;
-const ACCOUNT_MAX = LIMITS.keptForTokensShareMax * LIMITS.keptOutcomesPerAccountBytesMax;
-const BOUNDS = [
-  ['the account', COUNTER.accountKeptBytes(OWNER), ACCOUNT_MAX],
-  ['the shard', COUNTER.keptBytes, SHARD_MAX],
-] as const;
+const SHARD_MAX = LIMITS.keptOutcomesBytesMax;
+const ACCOUNT_MAX = LIMITS.keptOutcomesPerAccountBytesMax;
+const OWN = COUNTER.accountKeptBytes(OWNER);
+const BOUNDS: [name: string, kept: Record<string, number>][] = [
+  ['the account', { [OWN]: ACCOUNT_MAX - 1500 }],
+  ['the shard', { [COUNTER.keptBytes]: SHARD_MAX - 1500, [OWN]: LIMITS.keptAtLeastBytes }],
+  [
+    'what an account may have in a shard that others have filled',
+    { [COUNTER.keptBytes]: SHARD_MAX, [OWN]: LIMITS.keptAtLeastBytes - 1500 },
+  ],
+];
 
 const FULL = { kind: 'too-much-kept' };
 const jobsUnderWay = async () =>
@@ -71,31 +76,28 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     throw new Error('never full');
   }
 
-  test.each(BOUNDS)(
-    'beyond the bound of %s nothing is done; a day later there is room',
-    async (_, counter, max) => {
-      await setCounter(counter, max - 1500);
-      const { done, refused } = await sendUntilFull();
-      expect(done.length).toBeGreaterThan(0);
-      expect(await send(world, refused, tokenOf(refused))).toEqual(FULL);
-      const [first = ''] = done;
-      const before = await state();
-      expect(await send(world, first, tokenOf(first))).not.toEqual(FULL);
-      const other = { ...tokenOf(first), digest: 'other' };
-      expect(await send(world, first, other)).toEqual({ kind: 'token-reused' });
-      expect(await state()).toEqual(before);
+  test.each(BOUNDS)('beyond the bound of %s nothing is done; a day later there is room', async (_, kept) => {
+    for (const counter in kept) await setCounter(counter, kept[counter] ?? 0);
+    const { done, refused } = await sendUntilFull();
+    expect(done.length).toBeGreaterThan(0);
+    expect(await send(world, refused, tokenOf(refused))).toEqual(FULL);
+    const [first = ''] = done;
+    const before = await state();
+    expect(await send(world, first, tokenOf(first))).not.toEqual(FULL);
+    const other = { ...tokenOf(first), digest: 'other' };
+    expect(await send(world, first, other)).toEqual({ kind: 'token-reused' });
+    expect(await state()).toEqual(before);
 
-      for (const job of await jobsUnderWay()) if (job.kind === 'move-prefix') await driveJob(world, job);
-      await background.run('tokens', 'jobs');
-      expect(await send(world, refused, tokenOf(refused)), 'within the day').toEqual(FULL);
-      world.clock.advance(LIMITS.jobKeptMs + MINUTE);
-      await background.run('tokens', 'jobs');
-      expect(await send(world, refused, tokenOf(refused))).not.toEqual(FULL);
-    },
-  );
+    for (const job of await jobsUnderWay()) if (job.kind === 'move-prefix') await driveJob(world, job);
+    await background.run('tokens', 'jobs');
+    expect(await send(world, refused, tokenOf(refused)), 'within the day').toEqual(FULL);
+    world.clock.advance(LIMITS.jobKeptMs + MINUTE);
+    await background.run('tokens', 'jobs');
+    expect(await send(world, refused, tokenOf(refused))).not.toEqual(FULL);
+  });
 
   test('the next primary goes by the same bound', async () => {
-    await setCounter(COUNTER.accountKeptBytes(OWNER), ACCOUNT_MAX - 1500);
+    await setCounter(OWN, ACCOUNT_MAX - 1500);
     const { done, refused } = await sendUntilFull();
     await world.shards.close();
     // Ids have the time in them.
@@ -111,6 +113,7 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     for (const each of names) await setUp(world, each);
     const leftBytes = 2500;
     await setCounter(COUNTER.keptBytes, SHARD_MAX - leftBytes);
+    await setCounter(OWN, LIMITS.keptAtLeastBytes);
     const outcomes = await Promise.all(names.map((each) => send(world, each, tokenOf(each))));
     const doneCount = outcomes.filter(({ kind }) => kind !== FULL.kind).length;
     expect(doneCount).toBeGreaterThan(0);
@@ -120,16 +123,51 @@ describe.each(TOKEN_REQUEST_NAMES)('%s', (name) => {
     expect(kept).toBeGreaterThan(SHARD_MAX - leftBytes);
   });
 
-  test('without a token', async () => {
-    for (const each of ['first', 'second']) await setUp(world, each);
-    // What tokens keep leaves room for a prefix's job; for no more than that here.
-    const max = LIMITS.keptOutcomesPerAccountBytesMax;
-    await setCounter(COUNTER.accountKeptBytes(OWNER), max - 1000);
+  test('what tokens keep stops nothing without one', async () => {
+    await setUp(world, 'first');
+    for (const [counter, max] of [
+      [OWN, ACCOUNT_MAX],
+      [COUNTER.keptBytes, SHARD_MAX],
+    ] as const)
+      await setCounter(counter, max);
     expect(await send(world, 'first', tokenOf('first'))).toEqual(FULL);
     expect(await send(world, 'first')).not.toEqual(FULL);
-    const second = await send(world, 'second');
-    if (name === 'begin-move') expect(second).toEqual(FULL);
-    else expect(second).not.toEqual(FULL);
+  });
+
+  test('jobs without a token stop nothing that has one', async () => {
+    await setUp(world, 'first');
+    await setCounter(COUNTER.accountTokenlessBytes(OWNER), LIMITS.keptTokenlessPerAccountBytesMax);
+    await setCounter(COUNTER.tokenlessBytes, LIMITS.keptTokenlessBytesMax);
+    expect(await send(world, 'first', tokenOf('first'))).not.toEqual(FULL);
+  });
+});
+
+describe('jobs without a token', () => {
+  const { setUp, send } = TOKEN_REQUESTS['begin-move'];
+  const ALL = COUNTER.tokenlessBytes;
+  const OWN_TOKENLESS = COUNTER.accountTokenlessBytes(OWNER);
+  const [allMax, ownMax] = [LIMITS.keptTokenlessBytesMax, LIMITS.keptTokenlessPerAccountBytesMax];
+
+  test.each<[name: string, kept: Record<string, number>]>([
+    ['the account', { [OWN_TOKENLESS]: ownMax - 1000 }],
+    ['the shard', { [ALL]: allMax - 1000, [OWN_TOKENLESS]: LIMITS.keptAtLeastBytes }],
+    [
+      'what an account may have in a shard that others have filled',
+      { [ALL]: allMax, [OWN_TOKENLESS]: LIMITS.keptAtLeastBytes - 1000 },
+    ],
+  ])('have the bound of %s for themselves, and there is room when they have gone', async (_, kept) => {
+    for (const each of ['first', 'second']) await setUp(world, each);
+    for (const counter in kept) await setCounter(counter, kept[counter] ?? 0);
+    expect(await send(world, 'first')).toMatchObject({ kind: 'begun' });
+    const before = await state();
+    expect(await send(world, 'second')).toEqual(FULL);
+    expect(await state()).toEqual(before);
+    for (const job of await jobsUnderWay()) if (job.kind === 'move-prefix') await driveJob(world, job);
+    // Those that are shown count for as long as they are.
+    const [job] = (await world.query('list-jobs', { limit: 1 })).jobs;
+    world.clock.advance(LIMITS.tokenlessJobKeptMs + MINUTE);
+    await world.execute('forget-jobs', { jobIds: [job?.jobId as JobId] });
+    expect(await send(world, 'second')).toMatchObject({ kind: 'begun' });
   });
 });
 
@@ -142,7 +180,8 @@ async function countersOf(...names: string[]): Promise<number[]> {
 }
 
 describe('what is counted', () => {
-  const KEPT = [COUNTER.keptBytes, COUNTER.accountKeptBytes(OWNER)];
+  const KEPT = [COUNTER.keptBytes, OWN];
+  const TOKENLESS = [COUNTER.tokenlessBytes, COUNTER.accountTokenlessBytes(OWNER)];
   const findings = async () => (await world.query('check-counters', { counted: [] })).findings;
 
   beforeEach(async () => {
@@ -189,10 +228,36 @@ describe('what is counted', () => {
       overwrites: false,
     });
     if (job.kind !== 'begun') throw new Error(job.kind);
-    const [before = 0] = await countersOf(...KEPT);
+    const tokens = await countersOf(...KEPT);
+    const [before = 0] = await countersOf(...TOKENLESS);
     await driveJob(world, job.job);
-    const [after = 0] = await countersOf(...KEPT);
+    const [after = 0, own] = await countersOf(...TOKENLESS);
     expect(after - before).toBeGreaterThan(100 * count);
+    expect(own).toBe(after);
+    expect(await countersOf(...KEPT)).toEqual(tokens);
+    expect(await findings()).toEqual([]);
+  });
+
+  test.each([
+    ['of many keys', 'a', LIMITS.moveErrorsUnderTokenMax + 5],
+    ['of long ones', 'k'.repeat(900), 40],
+  ])('under a token fewer errors are kept %s: the first, and how many there were', async (_, key, count) => {
+    for (let at = 0; at < count; at++)
+      for (const prefix of ['x', 'y']) await world.put(`${prefix}/${key}${String(at).padStart(4, '0')}`);
+    const command = { bucketId: BUCKET, from: 'x/', to: 'y/', overwrites: false, token: tokenOf('x') };
+    const [before = 0] = await countersOf(...KEPT);
+    const begun = await world.execute('begin-move', command);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    const { steps, ended } = await driveJob(world, begun.job);
+    const met = steps.flatMap(({ moved }) => moved.map(({ from }) => from));
+    expect(met).toHaveLength(count);
+    expect(ended).toMatchObject({ movedCount: 0, errorCount: count });
+    const kept = (ended?.errors ?? []).map(({ sourceKey }) => sourceKey);
+    expect(kept).toEqual(met.slice(0, kept.length));
+    expect(kept.length).toBeGreaterThan(10);
+    expect(kept.length).toBeLessThan(count);
+    const [after = 0] = await countersOf(...KEPT);
+    expect(after - before).toBeLessThan(2 * LIMITS.moveErrorsUnderTokenBytesMax);
     expect(await findings()).toEqual([]);
   });
 

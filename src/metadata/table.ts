@@ -64,6 +64,7 @@ import { tick } from './commands/tick.ts';
 import type { DefinedCommand } from './define-command.ts';
 import { historyRow } from './history.ts';
 import { countComposedOnly, findCompositions } from './queries/count-composed-only.ts';
+import { countKept } from './queries/count-kept.ts';
 import { countUsage } from './queries/count-usage.ts';
 import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
@@ -196,6 +197,7 @@ const queries: Omit<Queries, 'look-for-kept'> = {
   'list-kept-tokens': listKeptTokens,
   'list-jobs': listJobs,
   'count-jobs': countJobs,
+  'count-kept': countKept,
   'get-job': getJob,
   'list-open-jobs': listOpenJobs,
   'list-ended-jobs': listEndedJobs,

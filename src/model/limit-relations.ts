@@ -28,14 +28,36 @@ assert(
   'who is told anew of a job that it began finds it (R18), and none is shown for longer than those that may be asked for',
 );
 assert(
-  4 * LIMITS.keptOutcomesPerAccountBytesMax <= LIMITS.keptOutcomesBytesMax,
+  4 * LIMITS.keptOutcomesPerAccountBytesMax <= LIMITS.keptOutcomesBytesMax &&
+    4 * LIMITS.keptTokenlessPerAccountBytesMax <= LIMITS.keptTokenlessBytesMax,
   'one account leaves room for what is kept of others',
+);
+assert(
+  64 * LIMITS.keptAtLeastBytes <= LIMITS.keptOutcomesPerAccountBytesMax &&
+    64 * LIMITS.keptAtLeastBytes <= LIMITS.keptTokenlessBytesMax,
+  'what accounts have in a full shard is little: it takes hundreds of them to double it',
+);
+assert(
+  // An id is 32 characters, and two more bytes around them.
+  4 * 64 * LIMITS.moveVersionsMax <= LIMITS.keptAtLeastBytes &&
+    4 * 2 * LIMITS.moveErrorsKeptBytesMax <= LIMITS.keptAtLeastBytes,
+  'an account has room for some of the largest outcomes and jobs, however full the shard is',
+);
+assert(
+  4 * LIMITS.jobsShownBytesMax <= LIMITS.keptTokenlessPerAccountBytesMax,
+  'jobs that are kept to be shown leave their account room for others',
 );
 // An id is 32 characters, and two more bytes around them.
 assert(
   64 * LIMITS.moveVersionsMax + LIMITS.jobsPerAccountMax * 2 * LIMITS.moveErrorsKeptBytesMax <
     LIMITS.keptOutcomesPerAccountBytesMax / 16,
   'the largest outcome is a small part of what may be kept, and so is what jobs under way may still add to it',
+);
+assert(
+  // Each error takes 128 bytes and its texts.
+  128 * LIMITS.moveErrorsUnderTokenMax <= LIMITS.moveErrorsUnderTokenBytesMax &&
+    4000 * 2 * LIMITS.moveErrorsUnderTokenBytesMax <= LIMITS.keptOutcomesPerAccountBytesMax,
+  'an account may repeat some thousands of renames under tokens in a day, whatever they meet',
 );
 assert(
   2 * LIMITS.moveErrorsKeptBytesMax < LIMITS.jobsShownBytesMax,

@@ -127,13 +127,19 @@ export const LIMITS = {
   /** Errors that are kept of a prefix's rename, for whoever asks again. */
   moveErrorsKeptMax: 1000,
   moveErrorsKeptBytesMax: 256 * KiB,
+  /** The same of one that a token leads to: it is kept for a day. How many there were is kept of each. */
+  moveErrorsUnderTokenMax: 100,
+  moveErrorsUnderTokenBytesMax: 32 * KiB,
 
   // What shards keep of requests that are over: outcomes under tokens, and jobs of prefix renames.
-  /** Of one shard, and of them those of one account, so that others have room; what would be more is refused. */
+  /** Under tokens, of one shard, and of them those of one account; what would be more is refused. */
   keptOutcomesBytesMax: 1 * GiB,
   keptOutcomesPerAccountBytesMax: 256 * MiB,
-  /** Of both, with what a token keeps for a day: the rest is for renames without one, whose jobs go sooner. */
-  keptForTokensShareMax: 0.875,
+  /** The same of jobs without a token, which go sooner: bounded by themselves, so that neither takes the other's room. */
+  keptTokenlessBytesMax: 256 * MiB,
+  keptTokenlessPerAccountBytesMax: 32 * MiB,
+  /** Of either, which an account may have where the others have filled the shard. */
+  keptAtLeastBytes: 4 * MiB,
 
   // Jobs that shards keep (prefix renames, emptying of deleted buckets).
   jobKeptMs: 25 * HOUR,

@@ -2,8 +2,12 @@
 // what clients take for "later", and send again; what is kept is bounded by the day, so a slower client never meets it.
 import { AppError } from './errors.ts';
 
-export function tooMuchKept(): AppError {
-  const message =
-    'As much is kept of earlier requests with idempotency tokens and of renames of prefixes as may be. Nothing was done.';
-  return new AppError('SlowDown', { message });
+const MESSAGE =
+  'As much is kept of earlier requests with idempotency tokens and of renames of prefixes as may be. Nothing was done.';
+
+/** By its class metrics tell it from what is refused for other reasons. */
+export class TooMuchKept extends AppError {
+  constructor() {
+    super('SlowDown', { message: MESSAGE });
+  }
 }

@@ -1,6 +1,6 @@
 // What compositions and appends have in common: whose key may be there, and what became of the command.
 import { AppError } from '../model/errors.ts';
-import { tooMuchKept } from '../model/too-much-kept.ts';
+import { TooMuchKept } from '../model/too-much-kept.ts';
 import type { VersionRecord } from '../model/version.ts';
 import type { ComposedVersion } from '../ports/compose-calls.ts';
 import type { OutcomeOf } from '../ports/metadata.ts';
@@ -22,6 +22,6 @@ type Refusal = Exclude<OutcomeOf<'compose-version'>, { kind: 'committed' } | { k
 /** The error that a refused composition or append is answered with. */
 export function refusedComposition(refusal: Refusal, key: string): AppError {
   if (refusal.kind === 'token-reused') return new AppError('IdempotencyParameterMismatch');
-  if (refusal.kind === 'too-much-kept') return tooMuchKept();
+  if (refusal.kind === 'too-much-kept') return new TooMuchKept();
   return refusedCommit(refusal, key);
 }

@@ -195,5 +195,7 @@ export interface ExtensionQueries extends ComposeQueries {
     query: Record<never, never>;
     result: { counts: { kind: JobRecord['kind']; state: JobState; count: number }[] };
   };
+  /** What is kept of requests that are over: under tokens, and jobs that no token leads to. */
+  'count-kept': { query: Record<never, never>; result: { tokenBytes: number; tokenlessBytes: number } };
   'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null } };
 }

@@ -6,6 +6,7 @@ import { PENDING_LONG_MS } from '../../cmd/cluster/chunk-alarms.ts';
 import { LAG_SHOWN_MIN } from '../../cmd/cluster/shard-alarms.ts';
 import { METRICS } from '../../src/adapters/prom-telemetry.ts';
 import { must } from '../../src/lib/assert.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import { readDeploy } from '../support/deploy-files.ts';
 
 interface Alert {
@@ -97,8 +98,11 @@ describe.each(alerts.map((alert) => [alert.alert, alert] as const))('%s', (name,
   });
 });
 
-test('no two have one name, and the bounds are those of cluster status', () => {
+test('no two have one name, and the bounds are those of cluster status and of the limits', () => {
   expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
   expect(alertOf('HoldfastReplicaBehind').expr).toContain(`lag_entries_max > ${LAG_SHOWN_MIN} `);
   expect(alertOf('HoldfastPlacementPending').for).toBe(`${PENDING_LONG_MS / 3_600_000}h`);
+  const kept = [LIMITS.keptOutcomesBytesMax, LIMITS.keptTokenlessBytesMax].map((max) => `> ${0.75 * max}`);
+  expect(alertOf('HoldfastKeptUnderTokens').expr).toContain(kept[0]);
+  expect(alertOf('HoldfastKeptWithoutTokens').expr).toContain(kept[1]);
 });

@@ -43,6 +43,8 @@ export interface AccessRecord {
   objectSizeBytes?: number;
   status: number;
   errorCode?: string;
+  /** What there was too much of for it to be done, where its operation found that. */
+  shedFor?: 'kept';
   /** Bytes of bodies, on the wire. */
   receivedBytes: number;
   sentBytes: number;
@@ -102,6 +104,8 @@ export function finishRecord(record: AccessRecord, sinks: { log: Logger; telemet
   telemetry.observe('holdfast_s3_request_duration_seconds', record.totalMs / 1000, labels);
   const { signatureVersion } = record;
   telemetry.count('holdfast_s3_signatures_total', { version: signatureVersion ?? NO_SIGNATURE });
+  if (record.shedFor !== undefined)
+    telemetry.count('holdfast_requests_shed_total', { reason: record.shedFor });
   if (record.receivedBytes > 0) {
     telemetry.count('holdfast_s3_received_bytes_total', { operation }, record.receivedBytes);
   }

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
 import { systemClock } from '../../adapters/system-clock.ts';
-import { childrenOf, parseXml, textOf } from '../../lib/xml.ts';
+import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../lib/xml.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { BucketId, BucketName } from '../../model/names.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import { movePrefix } from './move-prefix.ts';
@@ -17,6 +18,8 @@ let isFullOfJobs = false;
 let isOvertaken = false;
 /** No job that has ended is kept for it. */
 let isForgotten = false;
+/** What the failing gateway hears when it next looks for a job, and how often. */
+let lookReplies: ('unknown' | 'busy')[] = [];
 beforeAll(async () => {
   world = await openGatewayWorld();
   const { metadata, keyring, store } = world;
@@ -33,6 +36,8 @@ beforeAll(async () => {
     shardCount: shards.shardCount,
     execute,
     async query(envelope, name, query) {
+      const failed = name === 'get-job' ? lookReplies.shift() : undefined;
+      if (failed !== undefined) return { kind: failed };
       const reply = await shards.query(envelope, name, query);
       return name === 'get-job' && isForgotten ? ({ ...reply, value: { job: null } } as never) : reply;
     },
@@ -84,6 +89,28 @@ test.each(['unknown', 'busy'] as const)(
   },
 );
 
+test.each(['unknown', 'busy'] as const)(
+  'a shard that answers %s to the look at the end of a job: what moved is told first, then its count, or why there is none',
+  async (reply) => {
+    const entriesOf = (answer: XmlElement) =>
+      childrenOf(answer, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
+    lookReplies = [reply];
+    const { move } = await setUp(`moves-look-${reply}`);
+    const whole = await move(failing);
+    expect(lookReplies).toEqual([]);
+    expect([entriesOf(whole), textOf(whole, 'MoveCount')]).toEqual([['a/1', 'a/2', 'a/3'], '2']);
+    expect(childrenOf(whole, 'Error')).toEqual([]);
+
+    lookReplies = [reply, reply];
+    const other = await setUp(`moves-looks-${reply}`);
+    const broken = await other.move(failing);
+    expect(lookReplies).toEqual([]);
+    const [error] = childrenOf(broken, 'Error');
+    expect(error && textOf(error, 'Code')).toBe(reply === 'busy' ? 'SlowDown' : 'ServiceUnavailable');
+    expect([entriesOf(broken), textOf(broken, 'MoveCount')]).toEqual([['a/1', 'a/2', 'a/3'], '2']);
+  },
+);
+
 test('errors that another driver has met are told to whom it overtook', async () => {
   const { move } = await setUp('moves-overtaken');
   isOvertaken = true;
@@ -91,6 +118,32 @@ test('errors that another driver has met are told to whom it overtook', async ()
   isOvertaken = false;
   const entries = childrenOf(answer, 'MoveObject').map((entry) => textOf(entry, 'SourceKey'));
   expect([entries, textOf(answer, 'MoveCount')]).toEqual([['a/3'], '2']);
+});
+
+test('errors beyond those that a job with a token keeps are told by their number, and to who met them by their names', async () => {
+  const { ask, move } = await setUp('moves-many');
+  const count = LIMITS.moveErrorsUnderTokenMax + 20;
+  const names = Array.from({ length: count }, (_, at) => `many-${String(at).padStart(4, '0')}`);
+  for (const name of names)
+    for (const prefix of ['a', 'b']) await ask(world, `PUT /moves-many/${prefix}/${name}`);
+  const told = (answer: XmlElement) => ({
+    errorCount: childrenOf(answer, 'MoveObject').filter((entry) => childOf(entry, 'Error')).length,
+    unlisted: textOf(answer, 'UnlistedErrorCount'),
+    moved: textOf(answer, 'MoveCount'),
+  });
+  // a/3 is in use, too.
+  expect(told(await move(world))).toEqual({ errorCount: count + 1, unlisted: undefined, moved: '2' });
+  const kept = { errorCount: LIMITS.moveErrorsUnderTokenMax, unlisted: '21' };
+  expect(told(await move(world))).toEqual({ ...kept, moved: '2' });
+  isOvertaken = true;
+  const overtaken = await move(failing, 'again');
+  isOvertaken = false;
+  expect(told(overtaken)).toEqual({ ...kept, moved: '0' });
+  // Without a token the job keeps more.
+  isOvertaken = true;
+  const tokenless = await move(failing, '');
+  isOvertaken = false;
+  expect(told(tokenless)).toEqual({ errorCount: count + 1, unlisted: undefined, moved: '0' });
 });
 
 test('others have brought it to its end, and it was forgotten: what they have met is not known, and that is told', async () => {

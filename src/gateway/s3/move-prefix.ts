@@ -5,7 +5,7 @@ import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
-import { tooMuchKept } from '../../model/too-much-kept.ts';
+import { TooMuchKept } from '../../model/too-much-kept.ts';
 import type { IdempotencyToken } from '../../ports/extension-calls.ts';
 import type { OperationContext } from './context.ts';
 import {
@@ -42,7 +42,7 @@ export async function movePrefix(context: OperationContext, move: PrefixMove): P
   );
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
-  if (value.kind === 'too-much-kept') throw tooMuchKept();
+  if (value.kind === 'too-much-kept') throw new TooMuchKept();
   // It was authorised by the bucket as it is now, and goes by its id: a new name or new rights do not reach it (R45).
   const answer =
     value.kind === 'begun'
@@ -86,6 +86,7 @@ class PrefixAnswer {
     yield moveDocumentHead(this.#move);
     const { isQuiet } = this.#move;
     const told = new Set<string>();
+    let listedCount = 0;
     let ended: MovePrefixJob | undefined;
     for await (const { moved, versioning, isLast } of driveMove(this.#calls, job)) {
       // Some may have been deleted by somebody else before their turn came.
@@ -93,20 +94,28 @@ class PrefixAnswer {
       // The whole step is recorded before a client that reads no more of it can leave.
       for (const key of met) {
         if (Array.isArray(key.result)) this.#movedCount += key.result.length;
-        // The job keeps no more of them.
-        else if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
+        else {
+          listedCount++;
+          // The job keeps no more of them.
+          if (told.size < LIMITS.moveErrorsKeptMax) told.add(key.from);
+        }
         this.#context.record.item(moveItem(key));
       }
-      // The job is not kept for long, and the client may take its time for what follows.
-      if (isLast) ended = await this.#calls.findJob();
+      // The job is not kept for long, and the client may take its time for what follows. A look that fails is made again
+      // behind it: what has moved is told whatever becomes of the shard.
+      if (isLast) ended = await this.#calls.findJob().catch(() => undefined);
       yield* moveEntries(met, { isQuiet, versioning });
     }
     ended ??= await this.#calls.findJob();
     // Others have brought it to its end, longer ago than it is kept for who listens: what they have met is not known.
     if (ended === undefined) throw new AppError('ServiceUnavailable');
     // Those that another driver has met: a client that waits must not take them for moved.
-    for (const error of ended.errors) if (!told.has(error.sourceKey)) yield moveErrorEntry(error);
-    yield moveDocumentEnd(ended.movedCount);
+    for (const error of ended.errors) {
+      if (told.has(error.sourceKey)) continue;
+      listedCount++;
+      yield moveErrorEntry(error);
+    }
+    yield moveDocumentEnd(ended.movedCount, ended.errorCount - listedCount);
   }
 
   /** What the job kept of itself, once it is at its end: its errors and its count. */
@@ -117,8 +126,9 @@ class PrefixAnswer {
     if (job === undefined) throw new AppError('ServiceUnavailable');
     for await (const _ of driveMove(this.#calls, job)) yield '';
     const ended = (await this.#calls.findJob()) ?? job;
-    for (const error of ended.errors) yield moveErrorEntry(error);
-    yield moveDocumentEnd(ended.movedCount);
+    const { errors, errorCount, movedCount } = ended;
+    for (const error of errors) yield moveErrorEntry(error);
+    yield moveDocumentEnd(movedCount, errorCount - errors.length);
   }
 
   breakOff(error: AppError): string {

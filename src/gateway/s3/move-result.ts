@@ -79,8 +79,10 @@ export function moveDocumentHead(prefixes: { from: string; to: string }): string
   return START + xmlText('SourcePrefix', prefixes.from) + xmlText('DestinationPrefix', prefixes.to);
 }
 
-export function moveDocumentEnd(moveCount: number): string {
-  return xmlText('MoveCount', moveCount) + END;
+/** `unlistedErrorCount`: of keys that did not move, those that no entry names. */
+export function moveDocumentEnd(moveCount: number, unlistedErrorCount = 0): string {
+  const unlisted = unlistedErrorCount > 0 ? xmlText('UnlistedErrorCount', unlistedErrorCount) : '';
+  return unlisted + xmlText('MoveCount', moveCount) + END;
 }
 
 /** The end of a document that could not be brought to its own: what was moved so far is, and the rest goes on. */

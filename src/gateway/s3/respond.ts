@@ -1,6 +1,7 @@
 // The one place that turns what a handler gave back, or threw, into an S3 answer.
 import { XML_DECLARATION } from '../../lib/xml-writer.ts';
 import { AppError } from '../../model/errors.ts';
+import { TooMuchKept } from '../../model/too-much-kept.ts';
 import type { ClockPort } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import { type AnswerBody, sendAnswer } from '../answer.ts';
@@ -29,6 +30,7 @@ export function settleError({ record, log }: Pick<Reply, 'record' | 'log'>, erro
     const { requestId, operation } = record;
     log.error({ requestId, operation, err: appError.cause ?? appError }, 'request-failed');
   }
+  if (appError instanceof TooMuchKept) record.shedFor = 'kept';
   return appError;
 }
 

@@ -5,8 +5,8 @@ import type { AccountId, BucketId } from '../../model/names.ts';
 import { jobCodec } from '../../model/records/job-record.ts';
 import { bucketCodec, tokenCodec } from '../../model/records/rows.ts';
 import type { StateView } from '../../ports/state-machine.ts';
-import { COUNTER } from '../counters.ts';
 import { keptBytesOf } from '../jobs.ts';
+import { keptDeltas, TOKENLESS, UNDER_TOKENS } from '../kept-outcomes.ts';
 import { TABLES } from '../keyspace.ts';
 import { readTokenKey } from '../tokens.ts';
 
@@ -17,20 +17,21 @@ export async function keptCounts(view: StateView): Promise<[name: string, value:
     const { bucketId, owner } = bucketCodec.decode(value);
     owners.set(bucketId, owner);
   }
-  const sums = new Map([...owners.values()].map((owner) => [COUNTER.accountKeptBytes(owner), 0]));
-  let keptBytes = 0;
-  const add = (owner: AccountId | undefined, bytes: number) => {
-    keptBytes += bytes;
-    if (owner === undefined) return;
-    const name = COUNTER.accountKeptBytes(owner);
-    sums.set(name, (sums.get(name) ?? 0) + bytes);
+  const names = [UNDER_TOKENS, TOKENLESS].flatMap(({ all, ofAccount }) => [
+    all,
+    ...[...owners.values()].map((owner) => ofAccount(owner)),
+  ]);
+  const sums = new Map(names.map((name) => [name, 0]));
+  const add = (owner: AccountId | undefined, bytes: number, options?: { isTokenless: boolean }) => {
+    for (const { name, delta } of keptDeltas(owner, bytes, options))
+      sums.set(name, (sums.get(name) ?? 0) + delta);
   };
   for await (const { key, value } of allRows(view, TABLES.tokens)) {
     add(owners.get(readTokenKey(key).bucketId), tokenCodec.decode(value).keptBytes ?? 0);
   }
   for await (const { value } of allRows(view, TABLES.jobs)) {
     const job = jobCodec.decode(value);
-    add(owners.get(job.bucketId), keptBytesOf(job));
+    add(owners.get(job.bucketId), keptBytesOf(job), { isTokenless: job.isTokenless === true });
   }
-  return [[COUNTER.keptBytes, keptBytes], ...sums];
+  return [...sums];
 }

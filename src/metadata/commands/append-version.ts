@@ -59,7 +59,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
   },
 
   decide(command, view, context) {
-    const { bucketId, key, piece, token } = command;
+    const { bucketId, key, piece } = command;
     if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
     const kept = keptOutcome<AppendedVersion>(command, view);
     if (kept !== undefined) return refuse(kept);
@@ -84,7 +84,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
-    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping]) };
   },
 });

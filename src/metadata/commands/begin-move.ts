@@ -50,7 +50,7 @@ export const beginMove = defineCommand<Command, Outcome>({
     const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const begun: Begun = { jobId };
     const change = joinChanges([changeJob(undefined, job), keepOutcome(command, begun, { owner, nowMs })]);
-    if (!mayBeKept({ owner, token }, change.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome: { kind: 'begun', job }, ...change };
   },
 });

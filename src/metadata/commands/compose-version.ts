@@ -30,7 +30,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
   },
 
   decide(command, view, context) {
-    const { bucketId, key, body, data, conditions, token } = command;
+    const { bucketId, key, body, data, conditions } = command;
     const kept = keptOutcome<ComposedVersion>(command, view);
     if (kept !== undefined) return refuse(kept);
     const bucket = openBucket(view, bucketId);
@@ -50,7 +50,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
     const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
-    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([admitted, settled, { puts: laid.puts, counters: [] }, keeping]) };
   },
 });

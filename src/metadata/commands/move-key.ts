@@ -35,7 +35,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     const { nowMs } = context;
     const kept = keptOutcome<Outcome>(command, view);
     if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
-    const { bucketId, move, overwrites, token } = command;
+    const { bucketId, move, overwrites } = command;
     const bucket = openBucket(view, bucketId);
     const { owner, versioning } = bucket;
     const to = keyOf(move);
@@ -52,7 +52,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
     const keeping = keepOutcome(command, outcome, { owner, nowMs });
-    if (!mayBeKept({ owner, token }, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
+    if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([{ puts, counters }, keeping]) };
   },
 });

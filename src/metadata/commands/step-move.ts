@@ -208,6 +208,9 @@ function progressed(
   const { cursor } = step.command;
   const { after: _, ...rest } = job;
   const errors = [...job.errors];
+  const [errorsMax, bytesMax] = job.isTokenless
+    ? [LIMITS.moveErrorsKeptMax, LIMITS.moveErrorsKeptBytesMax]
+    : [LIMITS.moveErrorsUnderTokenMax, LIMITS.moveErrorsUnderTokenBytesMax];
   let { movedCount, errorCount } = job;
   let keptBytes = errors.reduce((sum, error) => sum + errorBytes(error), 0);
   for (const [index, { from, to }] of moves.entries()) {
@@ -219,14 +222,14 @@ function progressed(
     }
     // It was there when the keys were gathered, and somebody has deleted it since.
     if (result.kind === 'no-such-key') continue;
-    errorCount++;
+    // Behind one that is not kept none is.
+    const isBehindAll = errors.length === errorCount++;
     const error: MoveError = {
       ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
       ...(result.kind === 'blocked' && { versionId: result.versionId }),
     };
     keptBytes += errorBytes(error);
-    if (errors.length < LIMITS.moveErrorsKeptMax && keptBytes <= LIMITS.moveErrorsKeptBytesMax)
-      errors.push(error);
+    if (isBehindAll && errors.length < errorsMax && keptBytes <= bytesMax) errors.push(error);
   }
   const stepped: MovePrefixJob = {
     ...rest,

@@ -44,7 +44,7 @@ export interface MovePrefixJob extends JobProgress {
   /** Versions and markers that have moved, each of a key that moved as a whole. */
   movedCount: number;
   errorCount: number;
-  /** The first LIMITS.moveErrorsKeptMax. */
+  /** The first of them: LIMITS.moveErrorsKeptMax, or under a token moveErrorsUnderTokenMax. */
   errors: MoveError[];
 }
 

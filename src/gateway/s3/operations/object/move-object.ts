@@ -3,7 +3,7 @@
 import { AppError } from '../../../../model/errors.ts';
 import { explainMoveRefusal } from '../../../../model/move-refusals.ts';
 import type { ObjectKey } from '../../../../model/names.ts';
-import { tooMuchKept } from '../../../../model/too-much-kept.ts';
+import { TooMuchKept } from '../../../../model/too-much-kept.ts';
 import { parseBoolean } from '../../arguments.ts';
 import type { AccessPair } from '../../caller.ts';
 import type { OperationContext } from '../../context.ts';
@@ -89,7 +89,7 @@ async function moveKey(context: OperationContext, input: MoveInput): Promise<Ope
     ...(token && { token }),
   });
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
-  if (value.kind === 'too-much-kept') throw tooMuchKept();
+  if (value.kind === 'too-much-kept') throw new TooMuchKept();
   const { result, versioning } = value;
   const moved = { from, to, result };
   const refusal = Array.isArray(result) ? undefined : result;
