@@ -84,7 +84,15 @@ test('nor by a program whose standard error is a pipe, and it ends by itself', (
   expect([status, stdout.toString(), stderr.toString()]).toEqual([0, '', '']);
 });
 
-test('Ctrl-C ends the program, and leaves the terminal as it was', async () => {
+test.each([
+  ['ends the program', '', [null, 'SIGINT'], ''],
+  [
+    'is left to whoever waits for it',
+    "process.once('SIGINT', () => setTimeout(() => { writeSync(1, 'goes on'); process.exit(130); }));",
+    [130, null],
+    'goes on',
+  ],
+])('Ctrl-C %s, and leaves the terminal as it was', async (_, listener, ended, said) => {
   const file = JSON.stringify(join(import.meta.dirname, 'progress.ts'));
   // Written at once, as to a terminal.
   const program = `import { writeSync } from 'node:fs';
@@ -92,6 +100,7 @@ test('Ctrl-C ends the program, and leaves the terminal as it was', async () => {
     import { startBar } from ${file};
     const write = (piece, encoding, done) => done(void writeSync(1, piece));
     const stream = Object.assign(new Writable({ write }), { isTTY: true, columns: 100 });
+    ${listener}
     startBar('append', 2, String, stream);
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', program]);
@@ -100,7 +109,7 @@ test('Ctrl-C ends the program, and leaves the terminal as it was', async () => {
     if (shown === '') child.kill('SIGINT');
     shown += piece;
   });
-  const [code, signal] = await once(child, 'close');
-  expect([code, signal]).toEqual([null, 'SIGINT']);
+  expect(await once(child, 'close')).toEqual(ended);
   expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf(HIDE_CURSOR));
+  expect(shown.endsWith(said)).toBe(true);
 });

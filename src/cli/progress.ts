@@ -36,9 +36,11 @@ export function startCount(
 
 /** Who ends the command by Ctrl-C gets the terminal back as it was; what else that means is for others, or ends the process. */
 function show(bar: SingleBar, format: (value: number) => string, total: number): Progress {
+  // Of those who hear of it once nobody is left in that moment.
+  const isForOthers = process.listenerCount('SIGINT') > 0;
   const onInterrupt = () => {
     bar.stop();
-    if (process.listenerCount('SIGINT') === 0) process.kill(process.pid, 'SIGINT');
+    if (!isForOthers) process.kill(process.pid, 'SIGINT');
   };
   process.once('SIGINT', onInterrupt);
   bar.start(total, 0, { done: format(0), all: format(total) });

@@ -18,7 +18,15 @@ const job = (fields: Partial<Job>): Job => ({
   ...fields,
 });
 /** Of a bucket that had the name before. */
-const earlier = job({ id: 'earlier', shard: 2, state: 'done', doneCount: 7, totalCount: 7, ageMs: 5000 });
+const earlier = job({
+  id: 'earlier',
+  shard: 2,
+  state: 'done',
+  doneCount: 7,
+  totalCount: 7,
+  ageMs: 6000,
+  idleMs: 5000,
+});
 const done = job({ state: 'done', doneCount: 3000 });
 
 /** What is printed, and what the server was asked. */
@@ -88,6 +96,15 @@ test('--force waits until all is freed, by the job of this very bucket', async (
   const { printed, asked } = await remove({ looks }, force);
   expect(printed).toBe('vault is gone; versions freed: 3,000');
   expect(asked).toEqual([DELETE, ...looks.map(() => LOOK)]);
+});
+
+test.each([
+  ['', []],
+  [', whatever an earlier bucket of that name had', [earlier]],
+])('an empty bucket leaves nothing to be freed, which is told at once%s', async (_, jobs) => {
+  const { printed, asked } = await remove({ looks: [{ jobs }] }, force);
+  expect(printed).toBe('vault is gone; versions freed: 0');
+  expect(asked).toEqual([DELETE, LOOK]);
 });
 
 test('for machines', async () => {

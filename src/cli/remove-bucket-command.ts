@@ -27,13 +27,14 @@ export async function removeBucket(
   const bucket = parseBucketAddress(text);
   const client = await connectS3(context, options);
   const query: Record<string, string> = force ? { force_delete: 'true' } : {};
+  const sentAtMs = context.nowMs();
   await unlessStopped(
     client.send({ method: 'DELETE', bucket, query }),
     signal,
     `it is not known what becomes of ${bucket}: a deletion that has begun goes on`,
   );
   if (!force) return context.print(formatAnswer(options, { bucket }, () => `${bucket} is gone`));
-  const emptying = wait ? await watch(context, bucket, options) : undefined;
+  const emptying = wait ? await watch(context, { bucket, sentAtMs }, options) : undefined;
   const isFreed = emptying?.kind === 'emptied';
   const answer = { bucket, isFreed, ...(isFreed && { versionCount: emptying.versionCount }) };
   context.print(formatAnswer(options, answer, () => `${bucket} is gone; ${describe(emptying)}`));
@@ -41,12 +42,12 @@ export async function removeBucket(
 
 async function watch(
   context: CliContext,
-  bucket: string,
+  { bucket, sentAtMs }: { bucket: string; sentAtMs: number },
   { signal, ...options }: RemoveBucketOptions,
 ): Promise<Emptying> {
   const told = `${bucket} is gone, and its data goes on being freed; \`holdfast jobs\` tells the operator how far`;
   return watchEmptying(context, await connectWatcher(context, options), {
-    bucket,
+    ...{ bucket, sentAtMs },
     wait: (work) => unlessStopped(work, signal, told),
   });
 }

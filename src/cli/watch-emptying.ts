@@ -9,6 +9,8 @@ import { type Progress, startBar } from './progress.ts';
 /** The first looks come sooner: most buckets are emptied soon. */
 const POLL_MIN_MS = 100;
 const POLL_MAX_MS = 2000;
+/** What began or ended this much before the deletion was sent may be of it: the server has a clock of its own. */
+const CLOCKS_DIFFER_MS = 1000;
 /** A gateway or a shard that is away comes back sooner, if it does at all. */
 const PATIENCE_MS = 60_000;
 
@@ -17,6 +19,8 @@ export type Emptying = { kind: 'emptied'; versionCount: number } | { kind: 'deni
 
 export interface WatchOptions {
   bucket: string;
+  /** When the deletion was sent: what had ended by then was of an earlier bucket of that name. */
+  sentAtMs: number;
   /** As `work`; rejects once nobody wants to wait any more, and ends the watch by that. */
   wait<T>(work: Promise<T>): Promise<T>;
 }
@@ -25,15 +29,18 @@ export interface WatchOptions {
 export async function watchEmptying(
   context: Pick<CliContext, 'nowMs' | 'sleep'>,
   client: OperatorClient,
-  { bucket, wait }: WatchOptions,
+  { bucket, sentAtMs, wait }: WatchOptions,
 ): Promise<Emptying> {
   const beganAtMs = context.nowMs();
   let seen: { job: Job; atMs: number } | undefined;
   let progress: Progress | undefined;
   try {
     for (;;) {
-      const job = await wait(findJob(client, { bucket, jobId: seen?.job.id }));
+      const sinceMs = context.nowMs() - sentAtMs;
+      const job = await wait(findJob(client, { bucket, sinceMs, jobId: seen?.job.id }));
       if (job === 'denied' || job === 'unseen') return { kind: job };
+      // What has nothing in it is deleted without a job.
+      if (job === 'none') return { kind: 'emptied', versionCount: 0 };
       const nowMs = context.nowMs();
       if (job !== undefined) {
         progress ??= startBar('freed', job.totalCount ?? 0, formatCount);
@@ -53,16 +60,16 @@ export async function watchEmptying(
 /** undefined: it may be seen at another time. */
 async function findJob(
   client: OperatorClient,
-  { bucket, jobId }: { bucket: string; jobId: string | undefined },
-): Promise<Job | 'denied' | 'unseen' | undefined> {
+  { bucket, sinceMs, jobId }: { bucket: string; sinceMs: number; jobId: string | undefined },
+): Promise<Job | 'denied' | 'unseen' | 'none' | undefined> {
   try {
     const { jobs, missingShards } = await readJobs(client);
     if (jobId !== undefined) return jobs.find(({ id }) => id === jobId);
     // An earlier bucket may have had this name: the one that began last is known when all shards have been heard.
     if (missingShards.length > 0) return undefined;
-    return jobs.find(
-      (job) => job.kind === 'empty-bucket' && job.bucket === bucket && job.state !== 'refused',
-    );
+    const isOurs = ({ state, idleMs }: Job) =>
+      state === 'under-way' || (state !== 'refused' && idleMs <= sinceMs + CLOCKS_DIFFER_MS);
+    return jobs.find((job) => job.kind === 'empty-bucket' && job.bucket === bucket && isOurs(job)) ?? 'none';
   } catch (error) {
     const status = error instanceof OperatorRefusal ? error.status : undefined;
     if (status === 403) return 'denied';
