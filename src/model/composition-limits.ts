@@ -27,6 +27,8 @@ export const COMPOSITION_LIMITS = {
   foldPieceBytesMax: 1 * MiB,
   /** Of what several pieces become. */
   foldedBytesMax: 4 * MiB,
+  /** Blobs that a folded one notes that its bytes came from, 24 bytes each in its row. */
+  foldedRangesMax: 1024,
   /** What was folded is so many times as large as each of its pieces: that bounds how often a byte is written. */
   foldGrowthMin: 4,
   /** The same where somebody reads them. */
@@ -54,5 +56,9 @@ assert(
     COMPOSITION_LIMITS.grownBlobBytesMax <= COMPOSITION_LIMITS.bodiesPerCallBytesMax &&
     COMPOSITION_LIMITS.foldPiecesMin <= COMPOSITION_LIMITS.grownPiecesMax,
   'a blob of pieces takes several, is read by one call, and is worth folding when it is full',
+);
+assert(
+  COMPOSITION_LIMITS.foldPiecesMax <= COMPOSITION_LIMITS.foldedRangesMax,
+  'what was folded notes each piece that it was made of',
 );
 assert(COMPOSITION_LIMITS.foldPieceBytesMax < COMPOSITION_LIMITS.foldedBytesMax, 'two pieces can be folded');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { coveredBytes, type FoldedRange, foldedRanges, packRanges, unpackRanges } from './folded-from.ts';
+import { LIMITS } from './limits.ts';
 import type { BlobId } from './names.ts';
 
 const blob = (text: string) => text.repeat(32) as BlobId;
@@ -7,7 +8,7 @@ const [A, B, C] = [blob('a'), blob('b'), blob('c')];
 const range = (blobId: BlobId, offsetBytes: number, sizeBytes: number): FoldedRange => ({
   ...{ blobId, offsetBytes, sizeBytes },
 });
-const whole = { offsetBytes: 0, livesOn: true, foldedFrom: [] };
+const whole = { offsetBytes: 0, livesOn: true, foldedFrom: undefined };
 
 describe('what a folded blob was read from', () => {
   test('lies one behind the other; what goes with the fold is not noted', () => {
@@ -20,7 +21,7 @@ describe('what a folded blob was read from', () => {
   });
 
   test('with what these were folded from, as far as it is in the segment', () => {
-    const foldedFrom = [range(A, 0, 10), range(B, 10, 10), range(C, 20, 10)];
+    const foldedFrom = packRanges([range(A, 0, 10), range(B, 10, 10), range(C, 20, 10)]);
     const sources = [
       { ...whole, blobId: blob('1'), sizeBytes: 100 },
       { blobId: blob('2'), offsetBytes: 5, sizeBytes: 15, livesOn: false, foldedFrom },
@@ -31,6 +32,17 @@ describe('what a folded blob was read from', () => {
       ...[range(A, 100, 5), range(B, 105, 10)],
       ...[range(blob('3'), 115, 30), range(A, 115, 10), range(B, 125, 10), range(C, 135, 10)],
     ]);
+  });
+
+  test('is bounded: of too many tiers the sources alone are noted', () => {
+    const many = packRanges(Array.from({ length: LIMITS.foldedRangesMax }, () => range(A, 0, 10)));
+    const source = { ...whole, sizeBytes: 10, foldedFrom: many };
+    expect(foldedRanges([{ ...source, blobId: B, livesOn: false }])).toHaveLength(LIMITS.foldedRangesMax);
+    const sources = [
+      { ...source, blobId: B },
+      { ...source, blobId: C },
+    ];
+    expect(foldedRanges(sources)).toEqual([range(B, 0, 10), range(C, 10, 10)]);
   });
 
   test('goes into a row and comes out of it; a row that is cut off is broken', () => {

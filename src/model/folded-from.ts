@@ -1,7 +1,9 @@
 // What a folded blob's bytes were read from (metadata/commands/fold-version.ts): blobs that other versions and copies may go
 // on using. For as long as they do, the same bytes are there twice, and were uploaded once: who counts them leaves out of the
 // folded blob what is still there as it came. Pure.
+import { must } from '../lib/assert.ts';
 import { ByteReader, ByteWriter } from '../lib/byte-cursor.ts';
+import { LIMITS } from './limits.ts';
 import type { BlobId } from './names.ts';
 
 /** A range of a folded blob, and the blob that has these bytes, too. */
@@ -19,18 +21,32 @@ export interface FoldedSource {
   sizeBytes: number;
   /** Something else may go on using it. */
   livesOn: boolean;
-  /** Where it was folded itself. */
-  foldedFrom: readonly FoldedRange[];
+  /** Where it was folded itself: as a row has it. */
+  foldedFrom: Uint8Array | undefined;
 }
 
-/** Of blobs of all tiers: those between may go before the first ones do. */
+/**
+ * Of blobs of all tiers, because those between may go before the first ones do. Where these are too many, which only
+ * compositions of what was folded make, of the sources themselves: then bytes may be counted twice, and no worse.
+ */
 export function foldedRanges(sources: readonly FoldedSource[]): FoldedRange[] {
+  return rangesOf(sources, LIMITS.foldedRangesMax) ?? must(rangesOf(sources.map(withoutTiers)), 'no bound');
+}
+
+const withoutTiers = (source: FoldedSource): FoldedSource => ({ ...source, foldedFrom: undefined });
+
+/** undefined: more than so many. */
+function rangesOf(
+  sources: readonly FoldedSource[],
+  countMax = Number.POSITIVE_INFINITY,
+): FoldedRange[] | undefined {
   const ranges: FoldedRange[] = [];
   let atBytes = 0;
   for (const source of sources) {
+    if (ranges.length > countMax) return undefined;
     const { blobId, sizeBytes } = source;
     if (source.livesOn) ranges.push({ blobId, offsetBytes: atBytes, sizeBytes });
-    for (const range of source.foldedFrom) {
+    for (const range of unpackRanges(source.foldedFrom)) {
       const from = Math.max(range.offsetBytes, source.offsetBytes);
       const to = Math.min(range.offsetBytes + range.sizeBytes, source.offsetBytes + sizeBytes);
       if (from >= to) continue;
@@ -39,7 +55,7 @@ export function foldedRanges(sources: readonly FoldedSource[]): FoldedRange[] {
     }
     atBytes += sizeBytes;
   }
-  return ranges;
+  return ranges.length > countMax ? undefined : ranges;
 }
 
 /** How many bytes are in at least one of the ranges. */

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createSeededRandom } from '../../tests/support/simulated.ts';
 import { LIMITS } from './limits.ts';
-import { FOLD_READ, type FoldPiece, type FoldRule, planFold } from './plan-fold.ts';
+import type { BlobId, LinkId } from './names.ts';
+import { FOLD_READ, type FoldPiece, type FoldRule, piecesOf, planFold } from './plan-fold.ts';
+import type { ManifestBody } from './version.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -108,4 +110,22 @@ describe('a blob of pieces', () => {
     expect(planFold([grown(8)], FOLD_READ)).toEqual({ from: 0, to: 1 });
     expect(planFold([grown(7)], FOLD_READ)).toBeUndefined();
   });
+});
+
+test('what was there before the appends stays, but for one piece that a PUT began with', () => {
+  const body = (sizes: readonly number[]): ManifestBody => ({
+    uses: sizes.map((sizeBytes, at) => ({
+      ...{ blobId: `${at}` as BlobId, linkId: `${at}` as LinkId, wrappedDataKey: new Uint8Array(0) },
+      ...{ sizeBytes, chunkSizeBytes: sizeBytes, storage: 'inline' as const },
+    })),
+    segments: sizes.map((sizeBytes, use) => ({ use, offsetBytes: 0, sizeBytes })),
+  });
+  const planOf = (sizes: readonly number[], appendCount?: number) =>
+    planFold(piecesOf(body(sizes), appendCount));
+  const composed = times(32, KiB);
+  expect(planOf(composed)).toBeUndefined();
+  expect(planOf([...composed, KiB], 1)).toBeUndefined();
+  expect(planOf([...composed, ...times(14, KiB)], 14)).toBeUndefined();
+  expect(planOf([...composed, ...times(15, KiB)], 15)).toEqual({ from: 31, to: 47 });
+  expect(planOf(times(16, KiB), 15)).toEqual({ from: 0, to: 16 });
 });

@@ -23,13 +23,24 @@ export interface FoldPiece {
   sizeBytes: number;
   /** Of a blob of pieces. */
   pieceCount?: number;
+  /** It was there before anything was appended. */
+  isKept?: true;
 }
 
-export function piecesOf(body: ManifestBody | undefined): FoldPiece[] {
+/**
+ * Of an object that was appended to so often. A composition's own pieces are other objects' data, which it was made not to
+ * copy: so many as there were appends, and one more for what a PUT began with, are taken for what came by them, at the most.
+ */
+export function piecesOf(body: ManifestBody | undefined, appendCount = 0): FoldPiece[] {
   if (body === undefined) return [];
-  return body.segments.map(({ use, sizeBytes }) => {
+  const first = body.segments.length - appendCount - 1;
+  return body.segments.map(({ use, sizeBytes }, index) => {
     const pieceCount = body.uses[use]?.grown?.pieceCount;
-    return { sizeBytes, ...(pieceCount !== undefined && { pieceCount }) };
+    return {
+      sizeBytes,
+      ...(pieceCount !== undefined && { pieceCount }),
+      ...(index < first && { isKept: true }),
+    };
   });
 }
 
@@ -52,13 +63,14 @@ const TIER_FACTOR = 16;
 export function planFold(pieces: readonly FoldPiece[], rule: FoldRule = FOLD_APPENDED): FoldRun | undefined {
   const growingAt = rule.foldsGrowing ? undefined : growingIndex(pieces);
   const many = pieces.findIndex(
-    ({ pieceCount = 0 }, index) => pieceCount >= rule.piecesMin && index !== growingAt,
+    ({ pieceCount = 0, isKept = false }, index) =>
+      pieceCount >= rule.piecesMin && index !== growingAt && !isKept,
   );
   if (many !== -1) return { from: many, to: many + 1 };
   if (pieces.length < rule.piecesMin) return undefined;
-  // What may grow is a neighbour of nothing.
-  const sizes = pieces.map(({ sizeBytes }, index) =>
-    index === growingAt ? Number.POSITIVE_INFINITY : sizeBytes,
+  // What may grow is a neighbour of nothing, nor is what is kept.
+  const sizes = pieces.map(({ sizeBytes, isKept = false }, index) =>
+    index === growingAt || isKept ? Number.POSITIVE_INFINITY : sizeBytes,
   );
   for (let tierBytes = TIER_FACTOR ** 2; ; tierBytes *= TIER_FACTOR) {
     const belowBytes = Math.min(tierBytes, LIMITS.foldPieceBytesMax);

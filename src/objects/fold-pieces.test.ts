@@ -251,6 +251,10 @@ describe('folding', () => {
     expect(await segmentsOf(world, 'many'), 'what is composed is not copied for who reads it').toHaveLength(
       20,
     );
+    await append(world, 'many', randomBytes(1));
+    await world.get('many');
+    await world.store.foldingSettled();
+    expect(await segmentsOf(world, 'many'), 'nor for who appends a byte to it').toHaveLength(21);
     await uploadCopies(world, { from: 'many', to: 'parts', ranges: [{ offsetBytes: 0, sizeBytes: 200 }] });
     await world.put('k', randomBytes(10));
     replacement = 'parts';

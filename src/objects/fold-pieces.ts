@@ -150,7 +150,7 @@ interface PiecesToFold {
 function piecesToFold(version: VersionRecord, rule: FoldRule): PiecesToFold | undefined {
   const { manifest, kek } = version;
   const body = ownBody(manifest);
-  const pieces = piecesOf(body);
+  const pieces = piecesOf(body, version.appendCount);
   const plan = planFold(pieces, rule);
   if (body === undefined || plan === undefined || kek?.by !== 'master') return undefined;
   // What has come in the place of one that was appended to stays as it was written.

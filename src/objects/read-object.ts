@@ -52,7 +52,7 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
 function scheduleFold(folding: FoldPieces, { calls, bucket, key, found }: OpenInput): void {
   const body = found.isLatest ? ownBody(found.version.manifest) : undefined;
   if (body === undefined || !mayBeFolded(found.version)) return;
-  if (planFold(piecesOf(body), FOLD_READ) !== undefined)
+  if (planFold(piecesOf(body, found.version.appendCount), FOLD_READ) !== undefined)
     folding.schedule({ calls, bucket, key, rule: FOLD_READ });
 }
 

@@ -153,9 +153,9 @@ function crcOf({ crcs }: AppendedPiece, { checksum }: VersionRecord): Checksum |
 
 function outcomeOf(
   written: { kind: 'committed' } & Pick<AppendedVersion, 'versionId' | 'versioning' | 'modifiedAtMs'>,
-  { etag, sizeBytes, checksum, manifest }: NewVersion,
+  { etag, sizeBytes, checksum, appendCount, manifest }: NewVersion,
 ): AppendedVersion {
-  const mayFold = planFold(piecesOf(ownBody(manifest))) !== undefined;
+  const mayFold = planFold(piecesOf(ownBody(manifest), appendCount)) !== undefined;
   const growingId = growingUse(manifest)?.blobId;
   return {
     ...written,

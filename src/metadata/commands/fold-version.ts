@@ -5,7 +5,7 @@
 // its blob would stay for as long as that version does.
 
 import { assert } from '../../lib/assert.ts';
-import { type FoldedSource, foldedRanges, packRanges, unpackRanges } from '../../model/folded-from.ts';
+import { type FoldedSource, foldedRanges, packRanges } from '../../model/folded-from.ts';
 import { homeShardOf } from '../../model/names.ts';
 import { isSameKek, linksOf, mayBeFolded, type VersionRecord } from '../../model/version.ts';
 import type { FoldedSegment } from '../../ports/compose-calls.ts';
@@ -90,7 +90,7 @@ function sourceOf(segment: FoldedSegment, view: View, { shard }: DecideContext):
   const blob = findBlob(view, blobId);
   // Of another home only that is known which this shard holds of it.
   const livesOn = homeShardOf(blobId) === shard ? blob?.isShared === true : true;
-  return { blobId, offsetBytes, sizeBytes, livesOn, foldedFrom: unpackRanges(blob?.foldedFrom) };
+  return { blobId, offsetBytes, sizeBytes, livesOn, foldedFrom: blob?.foldedFrom };
 }
 
 function scopeOf({ bucketId, key }: Command, versioning: HistoryScope['versioning']): HistoryScope {

@@ -3,7 +3,7 @@
 // (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
-import { coveredBytes, type FoldedRange, unpackRanges } from '../../model/folded-from.ts';
+import { coveredBytes, unpackRanges } from '../../model/folded-from.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type BlobId, type BucketId, homeShardOf } from '../../model/names.ts';
 import {
@@ -113,14 +113,17 @@ async function bytesAsTheyCame({ foldedFrom }: BlobRecord, look: Look): Promise<
   const { state, shard } = look;
   const ranges = unpackRanges(foldedFrom);
   if (ranges.length === 0) return 0;
-  look.linksLeft -= ranges.length;
-  const isHome = ({ blobId }: FoldedRange) => homeShardOf(blobId) === shard;
-  const rows = await state.rows(ranges.map((range) => (isHome(range) ? blobRow : foreignRow)(range.blobId)));
-  const live = ranges.filter((range, at) => {
-    const { [at]: row } = rows;
-    return row !== undefined && (!isHome(range) || isLiveBlob(blobCodec.decode(row)));
-  });
-  return coveredBytes(live);
+  const blobIds = [...new Set(ranges.map(({ blobId }) => blobId))];
+  look.linksLeft -= blobIds.length;
+  const isHome = (blobId: BlobId) => homeShardOf(blobId) === shard;
+  const rows = await state.rows(blobIds.map((blobId) => (isHome(blobId) ? blobRow : foreignRow)(blobId)));
+  const live = new Set(
+    blobIds.filter((blobId, at) => {
+      const { [at]: row } = rows;
+      return row !== undefined && (!isHome(blobId) || isLiveBlob(blobCodec.decode(row)));
+    }),
+  );
+  return coveredBytes(ranges.filter(({ blobId }) => live.has(blobId)));
 }
 
 /** undefined where anything else of this shard holds it, too. */
