@@ -47,6 +47,7 @@ const BACKGROUND_THREADS = 2;
  * that hangs holds one for each flush of its columns, three at most: with so many for each drive the others have some left.
  */
 const THREADS_PER_DRIVE = 8;
+
 /**
  * Open databases are kept here: the committer thread uses the same native object, and a collected owner would close
  * it beneath that thread.

@@ -76,9 +76,7 @@ export function defineRecord<T extends object>(options: {
  * A decoder that looks at the same memory once: for rows that are kept, or asked for several times within a command. What it
  * gives is shared, and frozen for that.
  */
-export function decodeOnce<T extends object>(
-  codec: Pick<RecordCodec<T>, 'decode'>,
-): (bytes: Uint8Array) => Readonly<T> {
+export function decodeOnce<T extends object>(codec: RecordCodec<T>): (bytes: Uint8Array) => Readonly<T> {
   const decoded = new WeakMap<Uint8Array, Readonly<T>>();
   return (bytes) => {
     let record = decoded.get(bytes);
