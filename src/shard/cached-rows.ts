@@ -1,4 +1,4 @@
-// Rows that were read lately, kept in memory before the store: a bucket's row is asked for by every command, an object's by
+// Rows that were read lately, kept in memory before the store: a bucket's row is asked for by every request, an object's by
 // whoever reads, composes or appends to it again. Exact: what the store shows of a row changes between a commit's call and
 // its end alone, so a row is neither told from here nor taken in while a commit of it is under way.
 // A table of places, found by the hash of a row's key: a row that comes to another's place takes it, if it was the last one

@@ -17,7 +17,6 @@ import type { RegisteredShard, ShardRecord } from '../ports/shard-registry.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { Applier } from './applier.ts';
-import { BucketRows } from './bucket-rows.ts';
 import { Counters } from './counters.ts';
 import type { Entry } from './entry-codec.ts';
 import type { LogStore } from './log-store.ts';
@@ -64,7 +63,6 @@ export class Leadership {
   readonly #entries: ReplicatedLog;
   readonly #time: ReplicatedTime;
   readonly #overlay: Overlay;
-  readonly #bucketRows: BucketRows;
   readonly #verifier: Verifier;
   readonly #snapshots = new Map<ReplicaId, SnapshotSource>();
   #others: ReplicaRef[];
@@ -74,11 +72,10 @@ export class Leadership {
   #isClosing = false;
 
   constructor(parts: LeadershipParts) {
-    const { shard, kv, clock, record, log, applier, machine, self } = parts;
+    const { shard, clock, record, log, applier, self } = parts;
     this.#parts = parts;
     this.#others = withLearners(record, self);
     this.#overlay = new Overlay(parts.budget);
-    this.#bucketRows = new BucketRows(shard, { kv, guard: machine.bucketGuard });
     this.#term = new PrimaryTerm({
       ...{ self: self.replicaId, epoch: record.epoch, log, clock, say: parts.say },
       ownSeq: () => this.#entries.ownSeq,
@@ -186,7 +183,6 @@ export class Leadership {
       overlay: this.#overlay,
       log: this.#entries,
       counters: new Counters(shard, { kv, overlay: this.#overlay }),
-      bucketRows: this.#bucketRows,
       state: createStateReader(shard, kv),
       timeJumpMs: 0,
       onRequestFound: () => onEvent?.('request-found'),
@@ -204,8 +200,6 @@ export class Leadership {
   }
 
   onApplied(entry: Entry): void {
-    // Before anybody is answered: queries look there.
-    this.#bucketRows.onCommitted(entry.rows);
     this.#entries.onApplied(entry);
   }
 

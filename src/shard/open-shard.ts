@@ -5,7 +5,6 @@ import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CoordinatorPort, EpochGrant } from '../ports/coordinator.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { StateMachine } from '../ports/state-machine.ts';
-import { BucketRows } from './bucket-rows.ts';
 import { Counters } from './counters.ts';
 import { decodeApplied, type SelfRecord, selfCodec, timeJumpCodec } from './entry-rows.ts';
 import { Overlay, type OverlayBudget } from './overlay.ts';
@@ -54,7 +53,6 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
   const timeJumpMs = earlierJumpMs + time.jumpMs;
 
   const overlay = new Overlay(options.budget);
-  const bucketRows = new BucketRows(number, { kv, guard: machine.bucketGuard });
   const log: ShardLog = new ShardLog({
     shard: number,
     epoch: grant.epoch,
@@ -62,7 +60,6 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
     overlay,
     time,
     applied: last ?? { seq: 0, epoch: 0, timeMs: 0 },
-    onCommitted: (rows) => bucketRows.onCommitted(rows),
     onFailed(error) {
       shard.fail();
       options.onFatal(error);
@@ -78,7 +75,6 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
     budget: options.budget,
     log,
     counters: new Counters(number, { kv, overlay }),
-    bucketRows,
     state: createStateReader(number, kv),
     timeJumpMs,
   });

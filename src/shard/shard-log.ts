@@ -27,8 +27,6 @@ export interface ShardLogOptions {
   time: ShardTime;
   /** The last entry in the state. */
   applied: Applied;
-  /** The rows of an entry are in the state; called before its `done`. */
-  onCommitted(rows: readonly KvPut[]): void;
   /** Nothing will ever commit again; no `done` is called any more (R13, R20). Called once. */
   onFailed(error: Error): void;
 }
@@ -99,7 +97,6 @@ export class ShardLog implements EntryLog {
     assert(entry.seq === this.#committed.seq + 1, 'entries commit in order');
     this.#committed = { seq: entry.seq, epoch: entry.epoch, timeMs: entry.timeMs };
     this.#options.overlay.remove(entry.seq, entry.rows);
-    this.#options.onCommitted(entry.rows);
     entry.done();
     let reachedCount = 0;
     for (const waiter of this.#waiters) {

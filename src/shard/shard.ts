@@ -16,7 +16,6 @@ import type {
   StateMachine,
   StateReader,
 } from '../ports/state-machine.ts';
-import type { BucketRows } from './bucket-rows.ts';
 import { checkOutcomes } from './check-outcomes.ts';
 import { CommandView } from './command-view.ts';
 import type { Counters } from './counters.ts';
@@ -57,7 +56,6 @@ export interface ShardParts {
   budget: OverlayBudget;
   log: EntryLog;
   counters: Counters;
-  bucketRows: BucketRows;
   state: StateReader;
   /** A request was answered by the outcome of an earlier try (R18). */
   onRequestFound?(): void;
@@ -146,14 +144,15 @@ export class Shard {
   }
 
   async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
-    const { machine, log, bucketRows, state, shard, shardCount } = this.#parts;
+    const { machine, log, state, shard, shardCount } = this.#parts;
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
     );
     const { timeMs } = log.committed;
     if (bucket !== undefined) {
-      const refusal = machine.bucketGuard.check(bucket, await bucketRows.read(bucket.bucketId), 'read');
+      const [row] = await state.rows([machine.bucketGuard.address(bucket.bucketId)]);
+      const refusal = machine.bucketGuard.check(bucket, row, 'read');
       if (refusal !== undefined) return staleBucket(refusal, timeMs);
     }
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
