@@ -12,10 +12,13 @@ const LINK_BYTES = 32;
 /** 16 MiB of links: beyond that many in one shard its versions are walked again. */
 const WINDOW_LINKS = 500_000;
 const BATCH = 1000;
+/** Some megabytes of a query that walks all versions. */
+const UNMET_BATCH = 20_000;
 
 /**
  * Who holds links. In this order: what holds a link may hand it on to what is walked later (Complete: from a part to a
- * page or a version), never back, so a link that is there before and after all passes was met on the way, if it is held.
+ * page or a version), and only a rename hands it back, from a key to one that was walked before. Links that were not met
+ * and are there still are therefore few, and looked for in all of it at one moment.
  */
 const OWNERS: readonly CheckedTable[] = ['parts', 'manifestPages', 'objects'];
 
@@ -64,18 +67,31 @@ async function* readLinks(run: FsckRun, shard: number, windowLinks: number): Asy
   if (!hasYielded || sizeBytes > 0) yield new LinkWindow(concatBytes(...pieces));
 }
 
-/** Those that are still there: the others have ended since. */
+/** Those that are there and held by nobody: the others have ended since, or were renamed behind the back of the walk. */
 async function reportStrays(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<void> {
-  let some: LinkName[] = [];
-  const look = async () => {
+  for (const unmet of batches(await stillThere(run, shard, names), UNMET_BATCH)) {
+    const { links } = await run.ask(shard, 'find-strays', { links: unmet });
+    for (const { blobId, linkId } of links) run.found('link-stray', { shard, blob: blobId, link: linkId });
+  }
+}
+
+async function stillThere(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<LinkName[]> {
+  const left: LinkName[] = [];
+  for (const some of batches(names, BATCH)) {
     const { links } = await run.ask(shard, 'get-links', { links: some });
-    for (const [at, { blobId, linkId }] of some.entries()) {
-      if (links[at] !== null) run.found('link-stray', { shard, blob: blobId, link: linkId });
-    }
-    some = [];
-  };
-  for (const name of names) if (some.push(name) === BATCH) await look();
-  if (some.length > 0) await look();
+    left.push(...some.filter((_, at) => links[at] !== null));
+  }
+  return left;
+}
+
+function* batches<T>(items: Iterable<T>, size: number): Generator<T[]> {
+  let batch: T[] = [];
+  for (const item of items) {
+    if (batch.push(item) < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function addUsage(sums: Map<BucketId, BucketUsage>, { bucketId, objectCount, sizeBytes }: BucketUsage): void {

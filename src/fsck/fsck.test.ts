@@ -8,7 +8,9 @@ import { kek } from '../../tests/support/metadata-shards.ts';
 import { CHUNK_BYTES } from '../../tests/support/object-world.ts';
 import { linkRow, TABLES } from '../metadata/keyspace.ts';
 import { FINDINGS } from '../model/findings.ts';
+import type { ObjectKey } from '../model/names.ts';
 import { linkCodec } from '../model/records/rows.ts';
+import type { KeyMove } from '../ports/extension-calls.ts';
 import type { MetadataPort } from '../ports/metadata.ts';
 import { dataKey } from '../storage/keyspace.ts';
 import { COMPARED_TABLES, compareAll } from './compare-all.ts';
@@ -77,6 +79,27 @@ test('links are compared in windows of any size', async () => {
   const usage = await compareLinks(run, 2, 1);
   expect(run.findings.slice(before)).toEqual([{ kind: 'link-stray', shard: 2, blob: use.blobId, link }]);
   expect(usage).toMatchObject([{ objectCount: 5 }]);
+});
+
+test('a version that is renamed from what is still to be walked to what was walked is held as before', async () => {
+  const { shards, clock, execute } = world.metadata;
+  const { bucketId, key: from } = await world.seen('inline', 1);
+  const to = `!${from}` as ObjectKey;
+  const move = (keys: KeyMove) => execute('move-key', { bucketId, move: keys, overwrites: false }, 1);
+  let walkedCount = 0;
+  const query: MetadataPort['query'] = async (at, name, asked) => {
+    if (at.shard !== 1 || !('table' in asked) || asked.table !== 'objects')
+      return shards.query(at, name, asked);
+    if (walkedCount++ === 1) await move({ from, to });
+    return shards.query(at, name, { ...asked, limit: 1 });
+  };
+  const metadata = { ...shards, shardCount: 3, query };
+  const { signal } = new AbortController();
+  const run = new FsckRun({ metadata, chunks: world.chunks, clock, keyIds }, OPTIONS, signal);
+  await compareLinks(run, 1);
+  expect(walkedCount).toBeGreaterThan(2);
+  expect(run.findings).toEqual([]);
+  await move({ from: to, to: from });
 });
 
 describe('one at a time', () => {

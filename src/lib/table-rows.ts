@@ -17,18 +17,21 @@ interface Row {
   value: Uint8Array;
 }
 
-/** Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them. */
+/**
+ * Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them; the process
+ * has its turn between any two pages of `pageRows`.
+ */
 export async function* allRows<Table>(
   view: { range(address: { table: Table; gte: Uint8Array; lt: Uint8Array; limit: number }): Promise<Row[]> },
   table: Table,
-  prefix: Uint8Array = EMPTY_BYTES,
+  { prefix = EMPTY_BYTES, pageRows = PAGE_ROWS }: { prefix?: Uint8Array; pageRows?: number } = {},
 ): AsyncGenerator<Row> {
   const lt = concatBytes(prefix, TABLE_END);
   for (let gte = prefix; ; ) {
-    const rows = await view.range({ table, gte, lt, limit: PAGE_ROWS });
+    const rows = await view.range({ table, gte, lt, limit: pageRows });
     yield* rows;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE_ROWS) return;
+    if (last === undefined || rows.length < pageRows) return;
     gte = behind(last.key);
   }
 }

@@ -13,6 +13,7 @@ import {
   listPieces,
 } from './checks/check-queues.ts';
 import { checkRows } from './checks/check-rows.ts';
+import { findStrays } from './checks/find-strays.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
 import { appendVersion } from './commands/append-version.ts';
@@ -211,6 +212,7 @@ const queries: Omit<Queries, 'look-for-kept'> = {
   'check-unlinked': checkUnlinked,
   'check-counters': checkCounters,
   'get-links': getLinks,
+  'find-strays': findStrays,
   'list-bodies': listBodies,
   'list-pieces': listPieces,
   'get-piece-ids': getPieceIds,

@@ -120,6 +120,11 @@ export interface CheckQueries {
     query: { links: { blobId: BlobId; linkId: LinkId }[] };
     result: { links: (LinkRecord | null)[] };
   };
+  /** Of these links, those that are there and that nothing holds, at one moment. Reads all versions of the shard. */
+  'find-strays': {
+    query: { links: { blobId: BlobId; linkId: LinkId }[] };
+    result: { links: { blobId: BlobId; linkId: LinkId }[] };
+  };
   /** Bodies in the order of their blobs. `sizeBytes` only where asked for: it takes reading them. */
   'list-bodies': {
     query: { after?: BlobId; limit: number; withSizes: boolean };

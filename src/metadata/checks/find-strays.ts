@@ -1,0 +1,63 @@
+// Links that nothing holds, at one moment. The caller has walked those that hold links page by page while others wrote;
+// a version that was renamed meanwhile, from what was still to be walked to what had been, has not been met (R26).
+// Only links that were not met are looked for here, in all that may hold them, under one view.
+import { allRows } from '../../lib/table-rows.ts';
+import { manifestPageCodec, partCodec } from '../../model/records/rows.ts';
+import { decodeVersion } from '../../model/records/version-record.ts';
+import { linksOf } from '../../model/version.ts';
+import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
+import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
+import { linkRow, TABLES } from '../keyspace.ts';
+import type { LinkName } from '../links.ts';
+
+/** A few milliseconds of the thread that serves clients. */
+const PAGE_ROWS = 200;
+
+type LinksIn = (value: Uint8Array) => readonly LinkName[];
+
+/** What may hold links, and how those of a row are read. */
+const OWNERS: readonly { table: TableRef; linksIn: LinksIn }[] = [
+  { table: TABLES.parts, linksIn: (value) => partCodec.decode(value).uses },
+  { table: TABLES.manifestPages, linksIn: (value) => manifestPageCodec.decode(value).uses },
+  { table: TABLES.objects, linksIn: (value) => linksOf(decodeVersion(value).manifest) },
+];
+
+export const findStrays: QuerySpec<QueryOf<'find-strays'>, ResultOf<'find-strays'>> = {
+  async run({ links }, state: StateReader) {
+    const view = state.view();
+    try {
+      const rows = await view.rows(links.map(({ blobId, linkId }) => linkRow(blobId, linkId)));
+      const left = new Map(
+        links.filter((_, at) => rows[at] !== undefined).map((link) => [nameOf(link), link]),
+      );
+      for (const owner of OWNERS) await strikeHeld(view, owner, left);
+      return { links: [...left.values()] };
+    } finally {
+      view.close();
+    }
+  },
+};
+
+async function strikeHeld(
+  view: StateView,
+  { table, linksIn }: (typeof OWNERS)[number],
+  left: Map<string, LinkName>,
+): Promise<void> {
+  if (left.size === 0) return;
+  for await (const { value } of allRows(view, table, { pageRows: PAGE_ROWS })) {
+    for (const link of legibleLinks(value, linksIn)) left.delete(nameOf(link));
+  }
+}
+
+/** A row that is broken was found as such, and nothing can be said of what it holds. */
+function legibleLinks(value: Uint8Array, linksIn: LinksIn): readonly LinkName[] {
+  try {
+    return linksIn(value);
+  } catch {
+    return [];
+  }
+}
+
+function nameOf({ blobId, linkId }: LinkName): string {
+  return blobId + linkId;
+}
