@@ -182,7 +182,8 @@ for its turn is counted apart, with the age of the oldest.
 ## What it costs
 
 Each row is read once, with one to four look-ups beside: some 0.2 ms of processor time for an object, all its rows together.
-Versions are walked once more for each 500,000 links of a shard, which are the only thing that is held in memory (16 MiB).
+Versions are walked once more for each 500,000 links of a shard, which are the only thing that is held in memory (16 MiB),
+and once more at one moment where a link was met nowhere: a rename may have taken its version to where the walk had been.
 Chunks cost a row of their index each, with \`--read-data\` all their bytes. A bucket whose counter has changed meanwhile is
 counted once more at one moment. After each page of 50 rows it rests four times as long as that took, so clients have four
 fifths of the time of the thread that serves them; with \`--full-speed\` they have every other turn of some
