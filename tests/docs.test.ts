@@ -171,6 +171,7 @@ counted.
 
 What it does not prove: that bodies can be decrypted (keys of customers are not here; the tag of every piece is checked
 when it is read by a client), and that what was acknowledged is what is stored (a lost version leaves nothing behind).
+Of versions that are renamed while they are compared the data may be left for the next comparison.
 
 ## Work under way
 

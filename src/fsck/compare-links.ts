@@ -12,8 +12,8 @@ const LINK_BYTES = 32;
 /** 16 MiB of links: beyond that many in one shard its versions are walked again. */
 const WINDOW_LINKS = 500_000;
 const BATCH = 1000;
-/** Some megabytes of a query that walks all versions. */
-const UNMET_BATCH = 20_000;
+/** Of a query that walks all versions; their own look-ups take some tens of milliseconds. */
+const UNMET_BATCH = 5000;
 
 /**
  * Who holds links. In this order: what holds a link may hand it on to what is walked later (Complete: from a part to a

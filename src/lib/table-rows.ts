@@ -9,7 +9,7 @@ export function behind(after: Uint8Array | undefined): Uint8Array {
   return after === undefined ? EMPTY_BYTES : concatBytes(after, Uint8Array.of(0));
 }
 
-/** Read on another thread at once: the process serves requests meanwhile. */
+/** So many are read on another thread: the process serves requests meanwhile. Fewer would be read in its turn, page after page. */
 const PAGE_ROWS = 1000;
 
 interface Row {
@@ -17,21 +17,18 @@ interface Row {
   value: Uint8Array;
 }
 
-/**
- * Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them; the process
- * has its turn between any two pages of `pageRows`.
- */
+/** Every row of a table, or those whose keys begin with `prefix`. The view is free between any two of them. */
 export async function* allRows<Table>(
   view: { range(address: { table: Table; gte: Uint8Array; lt: Uint8Array; limit: number }): Promise<Row[]> },
   table: Table,
-  { prefix = EMPTY_BYTES, pageRows = PAGE_ROWS }: { prefix?: Uint8Array; pageRows?: number } = {},
+  prefix: Uint8Array = EMPTY_BYTES,
 ): AsyncGenerator<Row> {
   const lt = concatBytes(prefix, TABLE_END);
   for (let gte = prefix; ; ) {
-    const rows = await view.range({ table, gte, lt, limit: pageRows });
+    const rows = await view.range({ table, gte, lt, limit: PAGE_ROWS });
     yield* rows;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < pageRows) return;
+    if (last === undefined || rows.length < PAGE_ROWS) return;
     gte = behind(last.key);
   }
 }

@@ -69,7 +69,7 @@ async function recount(view: StateView, bucketId: BucketId): Promise<Sums> {
   const sums = { objectCount: 0, sizeBytes: 0 };
   for (const region of Object.values(REGION)) {
     const prefix = concatBytes(Uint8Array.of(region), fromHex(bucketId));
-    for await (const { value } of allRows(view, TABLES.objects, { prefix })) {
+    for await (const { value } of allRows(view, TABLES.objects, prefix)) {
       const { isDeleteMarker, sizeBytes } = decodeVersionSummary(value);
       if (!isDeleteMarker) sums.objectCount++;
       sums.sizeBytes += sizeBytes;

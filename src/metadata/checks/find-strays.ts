@@ -10,9 +10,6 @@ import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/st
 import { linkRow, TABLES } from '../keyspace.ts';
 import type { LinkName } from '../links.ts';
 
-/** A few milliseconds of the thread that serves clients. */
-const PAGE_ROWS = 200;
-
 type LinksIn = (value: Uint8Array) => readonly LinkName[];
 
 /** What may hold links, and how those of a row are read. */
@@ -43,8 +40,8 @@ async function strikeHeld(
   { table, linksIn }: (typeof OWNERS)[number],
   left: Map<string, LinkName>,
 ): Promise<void> {
-  if (left.size === 0) return;
-  for await (const { value } of allRows(view, table, { pageRows: PAGE_ROWS })) {
+  for await (const { value } of allRows(view, table)) {
+    if (left.size === 0) return;
     for (const link of legibleLinks(value, linksIn)) left.delete(nameOf(link));
   }
 }
