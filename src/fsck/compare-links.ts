@@ -6,13 +6,13 @@ import type { BlobId, BucketId, LinkId } from '../model/names.ts';
 import type { BucketUsage, CheckedTable } from '../ports/metadata-checks.ts';
 import { compareClaims } from './compare-claims.ts';
 import { comparePieceUses } from './compare-pieces.ts';
-import type { FsckRun } from './run.ts';
+import { createBatch, type FsckRun } from './run.ts';
 
 const LINK_BYTES = 32;
 /** 16 MiB of links: beyond that many in one shard its versions are walked again. */
 const WINDOW_LINKS = 500_000;
 const BATCH = 1000;
-/** Of a query that walks all versions; their own look-ups take some tens of milliseconds. */
+/** Of a query that walks all versions, and before that looks them up without a rest. */
 const UNMET_BATCH = 5000;
 
 /**
@@ -69,29 +69,17 @@ async function* readLinks(run: FsckRun, shard: number, windowLinks: number): Asy
 
 /** Those that are there and held by nobody: the others have ended since, or were renamed behind the back of the walk. */
 async function reportStrays(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<void> {
-  for (const unmet of batches(await stillThere(run, shard, names), UNMET_BATCH)) {
-    const { links } = await run.ask(shard, 'find-strays', { links: unmet });
+  const unmet = createBatch<LinkName>(async (some) => {
+    const { links } = await run.ask(shard, 'find-strays', { links: some });
     for (const { blobId, linkId } of links) run.found('link-stray', { shard, blob: blobId, link: linkId });
-  }
-}
-
-async function stillThere(run: FsckRun, shard: number, names: Iterable<LinkName>): Promise<LinkName[]> {
-  const left: LinkName[] = [];
-  for (const some of batches(names, BATCH)) {
+  }, UNMET_BATCH);
+  const unticked = createBatch<LinkName>(async (some) => {
     const { links } = await run.ask(shard, 'get-links', { links: some });
-    left.push(...some.filter((_, at) => links[at] !== null));
-  }
-  return left;
-}
-
-function* batches<T>(items: Iterable<T>, size: number): Generator<T[]> {
-  let batch: T[] = [];
-  for (const item of items) {
-    if (batch.push(item) < size) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
+    for (const [at, name] of some.entries()) if (links[at] !== null) await unmet.add(name);
+  }, BATCH);
+  for (const name of names) await unticked.add(name);
+  await unticked.end();
+  await unmet.end();
 }
 
 function addUsage(sums: Map<BucketId, BucketUsage>, { bucketId, objectCount, sizeBytes }: BucketUsage): void {

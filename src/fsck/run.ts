@@ -166,7 +166,10 @@ export class FsckRun {
 }
 
 /** Gathers items, and hands them on in batches: what looks wrong is looked at again, in bounded memory. */
-export function createBatch<T>(flush: (items: T[]) => Promise<void>): {
+export function createBatch<T>(
+  flush: (items: T[]) => Promise<void>,
+  size = LOOK_AGAIN_BATCH,
+): {
   add(item: T): Promise<void> | undefined;
   end(): Promise<void>;
 } {
@@ -179,7 +182,7 @@ export function createBatch<T>(flush: (items: T[]) => Promise<void>): {
   return {
     add(item) {
       items.push(item);
-      return items.length >= LOOK_AGAIN_BATCH ? hand() : undefined;
+      return items.length >= size ? hand() : undefined;
     },
     end: async () => (items.length === 0 ? undefined : hand()),
   };

@@ -9,7 +9,10 @@ export function behind(after: Uint8Array | undefined): Uint8Array {
   return after === undefined ? EMPTY_BYTES : concatBytes(after, Uint8Array.of(0));
 }
 
-/** So many are read on another thread: the process serves requests meanwhile. Fewer would be read in its turn, page after page. */
+/**
+ * So many are read on another thread: the process serves requests meanwhile. Fewer would be read in its turn, page after
+ * page.
+ */
 const PAGE_ROWS = 1000;
 
 interface Row {

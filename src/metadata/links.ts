@@ -94,7 +94,7 @@ export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowCh
   const { grant, names, view, context } = options;
   const granted = [...grant.births.map(({ use }) => use), ...grant.links];
   assert(
-    granted.length === names.length && new Set([...granted, ...names].map(textOf)).size === names.length,
+    granted.length === names.length && new Set([...granted, ...names].map(linkText)).size === names.length,
     'every link of a manifest is granted once',
   );
   if (grant.births.some((birth) => isLateBirth(birth, context))) return { kind: 'late' };
@@ -116,7 +116,8 @@ export function admitGrant(options: AdmitOptions): ({ kind: 'admitted' } & RowCh
   return { kind: 'admitted', puts, counters: owed.counters };
 }
 
-function textOf({ blobId, linkId }: LinkName): string {
+/** By it a link is found among others. */
+export function linkText({ blobId, linkId }: LinkName): string {
   return `${blobId} ${linkId}`;
 }
 
@@ -251,6 +252,6 @@ export function linksOnlyIn(before: readonly LinkName[], after: readonly LinkNam
   const passedOn = new Set(after);
   const others = before.filter((name) => !passedOn.has(name));
   if (others.length === 0) return [];
-  const kept = new Set(after.map(textOf));
-  return others.filter((name) => !kept.has(textOf(name)));
+  const kept = new Set(after.map(linkText));
+  return others.filter((name) => !kept.has(linkText(name)));
 }

@@ -117,7 +117,10 @@ async function walkTable(
   return { rowCount: rows.length, ...(!isWhole && { next: last.key }) };
 }
 
-/** By position and not by region: a version that is overwritten meanwhile is neither met twice nor missed. One that is renamed may be. */
+/**
+ * By position and not by region: a version that is overwritten meanwhile is neither met twice nor missed. One that is
+ * renamed may be.
+ */
 async function walkVersions({ after, limit }: Query, scan: CheckScan): Promise<Page> {
   const to = { plain: TABLE_END, escaped: TABLE_END };
   const walk = createVersionWalk({ state: scan.view, from: walkBehind(after), to, firstChunk: limit });

@@ -8,7 +8,7 @@ import { linksOf } from '../../model/version.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader, StateView, TableRef } from '../../ports/state-machine.ts';
 import { linkRow, TABLES } from '../keyspace.ts';
-import type { LinkName } from '../links.ts';
+import { type LinkName, linkText } from '../links.ts';
 
 type LinksIn = (value: Uint8Array) => readonly LinkName[];
 
@@ -25,7 +25,7 @@ export const findStrays: QuerySpec<QueryOf<'find-strays'>, ResultOf<'find-strays
     try {
       const rows = await view.rows(links.map(({ blobId, linkId }) => linkRow(blobId, linkId)));
       const left = new Map(
-        links.filter((_, at) => rows[at] !== undefined).map((link) => [nameOf(link), link]),
+        links.filter((_, at) => rows[at] !== undefined).map((link) => [linkText(link), link]),
       );
       for (const owner of OWNERS) await strikeHeld(view, owner, left);
       return { links: [...left.values()] };
@@ -42,7 +42,7 @@ async function strikeHeld(
 ): Promise<void> {
   for await (const { value } of allRows(view, table)) {
     if (left.size === 0) return;
-    for (const link of legibleLinks(value, linksIn)) left.delete(nameOf(link));
+    for (const link of legibleLinks(value, linksIn)) left.delete(linkText(link));
   }
 }
 
@@ -53,8 +53,4 @@ function legibleLinks(value: Uint8Array, linksIn: LinksIn): readonly LinkName[] 
   } catch {
     return [];
   }
-}
-
-function nameOf({ blobId, linkId }: LinkName): string {
-  return blobId + linkId;
 }
