@@ -108,7 +108,7 @@ export const HANDED_ON: Readonly<Record<string, string>> = { DELETE_RULES: 'src/
 /** Module mocks: needing one means that the design is wrong. */
 export const BANNED_IN_TESTS = ['vi.mock', 'vi.doMock'];
 
-export const FILE_LINES_MAX = 400;
+export const FILE_LINES_MAX = 700;
 export const FUNCTION_LINES_MAX = 70;
 /** path → lines, exactly. Only ever lower or remove an entry. */
 export const LONG_FILES: Readonly<Record<string, number>> = {};
