@@ -253,7 +253,9 @@ describe('what is left goes by itself', () => {
     for (const bucketId of [BUCKET, other]) {
       for (let count = 0; count < EMPTY_ROWS_MAX + 5; count++) {
         const token = { token: `token ${count}`, digest: 'd' };
-        const { puts } = keepOutcome({ bucketId, token }, {}, { owner: OWNER, nowMs: world.clock.wallMs() });
+        const view = { has: () => true, row: () => undefined, range: () => [] };
+        const keeping = { owner: OWNER, nowMs: world.clock.wallMs(), view };
+        const { puts } = keepOutcome({ bucketId, token }, {}, keeping);
         await world.kv.commit(
           puts.map(({ table, key, value }) => ({ column: 'rows', key: rowKey(0, table, key), value })),
         );

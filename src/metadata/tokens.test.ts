@@ -69,6 +69,40 @@ test.each(TOKEN_REQUEST_NAMES)(
   },
 );
 
+test.each(TOKEN_REQUEST_NAMES)(
+  '%s: a token answers for its day and no longer, though it is still stored',
+  async (name) => {
+    const { setUp, send } = TOKEN_REQUESTS[name];
+    await world.execute('set-versioning', { bucketId: BUCKET, versioning: 'enabled' });
+    for (const each of ['first', 'another']) await setUp(world, each);
+    const token = tokenOf('once');
+    const first = await send(world, 'first', token);
+    const kept = () => world.query('get-kept-outcome', { bucketId: BUCKET, token });
+    world.clock.advance(LIMITS.idempotencyTokenKeptMs - 1);
+    expect(await kept()).toMatchObject({ kind: 'repeated' });
+    world.clock.advance(1);
+    // Nothing forgets it meanwhile, as while a jump of the clock waits for the operator.
+    expect(await keptTokens()).toEqual([token.token]);
+    expect(await kept()).toEqual({ kind: 'none' });
+    const other = { ...token, digest: 'other' };
+    expect(await send(world, 'another', other)).toMatchObject({ kind: first.kind });
+    // What is kept of the new request takes the place of the old one, in the rows and in what is counted.
+    expect(await keptTokens()).toEqual([token.token]);
+    const { findings } = await world.query('check-counters', { counted: [] });
+    expect(findings).toEqual([]);
+    for (const table of ['tokens', 'tokenTimes'] as const) {
+      const rows = await world.query('check-rows', { table, limit: 10, keyIds: [] });
+      expect([rows.findings, rows.rowCount]).toEqual([[], 1]);
+    }
+    const { tokenBytes } = await world.query('count-kept', {});
+    world.clock.advance(LIMITS.idempotencyTokenKeptMs + 1);
+    await background.run('tokens');
+    expect(tokenBytes).toBeGreaterThan(0);
+    // A job of a prefix is kept for longer than its token.
+    if (name !== 'begin-move') expect((await world.query('count-kept', {})).tokenBytes).toBe(0);
+  },
+);
+
 test('one that is too young, or not there, is left alone', async () => {
   await moveUnder('young', ['a', 'b']);
   const tokens = ['young', 'unknown'].map((token) => ({ bucketId: BUCKET, token }));

@@ -62,44 +62,57 @@ export function lookAtToken({ bucketId, token }: TokenUse, view: View): void {
   if (token !== undefined) view.row(tokenRow(bucketId, token.token));
 }
 
-/** What the token stands for already; undefined: nothing yet. An outcome is as it was, whatever has become of its subject. */
+/**
+ * What the token stands for already; undefined: nothing yet, or it is too old. An outcome is as it was, whatever has become
+ * of its subject.
+ */
 export function keptOutcome<Outcome>(
   { bucketId, token }: TokenUse,
   view: View,
+  nowMs: number,
 ): TokenAnswer<Outcome> | undefined {
   const row = token && view.row(tokenRow(bucketId, token.token));
-  return row && outcomeIn(row, token);
+  return row && outcomeIn(row, token, nowMs);
 }
 
 /** The same of the token's row. */
 export function outcomeIn<Outcome>(
   row: Uint8Array,
   token: IdempotencyToken | undefined,
-): TokenAnswer<Outcome> {
-  const { digest, outcome } = tokenCodec.decode(row);
+  nowMs: number,
+): TokenAnswer<Outcome> | undefined {
+  const { digest, keptAtMs, outcome } = tokenCodec.decode(row);
+  if (isExpired(keptAtMs, nowMs)) return undefined;
   return digest === token?.digest
     ? { kind: 'repeated', outcome: outcome as Outcome }
     : { kind: 'token-reused' };
 }
 
 /**
- * What keeps `outcome` under the token for LIMITS.idempotencyTokenKeptMs, nothing without a token. Whether it may be kept is
- * asked of mayBeKept (kept-outcomes.ts), before anything is done.
+ * What keeps `outcome` under the token for LIMITS.idempotencyTokenKeptMs, nothing without a token. An expired outcome that
+ * has not been removed yet is replaced. Whether it may be kept is asked of mayBeKept (kept-outcomes.ts), before anything is
+ * done.
  */
 export function keepOutcome(
   { bucketId, token }: TokenUse,
   outcome: unknown,
-  { owner, nowMs }: { owner: AccountId; nowMs: number },
+  { owner, nowMs, view }: { owner: AccountId; nowMs: number; view: View },
 ): RowChange {
   if (token === undefined) return NO_CHANGE;
   const record = { digest: token.digest, keptAtMs: nowMs, outcome };
   const rows = [tokenRow(bucketId, token.token), tokenTimeRow(nowMs, bucketId, token.token)] as const;
   const keysBytes = rows.reduce((sum, { key }) => sum + key.length, ROWS_BYTES);
   const keptBytes = keysBytes + tokenCodec.encode(record).length;
-  return {
-    puts: [put(rows[0], tokenCodec.encode({ ...record, keptBytes })), put(rows[1], PRESENT)],
-    counters: keptDeltas(owner, keptBytes),
-  };
+  const expired = view.row(rows[0]);
+  const before = expired && tokenCodec.decode(expired);
+  const puts = [put(rows[0], tokenCodec.encode({ ...record, keptBytes })), put(rows[1], PRESENT)];
+  if (before !== undefined && before.keptAtMs !== nowMs)
+    puts.push(remove(tokenTimeRow(before.keptAtMs, bucketId, token.token)));
+  return { puts, counters: keptDeltas(owner, keptBytes - (before?.keptBytes ?? 0)) };
+}
+
+function isExpired(keptAtMs: number, nowMs: number): boolean {
+  return nowMs - keptAtMs >= LIMITS.idempotencyTokenKeptMs;
 }
 
 /** For `look` of what forgets tokens. */
@@ -113,7 +126,7 @@ export function forgetToken(name: KeptName, view: View, nowMs: number): RowChang
   const row = view.row(tokenRow(name.bucketId, name.token));
   if (row === undefined) return NO_CHANGE;
   const record = tokenCodec.decode(row);
-  if (nowMs - record.keptAtMs < LIMITS.idempotencyTokenKeptMs) return NO_CHANGE;
+  if (!isExpired(record.keptAtMs, nowMs)) return NO_CHANGE;
   return dropToken(name, record, findBucket(view, name.bucketId)?.owner);
 }
 

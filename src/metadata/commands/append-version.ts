@@ -61,7 +61,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
   decide(command, view, context) {
     const { bucketId, key, piece } = command;
     if (isLaidAlready(piece, view)) return refuse({ kind: 'exists' });
-    const kept = keptOutcome<AppendedVersion>(command, view);
+    const kept = keptOutcome<AppendedVersion>(command, view, context.nowMs);
     if (kept !== undefined) return refuse(kept);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
@@ -83,7 +83,7 @@ export const appendVersion = defineCommand<Command, Outcome>({
       : beginLinks(carried, { view, context, composedIn: bucketId });
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
-    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([laid, settled, { puts: links, counters: [] }, keeping]) };
   },

@@ -34,7 +34,7 @@ export const beginMove = defineCommand<Command, Outcome>({
 
   decide(command, view, context) {
     const { nowMs, random } = context;
-    const kept = keptOutcome<Begun>(command, view);
+    const kept = keptOutcome<Begun>(command, view, nowMs);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
     const { bucketId, from, to, overwrites, token } = command;
@@ -49,7 +49,10 @@ export const beginMove = defineCommand<Command, Outcome>({
     };
     const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const begun: Begun = { jobId };
-    const change = joinChanges([changeJob(undefined, job), keepOutcome(command, begun, { owner, nowMs })]);
+    const change = joinChanges([
+      changeJob(undefined, job),
+      keepOutcome(command, begun, { owner, nowMs, view }),
+    ]);
     if (!mayBeKept(owner, change.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome: { kind: 'begun', job }, ...change };
   },

@@ -31,7 +31,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
 
   decide(command, view, context) {
     const { bucketId, key, body, data, conditions } = command;
-    const kept = keptOutcome<ComposedVersion>(command, view);
+    const kept = keptOutcome<ComposedVersion>(command, view, context.nowMs);
     if (kept !== undefined) return refuse(kept);
     const bucket = openBucket(view, bucketId);
     const history = loadHistory(view, bucket, writeScope(bucketId, key, bucket.versioning));
@@ -49,7 +49,7 @@ export const composeVersion = defineCommand<CommandOf<'compose-version'>, Outcom
     const outcome: ComposedVersion = { ...written, etag, sizeBytes, ...(checksum && { checksum }) };
     const settled = settleHistories({ bucketId, histories: [history], nowMs: context.nowMs });
     const { owner } = bucket;
-    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs });
+    const keeping = keepOutcome(command, outcome, { owner, nowMs: context.nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([admitted, settled, { puts: laid.puts, counters: [] }, keeping]) };
   },

@@ -33,7 +33,7 @@ export const moveKey = defineCommand<Command, Outcome>({
 
   decide(command, view, context): Decision<Outcome> {
     const { nowMs } = context;
-    const kept = keptOutcome<Outcome>(command, view);
+    const kept = keptOutcome<Outcome>(command, view, nowMs);
     if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
     const { bucketId, move, overwrites } = command;
     const bucket = openBucket(view, bucketId);
@@ -51,7 +51,7 @@ export const moveKey = defineCommand<Command, Outcome>({
     const outcome: Outcome = { kind: 'moved-key', result, versioning };
     // A refusal has done nothing: repeating the request may do what it asks for.
     if (!Array.isArray(result)) return refuse(outcome);
-    const keeping = keepOutcome(command, outcome, { owner, nowMs });
+    const keeping = keepOutcome(command, outcome, { owner, nowMs, view });
     if (!mayBeKept(owner, keeping.counters, context)) return refuse({ kind: 'too-much-kept' });
     return { outcome, ...joinChanges([{ puts, counters }, keeping]) };
   },

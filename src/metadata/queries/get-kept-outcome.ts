@@ -5,8 +5,8 @@ import type { QuerySpec } from '../../ports/state-machine.ts';
 import { outcomeIn, tokenRow } from '../tokens.ts';
 
 export const getKeptOutcome: QuerySpec<QueryOf<'get-kept-outcome'>, ResultOf<'get-kept-outcome'>> = {
-  async run({ bucketId, token }, state) {
+  async run({ bucketId, token }, state, { nowMs }) {
     const [row] = await state.rows([tokenRow(bucketId, token.token)]);
-    return row === undefined ? { kind: 'none' } : outcomeIn(row, token);
+    return (row && outcomeIn(row, token, nowMs)) ?? { kind: 'none' };
   },
 };
