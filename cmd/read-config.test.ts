@@ -20,7 +20,7 @@ test('the settings file is named by flag or environment, the flag wins', () => {
 
 test('secrets come from files without their line end', () => {
   const path = join(folder, 'secret');
-  writeFileSync(path, 's3cret \n');
+  writeFileSync(path, 's3cret \n', { mode: 0o600 });
   const env = { HOLDFAST_ROOT_ACCESS_KEY: 'key', HOLDFAST_ROOT_SECRET_KEY_FILE: path };
   expect(readConfig({ env, flags: {} }).root.secretKey).toBe('s3cret ');
 });

@@ -1,9 +1,11 @@
 // Reads what the settings come from (settings file, files of secrets, environment) and loads them.
 // What may stand there and which source wins is src/config's.
 import { readFileSync } from 'node:fs';
-import { type ConfigSources, loadConfig, SettingsError } from '../src/config/load.ts';
+import { readSecretFileSync } from '../src/adapters/secret-file.ts';
+import { type ConfigSources, loadConfig, SettingsError, secretsIn } from '../src/config/load.ts';
 import { CONFIG_FILE_VARIABLE, fileVariableOf, variableOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
+import { Refusal } from '../src/lib/refusal.ts';
 
 export interface ConfigInput {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -17,9 +19,11 @@ export interface ConfigInput {
 export function readConfig(input: ConfigInput): Config {
   const sources: ConfigSources = { flags: input.flags, env: withSecretsRead(input.env) };
   const name = input.configFile ?? (input.env[CONFIG_FILE_VARIABLE] || undefined);
-  return loadConfig(
-    name === undefined ? sources : { ...sources, file: { name, text: readText(name, name) } },
-  );
+  if (name === undefined) return loadConfig(sources);
+  const file = { name, text: readText(name, name) };
+  // A file of settings without secrets may be anybody's to read.
+  if (secretsIn(file).length > 0) readSecretText(name, name);
+  return loadConfig({ ...sources, file });
 }
 
 /** Each NAME_FILE variable replaced by NAME with the file's text, without the line end that editors add. */
@@ -31,15 +35,24 @@ export function withSecretsRead(env: ConfigInput['env']): ConfigInput['env'] {
     if (fileVariable === undefined || path === undefined || path === '') continue;
     if (read[variableOf(row)])
       throw new SettingsError([`${variableOf(row)} and ${fileVariable} are both set`]);
-    read[variableOf(row)] = readText(path, fileVariable).replace(/\r?\n$/, '');
+    read[variableOf(row)] = readSecretText(path, fileVariable).replace(/\r?\n$/, '');
   }
   return read;
 }
 
 function readText(path: string, source: string): string {
+  return reading(path, source, () => readFileSync(path, 'utf8'));
+}
+
+function readSecretText(path: string, source: string): string {
+  return reading(path, source, () => readSecretFileSync(path));
+}
+
+function reading(path: string, source: string, read: () => string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return read();
   } catch (error) {
+    if (error instanceof Refusal) throw new SettingsError([`${source}: ${error.message}`]);
     throw new SettingsError([`${source}: cannot read ${path}: ${(error as Error).message}`]);
   }
 }

@@ -33,6 +33,6 @@ test('it takes those that are stored, and given ones where none are, and writes 
 test('neither a damaged file nor keys that no account may have are passed over', async () => {
   const given = { accessKey: 'x', secretKey: 'y' };
   await expect(readRootCredentials({ folder, given })).rejects.toThrow('the root credentials given');
-  await writeFile(join(folder, CREDENTIALS_FILE), '{}');
+  await writeFile(join(folder, CREDENTIALS_FILE), '{}', { mode: 0o600 });
   await expect(readRootCredentials({ folder, given: NOTHING })).rejects.toThrow('is damaged');
 });

@@ -1,11 +1,11 @@
 // The root account's credentials: made at the first start, kept in the data folder, never changed by a later one.
 // The account itself lives in the system shard; this file is what the operator, and `holdfast` itself, sign with.
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { checkAccountFields } from '../src/accounts/account-rules.ts';
 import { mintKeyPair } from '../src/accounts/mint-keys.ts';
 import { writeDurableFile } from '../src/adapters/durable-file.ts';
 import { MASTER_KEYS_FILE } from '../src/adapters/file-keyring.ts';
+import { readSecretFile } from '../src/adapters/secret-file.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import type { RandomPort } from '../src/ports/clock.ts';
@@ -87,9 +87,10 @@ function agreed(path: string, stored: RootCredentials, given: GivenCredentials):
 async function readStored(path: string): Promise<RootCredentials | undefined> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = await readSecretFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (error instanceof Refusal) throw error;
     throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
   }
   try {

@@ -10,6 +10,7 @@ import {
   type RpcSecurity,
 } from '../../src/adapters/rpc/credentials.ts';
 import type { StreamDeps } from '../../src/adapters/rpc/open-stream.ts';
+import { readSecretFileSync } from '../../src/adapters/secret-file.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
@@ -150,7 +151,7 @@ function etcdSecurityOf({ etcd }: Config): Pick<EtcdAddress, 'tls' | 'user'> {
   if (cert !== undefined && ca === undefined) throw new Refusal('etcd.cert needs etcd.ca');
   if ((user === undefined) !== (password === undefined))
     throw new Refusal('etcd.user and etcd.password belong together');
-  const own = cert !== undefined && key !== undefined && { cert: readPemFile(cert), key: readPemFile(key) };
+  const own = cert !== undefined && key !== undefined && { cert: readPemFile(cert), key: readKeyFile(key) };
   return {
     ...(ca !== undefined && { tls: { ca: readPemFile(ca), ...own } }),
     ...(user !== undefined && password !== undefined && { user: { name: user, password } }),
@@ -161,6 +162,16 @@ function readPemFile(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
+    throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
+  }
+}
+
+/** As the other files, but refused when others can read it. */
+function readKeyFile(path: string): Buffer {
+  try {
+    return Buffer.from(readSecretFileSync(path));
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
     throw new Refusal(`cannot read ${path}: ${(error as Error).message}`);
   }
 }

@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
 import { syncFolder } from './durable-file.ts';
+import { readSecretFile } from './secret-file.ts';
 
 export interface NodeCertificateOptions {
   /** Exists. */
@@ -53,7 +54,7 @@ export async function makeNodeCertificate(options: NodeCertificateOptions): Prom
     throw new Refusal(`${there} is there, but ${missing} is not: an authority needs both`);
   }
   if (!hasCa) await writePair({ cert: files.ca, key: caKeyFile }, await makeAuthority(nowMs));
-  const ca = { cert: await readFile(files.ca, 'utf8'), key: await readFile(caKeyFile, 'utf8') };
+  const ca = { cert: await readFile(files.ca, 'utf8'), key: await readSecretFile(caKeyFile) };
   const expiresAtMs = nowMs + NODE_LIFETIME_MS;
   await writePair(files, await makeNode({ ca, name, hosts, nowMs, expiresAtMs }));
   await syncFolder(folder);

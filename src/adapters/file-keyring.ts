@@ -1,11 +1,11 @@
 // Master keys in a file of mode 0600 in the data folder. Who has the file and the data reads everything; who loses it
 // has lost everything, so a missing or odd file is refused and never replaced.
-import { readFile, stat } from 'node:fs/promises';
 import { KEY_BYTES } from '../lib/aead.ts';
 import { Refusal } from '../lib/refusal.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { writeDurableFile } from './durable-file.ts';
 import { createKeyring, type MasterKeys, newMasterKeys } from './memory-keyring.ts';
+import { readSecretFile } from './secret-file.ts';
 
 export const MASTER_KEYS_FILE = 'master-keys.json';
 
@@ -37,10 +37,7 @@ export async function openFileKeyring(options: { path: string; isNew: boolean })
 async function read(path: string): Promise<MasterKeys | undefined> {
   let text: string;
   try {
-    const { mode } = await stat(path);
-    if ((mode & 0o077) !== 0)
-      throw new Refusal(`${path} can be read by others than its owner: run chmod 600 on it.`);
-    text = await readFile(path, 'utf8');
+    text = await readSecretFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     if (error instanceof Refusal) throw error;

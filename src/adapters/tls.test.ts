@@ -102,7 +102,7 @@ describe('own files', () => {
     [cert, key] = [join(folder, 'own.crt'), join(folder, 'own.key')];
     pair = (await openSelfSigned()).current();
     writeFileSync(cert, pair.cert);
-    writeFileSync(key, pair.key);
+    writeFileSync(key, pair.key, { mode: 0o600 });
   });
   const openFiles = () => openTls({ mode: 'files', cert, key });
 
@@ -111,7 +111,7 @@ describe('own files', () => {
     expect(source.current()).toEqual(pair);
     const other = (await openSelfSigned({ names: ['other'] })).current();
     writeFileSync(cert, other.cert);
-    writeFileSync(key, other.key);
+    writeFileSync(key, other.key, { mode: 0o600 });
     expect(await source.reload()).toEqual(other);
     expect(source.current()).toEqual(other);
   });

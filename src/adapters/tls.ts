@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { Refusal } from '../lib/refusal.ts';
 import { writeDurableFile } from './durable-file.ts';
+import { readSecretFile } from './secret-file.ts';
 
 const CERT_FILE = 'tls-cert.pem';
 const KEY_FILE = 'tls-key.pem';
@@ -78,7 +79,7 @@ export async function loadTlsFiles(paths: {
   readonly cert: string;
   readonly key: string;
 }): Promise<TlsIdentity> {
-  const [cert, key] = await Promise.all([readPem(paths.cert), readPem(paths.key)]);
+  const [cert, key] = await Promise.all([readPem(paths.cert), readKeyPem(paths.key)]);
   try {
     return identify(cert, key);
   } catch (error) {
@@ -94,6 +95,15 @@ export async function readPem(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (error) {
     throw new TlsError(`cannot read ${path}: ${messageOf(error)}`);
+  }
+}
+
+/** As {@link readPem}, of a private key: rejects also when others can read it. */
+async function readKeyPem(path: string): Promise<string> {
+  try {
+    return await readSecretFile(path);
+  } catch (error) {
+    throw new TlsError(error instanceof Refusal ? error.message : `cannot read ${path}: ${messageOf(error)}`);
   }
 }
 
@@ -119,14 +129,19 @@ async function loadSelfSigned(
   return made;
 }
 
-/** The pair in the data folder; undefined when it is not there or of no use, for it can be made again. */
+/**
+ * The pair in the data folder; undefined when it is not there or of no use, for it can be made again. A key that others can
+ * read is refused: clients trust its certificate, so it is for the operator to say whether to go on with it.
+ */
 async function readKept(folder: string): Promise<TlsIdentity | undefined> {
   try {
-    const [cert, key] = await Promise.all(
-      [CERT_FILE, KEY_FILE].map((name) => readFile(join(folder, name), 'utf8')),
-    );
-    return identify(cert ?? '', key ?? '');
-  } catch {
+    const [cert, key] = await Promise.all([
+      readFile(join(folder, CERT_FILE), 'utf8'),
+      readSecretFile(join(folder, KEY_FILE)),
+    ]);
+    return identify(cert, key);
+  } catch (error) {
+    if (error instanceof Refusal) throw new TlsError(error.message);
     return undefined;
   }
 }

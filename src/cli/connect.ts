@@ -1,8 +1,9 @@
 // Finds the server and the operator's credentials for the command line tool: options first, then the environment,
 // then what the server keeps in its data folder for this purpose.
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
+import { refuseExposedSecret } from '../lib/secret-exposure.ts';
 import { type ClientOptions, createOperatorClient, type OperatorClient } from './operator-client.ts';
 import { createS3Client, type S3Client } from './s3-client.ts';
 import type { Credentials } from './sign-request.ts';
@@ -85,6 +86,8 @@ async function findCredentials(env: CliContext['env'], folder: string): Promise<
   const secretKey = env.HOLDFAST_ROOT_SECRET_KEY;
   if (accessKey && secretKey) return { accessKey, secretKey };
   const path = join(folder, 'root-credentials.json');
+  const rights = await stat(path).catch(() => undefined);
+  if (rights !== undefined) refuseExposedSecret(path, rights, process.getuid?.() ?? 0);
   const stored = await readJson(path);
   if (stored?.accessKey === undefined || stored.secretKey === undefined) {
     throw new Refusal(

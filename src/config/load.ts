@@ -74,6 +74,12 @@ function findValue(
   return { source: row.key, parsed: parseSetting(row, row.default) };
 }
 
+/** Which secrets a settings file holds, by dotted key. */
+export function secretsIn(file: NonNullable<ConfigSources['file']>): string[] {
+  const found = readFile(file, []);
+  return ROWS.filter(({ key, kind }) => kind === 'secret' && found.has(key)).map(({ key }) => key);
+}
+
 /** The file's values by dotted key. */
 function readFile(file: ConfigSources['file'], problems: string[]): ReadonlyMap<string, unknown> {
   const found = new Map<string, unknown>();
