@@ -1,5 +1,6 @@
 // One request and its answer on a connection: what the protocols above (S3, operator API, health) have in common.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { addressGroupOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import { BodyIntake, type IntakeQueues } from './body-intake.ts';
 import type { ClientView, ClientViewer } from './client-view.ts';
@@ -21,6 +22,8 @@ export class Exchange {
   readonly headers: RequestHeaders;
   readonly client: ClientView;
   readonly body: BodyIntake;
+  /** Whom it counts against: the client's address until `proveAccount`. */
+  #tenant: Tenant;
   /** Resolves when the answer is complete or the client gone. */
   readonly closed: Promise<void>;
   /** Monotonic ms. */
@@ -46,6 +49,7 @@ export class Exchange {
     this.uri = request.url ?? '';
     this.headers = readHeaders(request.rawHeaders);
     this.client = viewer.view(request.socket, this.headers);
+    this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
     this.body = new BodyIntake({ request, response, clock, queues });
     this.startedAtMs = clock.monotonicMs();
     this.closed = new Promise((resolve) => {
@@ -55,6 +59,16 @@ export class Exchange {
         resolve();
       });
     });
+  }
+
+  /** Whom the request counts against where requests share what there is. */
+  get tenant(): Tenant {
+    return this.#tenant;
+  }
+
+  /** From here on it counts against the account whose signature fits. */
+  proveAccount(accountId: string): void {
+    this.#tenant = { account: accountId, address: this.#tenant.address };
   }
 
   /** The client went away before its answer was complete. */

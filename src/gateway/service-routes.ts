@@ -201,6 +201,7 @@ async function identifyOperator(
     },
   );
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
+  exchange.proveAccount(caller.account.accountId);
   record.accountId = caller.account.accountId;
   return caller.account;
 }

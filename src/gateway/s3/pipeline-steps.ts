@@ -132,6 +132,7 @@ export async function identify(
   );
   const { caller } = authentication;
   if (caller.kind === 'account') {
+    exchange.proveAccount(caller.account.accountId);
     record.accountId = caller.account.accountId;
     record.authType = caller.authType;
     record.signatureVersion = caller.signatureVersion;

@@ -1,0 +1,32 @@
+// Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
+import type { SharePath } from '../lib/fair-share.ts';
+
+/** One who shares the server with others: the account that has signed, or an address that has proved nothing. */
+export interface Tenant {
+  /** The account's id; undefined while nobody has proved who they are. */
+  readonly account: string | undefined;
+  /** The client's group of addresses (`addressGroupOf`). */
+  readonly address: string;
+}
+
+/**
+ * Groups of a tenant, the widest first: the account, then the address that uses it. All that have proved nothing are one
+ * group, so that many addresses together cannot take what accounts need.
+ */
+export function sharePathOf({ account, address }: Tenant): SharePath {
+  const group = account === undefined ? 'unproved' : `account ${account}`;
+  return [group, `${group} ${address}`];
+}
+
+/** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */
+export function addressGroupOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::', 2);
+  const first = head === '' ? [] : head.split(':');
+  const last = tail === undefined || tail === '' ? [] : tail.split(':');
+  // An embedded IPv4 tail stands for two groups; it never reaches into the first four.
+  const lastCount = last.length + (last.at(-1)?.includes('.') === true ? 1 : 0);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - first.length - lastCount);
+  const groups = [...first, ...new Array<string>(zeros).fill('0'), ...last].slice(0, 4);
+  return `${groups.map((group) => group.toLowerCase().replace(/^0+(?=.)/, '')).join(':')}::/64`;
+}
