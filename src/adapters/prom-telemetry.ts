@@ -41,8 +41,8 @@ export const METRICS = {
   holdfast_requests_in_flight: { kind: 'gauge', help: 'Requests being served now, this one included.' },
   holdfast_requests_shed_total: {
     kind: 'counter',
-    help: 'Requests answered 503 SlowDown, by what there was too much of: connections, requests, unsent answers, bodies that wait for memory, what is kept of earlier requests (kept).',
-    labels: ['reason'],
+    help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory (bodies), requests whose senders are not known (unproved), what is kept of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
+    labels: ['reason', 'share'],
   },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },

@@ -63,7 +63,7 @@ test('too many requests: SlowDown on connections that stay, while the doors besi
     expect(answer.headers.get('connection')).toBe('keep-alive');
   }
   expect(refused).toBe(3);
-  expect(shed).toEqual(Array.from({ length: 3 }, () => ({ reason: 'requests' })));
+  expect(shed).toEqual(Array.from({ length: 3 }, () => ({ reason: 'requests', share: 'all' })));
   for (const path of ['/health/live', '/health/ready', '/metrics']) {
     socket.write(bare(path));
     expect((await socket.answer())?.status).toBe(200);
@@ -113,7 +113,7 @@ test('too many connections: the first answer is the last one, S3 is refused, hea
   const health = await probe.answer();
   expect([health?.status, health?.headers.get('connection')]).toEqual([200, 'close']);
   await probe.closed;
-  expect(shed).toEqual([{ reason: 'connections' }]);
+  expect(shed).toEqual([{ reason: 'connections', share: 'all' }]);
   kept[0]?.destroy();
   await kept[0]?.closed;
   for (const socket of kept.slice(1)) {

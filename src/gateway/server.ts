@@ -109,7 +109,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     requireRoom(exchange) {
       const reason = live.overloadOf(exchange);
       if (reason === undefined) return;
-      telemetry.count('holdfast_requests_shed_total', { reason });
+      telemetry.count('holdfast_requests_shed_total', { reason, share: 'all' });
       throw new AppError('SlowDown');
     },
   };

@@ -1,6 +1,9 @@
 // Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
 import type { SharePath } from '../lib/fair-share.ts';
 
+const MAPPED_PREFIX = '::ffff:';
+const MAPPED_IPV4 = /^::ffff:[\d.]+$/i;
+
 /** One who shares the server with others: the account that has signed, or an address that has proved nothing. */
 export interface Tenant {
   /** The account's id; undefined while nobody has proved who they are. */
@@ -18,9 +21,14 @@ export function sharePathOf({ account, address }: Tenant): SharePath {
   return [group, `${group} ${address}`];
 }
 
+/** Whose room there is no more of: the share of the tenant who asks, or what there is for everybody. */
+export type ShareName = 'tenant' | 'all';
+
 /** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */
 export function addressGroupOf(address: string): string {
   if (!address.includes(':')) return address;
+  // An IPv4 client of a socket of both families.
+  if (MAPPED_IPV4.test(address)) return address.slice(MAPPED_PREFIX.length);
   const [head = '', tail] = address.replace(/%.*$/, '').split('::', 2);
   const first = head === '' ? [] : head.split(':');
   const last = tail === undefined || tail === '' ? [] : tail.split(':');

@@ -159,7 +159,7 @@ export function createBodyBudget(deps: {
       return undefined;
     }
     if (!share.hasBegun && waiters.length >= LIMITS.bodiesWaitingMax) {
-      telemetry.count('holdfast_requests_shed_total', { reason: 'bodies' });
+      telemetry.count('holdfast_requests_shed_total', { reason: 'bodies', share: 'all' });
       return Promise.reject(new AppError('SlowDown'));
     }
     return wait(share, takesBytes);
