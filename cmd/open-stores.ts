@@ -3,9 +3,10 @@
 import { join } from 'node:path';
 import { openDataDir } from '../src/adapters/data-dir-lock.ts';
 import { readDiskSpace } from '../src/adapters/disk-space.ts';
-import { MASTER_KEYS_FILE, openFileKeyring } from '../src/adapters/file-keyring.ts';
+import { MASTER_KEYS_FILE, openDataKeyring, openMasterKeys } from '../src/adapters/file-keyring.ts';
 import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/adapters/loopback-metadata.ts';
+import { createNeededKeys } from '../src/adapters/needed-keys.ts';
 import { must } from '../src/lib/assert.ts';
 import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../src/metadata/table.ts';
@@ -52,8 +53,10 @@ export async function openStores(
   await refuseNodeFolder(folder);
   const root = await openRootCredentials({ folder, given: config.root, random });
   const isNew = isWithoutDatabase(folder);
-  const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew });
+  const path = join(folder, MASTER_KEYS_FILE);
+  const keys = await openMasterKeys({ path, isNew });
   const { metadataKv, chunkKv } = await openDatabases({ ...surroundings, ...events, folder });
+  const keyring = await openDataKeyring({ path, keys, needed: createNeededKeys(metadataKv) });
   const shards = await createShards({
     kv: metadataKv,
     machine: metadataMachine,

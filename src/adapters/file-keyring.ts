@@ -5,6 +5,7 @@ import { Refusal } from '../lib/refusal.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
 import { writeDurableFile } from './durable-file.ts';
 import { createKeyring, type MasterKeys, newMasterKeys } from './memory-keyring.ts';
+import type { NeededKeys } from './needed-keys.ts';
 import { readSecretFile } from './secret-file.ts';
 
 export const MASTER_KEYS_FILE = 'master-keys.json';
@@ -19,19 +20,61 @@ interface StoredKeys {
 }
 
 /**
- * Opens the keyring, or makes it when the data folder is new (`isNew`). Rejects with {@link Refusal} when the file
+ * Reads the keys, or makes them when the data folder is new (`isNew`). Rejects with {@link Refusal} when the file
  * is missing beside existing data, cannot be read, can be read by others, or is not understood.
  */
-export async function openFileKeyring(options: { path: string; isNew: boolean }): Promise<KeyringPort> {
+export async function openMasterKeys(options: { path: string; isNew: boolean }): Promise<MasterKeys> {
   const { path } = options;
-  const save = (keys: MasterKeys) => writeDurableFile(path, encode(keys));
   const stored = await read(path);
-  if (stored !== undefined) return createKeyring({ initial: stored, save });
+  if (stored !== undefined) return stored;
   if (!options.isNew)
     throw new Refusal(`${path} is missing: without it nothing in this data folder can be read. Put it back.`);
-  const initial = newMasterKeys();
-  await save(initial);
-  return createKeyring({ initial, save });
+  const made = newMasterKeys();
+  await writeDurableFile(path, encode(made));
+  return made;
+}
+
+/** A keyring of these keys that keeps its changes in the file, for processes that have no data of their own. */
+export async function openFileKeyring(options: { path: string; isNew: boolean }): Promise<KeyringPort> {
+  const { path } = options;
+  return createKeyring({
+    initial: await openMasterKeys(options),
+    save: (keys) => writeDurableFile(path, encode(keys)),
+  });
+}
+
+/**
+ * As {@link openFileKeyring}, beside the data: `needed` records there which keys it needs. Rejects with {@link Refusal} when
+ * one of them is not among `keys`.
+ */
+export async function openDataKeyring(options: {
+  path: string;
+  keys: MasterKeys;
+  needed: NeededKeys;
+}): Promise<KeyringPort> {
+  const { path, keys, needed } = options;
+  const recorded = (await needed.read()) ?? [];
+  const present = [...keys.keys.keys()];
+  const missing = recorded.filter((keyId) => !keys.keys.has(keyId));
+  if (missing.length > 0)
+    throw new Refusal(
+      `${path} lacks the master key ${missing.join(', ')}, which stored data needs; it has ${present.join(', ')}.\n` +
+        'It is a copy from before a `holdfast keys rotate`, or of another server: put the newest copy back.',
+    );
+  if (recorded.join() !== present.join()) await needed.write(present);
+  let current: readonly string[] = present;
+  return createKeyring({
+    initial: keys,
+    async save(next) {
+      const ids = [...next.keys.keys()];
+      // Cut short anywhere between the three, the file has all keys that the record names.
+      const staying = current.filter((keyId) => next.keys.has(keyId));
+      if (staying.length < current.length) await needed.write(staying);
+      await writeDurableFile(path, encode(next));
+      if (ids.length > staying.length) await needed.write(ids);
+      current = ids;
+    },
+  });
 }
 
 async function read(path: string): Promise<MasterKeys | undefined> {

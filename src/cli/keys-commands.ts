@@ -4,6 +4,11 @@ import { formatAnswer, formatCount, formatTable } from './format.ts';
 
 const POLL_MS = 500;
 
+/** What a rotation asks of whoever keeps a copy of the keys. */
+const COPY_AGAIN =
+  'master-keys.json of the server has changed: copy it again, and keep the copy apart from the data.\n' +
+  'An older copy does not open what is written from now on, and opens nothing once the rotation is done.';
+
 /** As the operator API has it. */
 export interface Keys {
   activeKeyId: string;
@@ -42,6 +47,7 @@ export async function rotateKeys(
     keys = (await client.call('GET', '/keys')) as Keys;
   }
   printKeys(context, keys, options);
+  if (options.json !== true) context.print(COPY_AGAIN);
 }
 
 function printKeys(context: CliContext, keys: Keys, options: ConnectOptions): void {

@@ -4,9 +4,17 @@ import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import {
+  MASTER_KEYS_FILE,
+  openDataKeyring,
+  openFileKeyring,
+  openMasterKeys,
+} from '../../src/adapters/file-keyring.ts';
 import { createKeyring } from '../../src/adapters/memory-keyring.ts';
+import { createMemoryKv } from '../../src/adapters/memory-kv.ts';
+import { createNeededKeys } from '../../src/adapters/needed-keys.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import type { KvPort } from '../../src/ports/kv.ts';
 
 const folders: string[] = [];
 async function newPath(): Promise<string> {
@@ -118,5 +126,51 @@ describe('the file', () => {
       await expect(openFileKeyring({ path, isNew: true })).rejects.toThrow('does not hold master keys');
       expect(await readFile(path, 'utf8')).toBe(odd);
     }
+  });
+});
+
+describe('beside the data', () => {
+  const openBeside = async (path: string, kv: KvPort) => {
+    const keys = await openMasterKeys({ path, isNew: false });
+    return openDataKeyring({ path, keys, needed: createNeededKeys(kv) });
+  };
+
+  test('a copy of the keys from before a rotation is refused at the start, and the missing key is named', async () => {
+    const path = await newPath();
+    const kv = createMemoryKv(['rows']);
+    await openMasterKeys({ path, isNew: true });
+    const keyring = await openBeside(path, kv);
+    const before = keyring.activeKeyId;
+    const copy = await readFile(path);
+    const newest = await keyring.addKey();
+    const during = await readFile(path);
+    await writeFile(path, copy);
+    await expect(openBeside(path, kv)).rejects.toThrow(
+      `${path} lacks the master key ${newest}, which stored data needs; it has ${before}.`,
+    );
+    await keyring.removeKey(before);
+    // What is left over may stay in a copy; what is needed may not be missing.
+    await writeFile(path, during);
+    expect((await openBeside(path, kv)).keyIds()).toEqual([before, newest]);
+    await writeFile(path, copy);
+    await expect(openBeside(path, kv)).rejects.toThrow(Refusal);
+  });
+
+  test('a rotation that is cut short between the file and the record opens again', async () => {
+    const path = await newPath();
+    const kv = createMemoryKv(['rows']);
+    const needed = createNeededKeys(kv);
+    const keys = await openMasterKeys({ path, isNew: true });
+    let isCut = false;
+    const write = async (ids: readonly string[]) => {
+      if (isCut) throw new Error('cut short');
+      await needed.write(ids);
+    };
+    const keyring = await openDataKeyring({ path, keys, needed: { ...needed, write } });
+    isCut = true;
+    await expect(keyring.addKey()).rejects.toThrow('cut short');
+    const again = await openBeside(path, kv);
+    expect(again.keyIds()).toHaveLength(2);
+    expect(await needed.read()).toEqual(again.keyIds());
   });
 });

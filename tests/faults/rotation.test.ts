@@ -1,5 +1,5 @@
 // A rotation of the master key that a kill cuts short: it goes on by itself, and nothing becomes unreadable.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -47,6 +47,33 @@ test('kill -9 in the middle of a rotation', async () => {
     expect(read.equals(body(index))).toBe(true);
   }
   expect((await readKeys()).activeKeyId).not.toBe(before.activeKeyId);
+  expect(await again.stop()).toBe(0);
+  await rm(folder, { recursive: true });
+});
+
+test('a start with the keys of before a rotation ends with a sentence, and the newest copy brings it back', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-rotation-'));
+  const dataDir = join(folder, 'data');
+  const file = join(dataDir, 'master-keys.json');
+  const { context, taken } = createPrintedTool();
+  const first = await startServer({ child: true, dataDir });
+  await send(first, { method: 'PUT', path: '/kept' });
+  await send(first, { method: 'PUT', path: '/kept/key', body: body(1) });
+  const before = await readFile(file, 'utf8');
+  taken();
+  await rotateKeys(context, { dataDir, wait: true });
+  expect(taken()).toContain('master-keys.json of the server has changed: copy it again');
+  const newest = await readFile(file, 'utf8');
+  expect(await first.stop()).toBe(0);
+
+  await writeFile(file, before);
+  const { activeKeyId } = JSON.parse(newest) as { activeKeyId: string };
+  await expect(startServer({ child: true, dataDir })).rejects.toThrow(
+    `lacks the master key ${activeKeyId}, which stored data needs`,
+  );
+  await writeFile(file, newest);
+  const again = await startServer({ child: true, dataDir });
+  expect((await send(again, { method: 'GET', path: '/kept/key' })).body.equals(body(1))).toBe(true);
   expect(await again.stop()).toBe(0);
   await rm(folder, { recursive: true });
 });
