@@ -254,9 +254,10 @@ the default, because the first touch of memory is what costs most there.
 | jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
 | requests behind one that is not answered, on one connection (pipelinedRequestsMax) | the connection ends |
 
-A refused request without a body, or with an unanswered Expect: 100-continue, leaves its connection open. Of another body up
-to refusedBodyDrainBytesMax are read and dropped, as long as the client goes on sending, and the connection closes behind
-the answer. Requests under way go on. \`holdfast_requests_shed_total\` counts by reason what was refused.
+A refused request without a body leaves its connection open. Of a body that was announced and not read, also behind an
+unanswered Expect: 100-continue, up to refusedBodyDrainBytesMax are read and dropped, as long as the client goes on sending,
+and the connection closes behind the answer: none of it is ever read as a request. Requests under way go on.
+\`holdfast_requests_shed_total\` counts by reason what was refused.
 
 ## Measured
 

@@ -1,10 +1,9 @@
-// Sends an answer, and settles what becomes of the connection: bodies that nobody read are dropped, kept apart from the
-// next request, or end the connection (s3-behaviour.md, "A refused upload"). It knows HTTP, not S3.
+// Sends an answer, and settles what becomes of the connection: a body that nobody read is dropped, or ends the connection,
+// and is never read as a request (s3-behaviour.md, rule 16 and "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
 import { freeMemory } from '../lib/free-memory.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import { rewindConnection } from './connection-rewind.ts';
 import type { Exchange } from './exchange.ts';
 
 export type AnswerBody =
@@ -50,29 +49,22 @@ async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
   const waits = AbortSignal.any([signal, isDone.signal]);
   for (let fromMs = clock.monotonicMs(); !waits.aborted && fromMs < untilMs; fromMs = clock.monotonicMs()) {
     await clock.sleep(LIMITS.refusedBodyIdleMaxMs, waits);
-    if (body.lastByteAtMs < fromMs) return;
+    if (body.lastByteAtMs <= fromMs) return;
   }
   if (isDone.signal.aborted) await discarding;
 }
 
-/** Decides about the unread rest of the request's body before the head of the answer says what comes next. */
+/**
+ * Decides about the unread rest of the request's body before the head of the answer says what comes next. A client that
+ * has not been told to go on may send its body all the same (RFC 9110 10.1.1): the connection ends then, too.
+ */
 async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
-  const { body, request, response } = exchange;
+  const { body } = exchange;
   if (body.isAtEnd) return 'none';
-  if (body.awaitsContinue) {
-    // The parser may still be at work on this very request.
-    await new Promise(setImmediate);
-    // Behind a proxy the body may come all the same, and would be taken for a request of somebody else's making.
-    const isRewound =
-      !exchange.client.isProxied &&
-      rewindConnection(request, response, { headerBytesMax: LIMITS.headerBytesMax });
-    // Either way it is too late to ask for the body.
-    body.awaitsContinue = false;
-    if (isRewound) return 'none';
-  } else if (status < 400 && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) {
-    // A body that the operation has no use for.
-    return 'none';
-  }
+  const isUseless = status < 400 && !body.awaitsContinue;
+  if (isUseless && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) return 'none';
+  // It is too late for 100 Continue: what is dropped from here on is not asked for.
+  body.awaitsContinue = false;
   exchange.mustClose = true;
   return 'linger';
 }

@@ -71,6 +71,24 @@ test('a proxy that says nothing, or nonsense', () => {
   expect(viewer.view(socketOf('192.0.2.7'), allTrusted).remoteAddress).toBe('10.0.0.1');
 });
 
+test.each([
+  ['junk', 'x'.repeat(8000), '10.0.0.9'],
+  ['digits and dots that are no address', '1.2.3.4.5', '10.0.0.9'],
+  ['hexadecimal digits that are no address', 'dead:beef', '10.0.0.9'],
+  ['a zone', 'fe80::1%eth0', '10.0.0.9'],
+  ['junk behind an address: nobody known has seen what is before it', '127.0.0.1, unknown', '10.0.0.9'],
+  ['junk before an address', 'unknown, 192.0.2.1', '192.0.2.1'],
+  ['junk before a proxy', 'unknown, 10.0.0.2', '10.0.0.2'],
+  ['an address with a port', '192.0.2.1:5678', '192.0.2.1'],
+  ['IPv6 with a port', '[2001:db8::1]:5678', '2001:db8::1'],
+  ['IPv6 in brackets', '[2001:db8::1]', '2001:db8::1'],
+  ['empty entries', ' , 192.0.2.1, ,', '192.0.2.1'],
+  ['more proxies than there are', `192.0.2.1${', 10.0.0.3'.repeat(5000)}`, '10.0.0.3'],
+])('X-Forwarded-For with %s', (_what, list, address) => {
+  const headers = readHeaders(['Host', 'h', 'X-Forwarded-For', list]);
+  expect(viewer.view(socketOf('10.0.0.9'), headers).remoteAddress).toBe(address);
+});
+
 test('private is HTTPS as far as the client, or a client on this machine', () => {
   const atHome = createClientViewer({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'], publicNames: [] });
   const isPrivate = (address: string, fields: Record<string, string> = {}, secure = false) => {

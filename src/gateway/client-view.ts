@@ -1,6 +1,6 @@
 // How the client sees this server, and who it is: straight from the connection, or from the X-Forwarded headers where
 // the connection comes from a trusted proxy. Anybody else's X-Forwarded headers mean nothing.
-import { BlockList, isIPv4, isIPv6, type Socket } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaders } from './request-headers.ts';
 
@@ -134,11 +134,31 @@ function lastOf(list: string | undefined): string | undefined {
   return list?.split(',').at(-1)?.trim() || undefined;
 }
 
-/** The nearest address that is not a trusted proxy's; each proxy has added the one it saw at the end. */
+/** Entries of X-Forwarded-For that are looked at, from the end: more proxies than stand in any row. */
+const FORWARDED_HOPS_MAX = 32;
+const WITH_PORT = /^(?:\[([^[\]]+)\]|([\d.]+))(?::\d{1,5})?$/;
+
+/**
+ * The nearest address that is not a trusted proxy's; each proxy has added the one it saw at the end. What stands before an
+ * entry that is no address is not believed: nobody known has seen it.
+ */
 function forwardedFor(list: string | undefined, isTrusted: (address: string) => boolean): string | undefined {
-  const addresses = (list ?? '')
-    .split(',')
-    .map((address) => plainAddress(address.trim().replace(/^\[|\]$/g, '')));
-  const known = addresses.filter((address) => /^[\da-fA-F.:]+$/.test(address));
-  return known.findLast((address) => !isTrusted(address)) ?? known[0];
+  let nearest: string | undefined;
+  for (const entry of (list ?? '').split(',').slice(-FORWARDED_HOPS_MAX).reverse()) {
+    const text = entry.trim();
+    if (text === '') continue;
+    const address = addressIn(text);
+    if (address === undefined) break;
+    nearest = address;
+    if (!isTrusted(address)) break;
+  }
+  return nearest;
+}
+
+/** The address in an entry that may have a port; undefined where there is none. */
+function addressIn(entry: string): string | undefined {
+  const match = WITH_PORT.exec(entry);
+  const address = plainAddress(match?.[1] ?? match?.[2] ?? entry);
+  // A zone means something on the proxy's machine only.
+  return isIP(address) === 0 || address.includes('%') ? undefined : address;
 }

@@ -33,7 +33,7 @@ export class Exchange {
   /** Bytes of the answer's body handed to the connection. */
   sentBytes = 0;
   /** The connection ends with this answer. */
-  mustClose = false;
+  mustClose: boolean;
   /** It is answered, and only listened to until its client has done with sending. */
   isLingering = false;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
@@ -52,6 +52,8 @@ export class Exchange {
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
     this.body = new BodyIntake({ request, response, clock, queues });
     this.startedAtMs = clock.monotonicMs();
+    // A relay of HTTP/1.0 may not know chunks, and see other ends of requests than we do (RFC 9112 6.1).
+    this.mustClose = request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined;
     this.closed = new Promise((resolve) => {
       response.once('close', () => {
         this.#isAborted = !response.writableFinished;

@@ -28,6 +28,8 @@ interface Connection {
   waiting: number;
   /** One more than there may be: its first answer is its last. */
   isExcess: boolean;
+  /** Its bytes make no sense any more: it ends when nothing is under way. */
+  isBroken: boolean;
 }
 
 export class LiveExchanges {
@@ -68,7 +70,7 @@ export class LiveExchanges {
 
   addSocket(socket: Socket): void {
     const isExcess = this.#connections.size >= this.#limits.connectionsMax;
-    this.#connections.set(socket, { underWay: 0, waiting: 0, isExcess });
+    this.#connections.set(socket, { underWay: 0, waiting: 0, isExcess, isBroken: false });
     socket.once('close', () => this.#connections.delete(socket));
   }
 
@@ -90,7 +92,7 @@ export class LiveExchanges {
     const connection = this.#connections.get(exchange.request.socket);
     this.#exchanges.add(exchange);
     if (connection !== undefined) connection.underWay++;
-    exchange.mustClose = this.#isDraining || connection?.isExcess === true;
+    exchange.mustClose ||= this.#isDraining || connection?.isExcess === true;
   }
 
   end(exchange: Exchange): void {
@@ -99,8 +101,9 @@ export class LiveExchanges {
     const connection = this.#connections.get(socket);
     if (connection !== undefined) {
       connection.underWay--;
-      // Its head was out before the drain began, so it could not say that the connection ends here.
-      if (this.#isDraining && connection.underWay === 0) socket.destroySoon();
+      // Its head may have been out before this was known, so that it could not say that the connection ends here.
+      const isLast = this.#isDraining || connection.isBroken;
+      if (isLast && connection.underWay === 0) socket.destroySoon();
     }
     if (this.#exchanges.size === 0) this.#onEmpty?.();
   }
@@ -127,6 +130,8 @@ export class LiveExchanges {
    */
   breakOff(socket: Socket, error: AppError): boolean {
     let isAnswered = false;
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) connection.isBroken = true;
     for (const exchange of this.#exchanges) {
       if (exchange.request.socket !== socket) continue;
       exchange.mustClose = true;

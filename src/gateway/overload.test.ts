@@ -70,15 +70,16 @@ test('too many requests: SlowDown on connections that stay, while the doors besi
   }
   socket.write(get(root, '/holdfast-admin/v1/status'));
   expect((await socket.answer())?.status).not.toBe(503);
-  // With 100-continue nothing of a refused body is sent, and the connection stays, too.
+  // With 100-continue nothing of a refused body is asked for.
+  const upload = await openSocket(root);
   const headers = { 'content-length': String(64 * MiB), expect: '100-continue' };
-  socket.write(headOf(root, { method: 'PUT', path: '/bucket/large', headers }));
-  expect((await socket.answer())?.status).toBe(503);
+  upload.write(headOf(root, { method: 'PUT', path: '/bucket/large', headers }));
+  expect((await upload.answer())?.status).toBe(503);
   for (const other of busy) other.write('lf');
   expect(await Promise.all(busy.map(async (other) => (await other.answer())?.status))).toEqual([200, 200]);
   socket.write(get(root));
   expect((await socket.answer())?.status).toBe(200);
-  for (const other of [...busy, socket]) other.destroy();
+  for (const other of [...busy, socket, upload]) other.destroy();
 });
 
 test('refused clients that are still listened to keep nobody out', async () => {

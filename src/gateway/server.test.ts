@@ -52,28 +52,65 @@ describe('Expect: 100-continue', () => {
     socket.destroy();
   });
 
-  test.each([
-    ['403', 'bucket', () => stranger()],
-    ['404', 'no-such-bucket', () => root],
-  ])(
-    'rule 16: a refused request gets %s instead, and the connection stays usable',
-    async (status, bucket, as) => {
-      const socket = await openSocket(root);
-      for (let round = 0; round < 3; round++) {
-        socket.write(
-          headOf(as(), {
-            method: 'PUT',
-            path: `/${bucket}/refused`,
-            headers: { ...expectation, 'content-length': '5000000' },
-          }),
-        );
+  const refusals: [number, string, () => Access, Record<string, string>][] = [
+    [403, 'bucket', stranger, {}],
+    [404, 'no-such-bucket', () => root, {}],
+    [404, 'no-such-bucket', () => root, { 'transfer-encoding': 'chunked' }],
+    [404, 'no-such-bucket', () => root, { 'x-forwarded-proto': 'https' }],
+    [404, 'no-such-bucket', () => root, { 'x-real-ip': '192.0.2.1' }],
+    [404, 'no-such-bucket', () => root, { via: '1.1 proxy' }],
+  ];
+  test.each(refusals)(
+    'rule 16: a refused request gets %i instead, and its body is not executed when it comes (%s)',
+    async (status, bucket, as, fields) => {
+      const canary = '/bucket/canary';
+      await send(root, { method: 'PUT', path: canary, body: Buffer.from('here') });
+      const smuggled = headOf(root, { method: 'DELETE', path: canary });
+      const isChunked = fields['transfer-encoding'] !== undefined;
+      const length = isChunked ? {} : { 'content-length': String(smuggled.length) };
+      const headers = { expect: '100-continue', ...length, ...fields };
+      const body = isChunked ? `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n` : smuggled;
+      // With the head, and when the answer is there.
+      for (const isLate of [false, true]) {
+        const socket = await openSocket(root);
+        const head = headOf(as(), { method: 'PUT', path: `/${bucket}/refused`, headers });
+        socket.write(isLate ? head : head + body);
         const answer = await socket.answer();
-        expect([String(answer?.status), answer?.headers.get('connection')]).toEqual([status, 'keep-alive']);
-        expect(await roundTrip(socket)).toBe(200);
+        expect([answer?.status, answer?.headers.get('connection')]).toEqual([status, 'close']);
+        if (isLate) socket.write(body);
+        // Behind the body, too, nothing counts any more.
+        socket.write(smuggled);
+        expect(await socket.answer()).toBeUndefined();
+        await socket.closed;
+        expect(await exists('canary')).toBe(true);
       }
-      socket.destroy();
     },
   );
+
+  test('a refused client that sends all of its body before it reads gets the answer', async () => {
+    const socket = await openSocket(root);
+    const sizeBytes = 10 * MiB;
+    const headers = { expect: '100-continue', 'content-length': String(sizeBytes) };
+    socket.write(headOf(root, { method: 'PUT', path: '/no-such-bucket/part', headers }));
+    socket.write(Buffer.alloc(sizeBytes));
+    if (socket.socket.writableNeedDrain) await once(socket.socket, 'drain');
+    expect((await socket.answer())?.status).toBe(404);
+    await socket.closed;
+    expect(socket.socket.errored).toBe(null);
+  });
+
+  test('a refused client that neither sends nor closes does not keep the connection', async () => {
+    const clock = createManualClock(Date.now());
+    const waiting = await openGatewayWorld({ deps: { clock } });
+    const access = { endpoint: waiting.endpoint, ...waiting.root, nowMs: () => clock.wallMs() };
+    const socket = await openSocket(access);
+    socket.write(headOf(access, { method: 'PUT', path: '/no-such-bucket/key', headers: expectation }));
+    expect((await socket.answer())?.status).toBe(404);
+    await new Promise(setImmediate);
+    clock.advance(LIMITS.refusedBodyIdleMaxMs + 1);
+    await socket.closed;
+    await waiting.close();
+  });
 
   test('a client that sends its body all the same is refused like any other', async () => {
     const socket = await openSocket(root);
@@ -111,6 +148,32 @@ describe('a refused upload', () => {
     const socket = await openSocket(root);
     socket.write(putHead('refused', { 'content-length': '1000' }, stranger()) + 'x'.repeat(1000));
     expect((await socket.answer())?.headers.get('connection')).toBe('close');
+    await socket.closed;
+  });
+
+  test('what follows an answer that ends the connection is not executed', async () => {
+    const socket = await openSocket(root);
+    const headers = { 'transfer-encoding': 'chunked' };
+    const behind = headOf(root, {
+      method: 'PUT',
+      path: '/bucket/behind',
+      headers: { 'content-length': '0' },
+    });
+    const refused = headOf(stranger(), { method: 'GET', path: '/bucket/none', headers });
+    socket.write(`${refused}5\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n${behind}`);
+    expect((await socket.answer())?.headers.get('connection')).toBe('close');
+    expect(await socket.answer()).toBeUndefined();
+    await socket.closed;
+    expect(await exists('behind')).toBe(false);
+  });
+
+  test('chunks in HTTP/1.0 end the connection behind the answer', async () => {
+    const socket = await openSocket(root);
+    const headers = { 'transfer-encoding': 'chunked', connection: 'keep-alive' };
+    const head = headOf(root, { method: 'GET', path: '/bucket?location', headers });
+    socket.write(`${head.replace('HTTP/1.1', 'HTTP/1.0')}5\r\nhello\r\n0\r\n\r\n${head}`);
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'close']);
     await socket.closed;
   });
 
@@ -240,6 +303,16 @@ describe('what is no HTTP request', () => {
     const socket = await openSocket(root);
     socket.write(`${headOf(root, { method: 'GET', path: '/bucket?location' })}garbage\r\n\r\n`);
     expect((await socket.answer())?.status).toBe(200);
+    await socket.closed;
+  });
+
+  test('a tunnel behind a request does not take the place of its answer', async () => {
+    const socket = await openSocket(root);
+    const get = headOf(root, { method: 'GET', path: '/bucket?location' });
+    socket.write(`${get}CONNECT elsewhere:443 HTTP/1.1\r\nHost: h\r\n\r\n${get}`);
+    const answer = await socket.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'close']);
+    expect(await socket.answer()).toBeUndefined();
     await socket.closed;
   });
 

@@ -188,6 +188,8 @@ function carrier(options: {
     const response = reply.raw;
     // Requests in one packet take effect in their order: a response has its socket when those before it have ended.
     const { socket } = request;
+    // What follows an answer that ends the connection is not looked at any more (RFC 9112 9.6).
+    if (socket.writableEnded) return;
     if (response.socket !== null) void serve(request, response);
     else if (!live.mayWait(socket)) socket.destroy();
     else {
@@ -214,7 +216,10 @@ function carrier(options: {
           if (appError === undefined) socket.destroy();
           else if (!live.breakOff(socket, appError)) refuse(socket, appError);
         },
-        onTunnel: (socket) => refuse(socket, new AppError('MethodNotAllowed')),
+        onTunnel(socket) {
+          const error = new AppError('MethodNotAllowed');
+          if (!live.breakOff(socket, error)) refuse(socket, error);
+        },
       }),
   });
   // Without a body in its eyes, fastify looks at neither Content-Type nor length: bodies stay unread streams.

@@ -45,7 +45,8 @@ export const LIMITS = {
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,
-  refusedBodyDrainBytesMax: 8 * MiB,
+  /** Of a refused upload: a part as clients make them (10 MiB) fits, so that one that sends all of it first reads its answer. */
+  refusedBodyDrainBytesMax: 16 * MiB,
   /** How long a refused client that goes on sending is listened to, and one that does not. */
   refusedBodyDrainMaxMs: 30 * SECOND,
   refusedBodyIdleMaxMs: 10 * SECOND,

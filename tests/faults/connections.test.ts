@@ -146,11 +146,14 @@ test.each([
     status: 501,
     head: () => putHead('/conn/no', { ...expecting, 'x-amz-object-lock-mode': 'GOVERNANCE' }),
   },
-])('100-continue: $what is answered at once, and the connection stays usable', async ({ status, head }) => {
+])('100-continue: $what is answered at once, and the connection ends', async ({ status, head }) => {
   const connection = await openSocket(server);
   connection.write(head());
-  expect((await connection.answer())?.status).toBe(status);
-  await expectUsable(connection);
+  const answer = await connection.answer();
+  expect([answer?.status, answer?.headers.get('connection')]).toEqual([status, 'close']);
+  // As clients do that are told so.
+  connection.end();
+  await connection.closed;
   await expectAbsent('/conn/no');
 });
 

@@ -8,7 +8,7 @@ export interface RequestBody {
   readonly stream: AsyncIterable<Buffer>;
   /** Bytes of decoded payload: Content-Length, or x-amz-decoded-content-length for aws-chunked. */
   readonly sizeBytes: number;
-  /** The client waits to be asked for it (100-continue): until then a refusal costs it nothing, not even the connection. */
+  /** The client waits to be asked for it (100-continue): until then a refusal spares it the sending. */
   readonly isUnasked: boolean;
   /** Content-MD5, hex. */
   readonly contentMd5?: string;
