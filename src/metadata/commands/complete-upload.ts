@@ -1,7 +1,6 @@
 // CompleteMultipartUpload: the listed parts become a version, the others go; what was answered is kept, so that asking
 // again gets the same answer for seven days, whatever has become of the object (s3-behaviour 29).
 import { multipartETag } from '../../model/etag.ts';
-import { LIMITS } from '../../model/limits.ts';
 import { packOriginals } from '../../model/originals.ts';
 import { checkWriteConditions } from '../../model/preconditions.ts';
 import {
@@ -47,8 +46,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
   decide(command, view, context) {
     const { bucketId, key, uploadId, conditions } = command;
     const upload = findUpload(view, command);
-    if (upload === undefined)
-      return refuse(repeatAnswer(command, view, context.nowMs) ?? { kind: 'no-such-upload' });
+    if (upload === undefined) return refuse(repeatAnswer(command, view) ?? { kind: 'no-such-upload' });
     const stored = loadParts(view, uploadId);
     if (stored === undefined) return refuse({ kind: 'too-many-segments' });
     const { parts: listed, expected } = command;
@@ -123,16 +121,10 @@ function rememberPuts({ bucketId, key, uploadId, parts }: Command, outcome: Comp
   ];
 }
 
-function repeatAnswer(
-  { bucketId, key, uploadId, parts }: Command,
-  view: View,
-  nowMs: number,
-): Completed | undefined {
+function repeatAnswer({ bucketId, key, uploadId, parts }: Command, view: View): Completed | undefined {
   const row = view.row(completedUploadRow(uploadId));
   const before = row && completedUploadCodec.decode(row);
   if (before === undefined || before.bucketId !== bucketId || before.key !== key) return undefined;
-  // It may still be stored: what forgets it waits for its turn.
-  if (nowMs - before.completedAtMs >= LIMITS.completedUploadKeptMs) return undefined;
   if (before.partListDigest !== digestPartList(parts)) return undefined;
   const { versionId, versioning, etag, checksum, completedAtMs } = before;
   return {
