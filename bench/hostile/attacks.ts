@@ -1,0 +1,230 @@
+// What one account, or somebody without any, does to stop a server for everybody else. Each attack is bounded: so many
+// connections, until it is told to stop.
+import { createHash } from 'node:crypto';
+import type { Access } from '../../tests/support/raw-s3.ts';
+import { send } from '../../tests/support/raw-s3.ts';
+import { headOf } from '../../tests/support/raw-socket.ts';
+import { presign } from '../../tests/support/s3-client.ts';
+import type { Crowd } from './crowd.ts';
+
+export const BUCKET = 'hostile';
+const MiB = 1024 * 1024;
+
+export interface AttackWorld {
+  readonly crowd: Crowd;
+  /** The attacker's account, with its bucket (`prepare`). */
+  readonly account: Access;
+  /** Times the usual number of connections. */
+  readonly scale: number;
+}
+
+export interface Attack {
+  readonly name: string;
+  /** For whom: somebody without an account, or a customer. */
+  readonly by: 'anybody' | 'account';
+  /** Resolves when it is under way. It goes on until the crowd stops. */
+  begin(world: AttackWorld): Promise<void>;
+}
+
+/** What attacks of an account need in its bucket. */
+export async function prepare(account: Access, keys: number): Promise<void> {
+  await must(send(account, { method: 'PUT', path: `/${BUCKET}` }));
+  await must(send(account, { method: 'PUT', path: `/${BUCKET}/large`, body: Buffer.alloc(64 * MiB, 7) }));
+  await must(send(account, { method: 'PUT', path: `/${BUCKET}/small`, body: Buffer.alloc(4096, 7) }));
+  let key = 0;
+  const putSome = async () => {
+    for (let at = key++; at < keys; at = key++) {
+      await must(send(account, { method: 'PUT', path: `/${BUCKET}/list/${at}`, body: Buffer.from('x') }));
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, putSome));
+  const uploads = Array.from({ length: Math.min(200, keys) }, (_, at) =>
+    must(send(account, { method: 'POST', path: `/${BUCKET}/upload-${at}?uploads=` })),
+  );
+  await Promise.all(uploads);
+}
+
+async function must(answered: Promise<{ status: number; body: Buffer }>): Promise<void> {
+  const { status, body } = await answered;
+  if (status >= 300) throw new Error(`${status} ${body.toString().slice(0, 300)}`);
+}
+
+/** A request without an Authorization header. */
+const bare = (
+  { endpoint }: Pick<Access, 'endpoint'>,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+) =>
+  Buffer.from(
+    `${method} ${path} HTTP/1.1\r\nHost: ${new URL(endpoint).host}\r\n${Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}\r\n`,
+  );
+
+const signed = (account: Access, method: string, path: string, headers: Record<string, string> = {}) =>
+  Buffer.from(headOf(account, { method, path, headers }), 'latin1');
+
+/** A signed request with a document. */
+function withDocument(account: Access, method: string, path: string, text: string): Buffer {
+  const md5 = createHash('md5').update(text).digest('base64');
+  const headers = { 'content-md5': md5, 'content-length': String(Buffer.byteLength(text)) };
+  return Buffer.concat([signed(account, method, path, headers), Buffer.from(text)]);
+}
+
+/** The URI of a GET that a stranger has been handed; good for an hour. */
+function presigned({ endpoint, accessKey, secretKey, nowMs = Date.now }: Access, uri: string): string {
+  const headers = { host: new URL(endpoint).host };
+  const credentials = { accessKey, secretKey };
+  return presign({ method: 'GET', uri, headers, credentials, nowMs: nowMs(), expiresSeconds: 3600 });
+}
+
+const tagging = (text: string) => `<Tagging>${text}</Tagging>`;
+const attributes = (bytes: number) =>
+  `<Delete ${Array.from({ length: bytes / 10 }, (_, at) => `a${at.toString(36).padStart(5, '0')}=""`).join(' ')}></Delete>`;
+
+/** The attacks, in the order in which they are run. */
+export const ATTACKS: readonly Attack[] = [
+  {
+    name: '64 operator requests whose bodies trickle, without credentials',
+    by: 'anybody',
+    begin: ({ crowd, account }) =>
+      crowd.hold(64, {
+        opening: bare(account, 'POST', '/holdfast-admin/v1/accounts', { 'Content-Length': '65536' }),
+        drip: { bytes: Buffer.from(' '), everyMs: 2000 },
+      }),
+  },
+  {
+    name: '2,100 health requests whose bodies never come',
+    by: 'anybody',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(2100 * scale, {
+        opening: bare(account, 'GET', '/health/live', { 'Content-Length': '1000' }),
+      }),
+  },
+  {
+    name: '2,100 uploads without a signature whose bodies never come',
+    by: 'anybody',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(2100 * scale, {
+        opening: bare(account, 'PUT', `/${BUCKET}/x`, { 'Content-Length': '1000' }),
+      }),
+  },
+  {
+    name: '2,000 halves of heads',
+    by: 'anybody',
+    begin: ({ crowd, scale }) =>
+      crowd.hold(2000 * scale, { opening: Buffer.from('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ') }),
+  },
+  {
+    name: 'connections opened and cut in the middle of a head, 64 at a time',
+    by: 'anybody',
+    begin: ({ crowd }) => crowd.churn(64, Buffer.from('PUT /x/y HTTP/1.1\r\nHost: 127.0')),
+  },
+  {
+    name: '/metrics, 32 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) => crowd.loop(32, bare(account, 'GET', '/metrics')),
+  },
+  {
+    name: 'wrong signatures with heads of 29 KB, 16 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) =>
+      crowd.loop(
+        16,
+        signed({ ...account, secretKey: 'wrong' }, 'GET', `/${BUCKET}?prefix=${'x'.repeat(8000)}`, {
+          'x-amz-meta-a': 'y'.repeat(20_000),
+        }),
+      ),
+  },
+  {
+    name: '500 connections with 32 pipelined GETs each, read by nobody',
+    by: 'account',
+    begin: ({ crowd, account, scale }) => {
+      const get = signed(account, 'GET', `/${BUCKET}/large`);
+      const opening = Buffer.concat(Array.from({ length: 32 }, () => get));
+      return crowd.hold(500 * scale, { opening, reads: { bytes: 1024, everyMs: 10_000 } });
+    },
+  },
+  {
+    name: 'tag documents of 1 MiB of ampersands, 24 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(
+        24,
+        withDocument(account, 'PUT', `/${BUCKET}/small?tagging=`, tagging('&'.repeat(MiB - 40))),
+      ),
+  },
+  {
+    name: 'documents of 4 MiB of ampersands for uploads that do not exist, 8 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(
+        8,
+        withDocument(
+          account,
+          'POST',
+          `/${BUCKET}/small?uploadId=none`,
+          `<CompleteMultipartUpload>${'&'.repeat(4 * MiB - 80)}</CompleteMultipartUpload>`,
+        ),
+      ),
+  },
+  {
+    name: 'documents of 2 MiB of attributes, 24 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(24, withDocument(account, 'POST', `/${BUCKET}?delete=`, attributes(2 * MiB - 4096))),
+  },
+  {
+    name: 'deletes of 1,000 missing keys, 16 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => {
+      const keys = Array.from({ length: 1000 }, (_, at) => `<Object><Key>none/${at}</Key></Object>`);
+      return crowd.loop(
+        16,
+        withDocument(account, 'POST', `/${BUCKET}?delete=`, `<Delete>${keys.join('')}</Delete>`),
+      );
+    },
+  },
+  {
+    name: '1,000 slow readers of 64 MiB',
+    by: 'account',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(1000 * scale, {
+        opening: signed(account, 'GET', `/${BUCKET}/large`),
+        reads: { bytes: 2048, everyMs: 2000 },
+      }),
+  },
+  {
+    name: '1,000 slow readers with one presigned URL',
+    by: 'anybody',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(1000 * scale, {
+        opening: bare(account, 'GET', presigned(account, `/${BUCKET}/large`)),
+        reads: { bytes: 2048, everyMs: 2000 },
+      }),
+  },
+  {
+    name: '2,200 uploads of 64 MiB that trickle',
+    by: 'account',
+    begin: ({ crowd, account, scale }) =>
+      crowd.hold(2200 * scale, {
+        opening: Buffer.concat([
+          signed(account, 'PUT', `/${BUCKET}/trickle`, { 'content-length': String(64 * MiB) }),
+          Buffer.alloc(16 * 1024),
+        ]),
+        drip: { bytes: Buffer.alloc(512), everyMs: 1000 },
+      }),
+  },
+  {
+    name: 'listings of 1,000 keys, 32 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) =>
+      crowd.loop(32, signed(account, 'GET', `/${BUCKET}?list-type=2&prefix=list%2F`)),
+  },
+  {
+    name: 'lists of uploads, 32 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => crowd.loop(32, signed(account, 'GET', `/${BUCKET}?uploads=`)),
+  },
+];
