@@ -29,6 +29,8 @@ import type { RunningRole } from './run-role.ts';
 import { NO_TIME_JUMPS } from './shard-work.ts';
 
 const ID_BYTES = 16;
+/** Between two tries to reach a system shard that does not answer. */
+const ASK_AGAIN_MS = 500;
 
 export async function startGateway(surroundings: Surroundings): Promise<RunningRole> {
   const { config, log, telemetry, clock, random, closing } = surroundings;
@@ -58,7 +60,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
-  await accounts.ensureRoot(root);
+  await untilAnswered(surroundings, joined.stopping, () => accounts.ensureRoot(root));
   const tls = await openListenerTls(config, await ownFolder(config));
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
@@ -124,6 +126,23 @@ function openMetadata(
     fences.set(shard, { shard, incarnation, epoch });
   }, joined.stopping);
   return { router, fenceOf: (shard) => fences.get(shard) ?? { shard, incarnation: 0, epoch: 0 } };
+}
+
+/** A cluster that starts has shards that do not answer yet: it is asked again until they do, or the process ends. */
+async function untilAnswered(
+  { clock, log }: Surroundings,
+  stopping: AbortSignal,
+  ask: () => Promise<void>,
+): Promise<void> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof AppError) || error.status !== 503 || stopping.aborted) throw error;
+      log.warn({ err: error }, 'system-shard-silent');
+      await clock.sleep(ASK_AGAIN_MS, stopping);
+    }
+  }
 }
 
 /** For a self-signed certificate. The keys' folder may be shared with other gateways, or not be for writing. */

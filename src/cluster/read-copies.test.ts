@@ -145,7 +145,7 @@ describe('nowhere', () => {
     for (const disk of world.owners) disk.stored.clear();
     const [, other] = world.others;
     if (other !== undefined) other.mood = 'silent';
-    const read = await readAfter(world, LIMITS.copiesAttemptMaxMs - LIMITS.copyReadHedgeMs);
+    const read = await readAfter(world, LIMITS.copyReadMaxMs - LIMITS.copyReadHedgeMs);
     expect(read.state).toBe('pending');
     await world.stateAfter(LIMITS.copyReadHedgeMs);
     expect(read).toMatchObject({ state: 'failed', error: { code: 'ServiceUnavailable' } });

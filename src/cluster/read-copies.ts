@@ -122,7 +122,7 @@ class CopyRead {
   /** Whoever does not answer soon is not waited for alone; in the end nobody is. */
   async #hedge(): Promise<void> {
     const { clock } = this.#parts;
-    const endMs = clock.monotonicMs() + LIMITS.copiesAttemptMaxMs;
+    const endMs = clock.monotonicMs() + LIMITS.copyReadMaxMs;
     while (!this.#settled.signal.aborted) {
       await clock.sleep(LIMITS.copyReadHedgeMs, this.#settled.signal);
       if (this.#settled.signal.aborted) return;

@@ -19,10 +19,10 @@ function openRouter(
   answer: (node: string, nowMs: number, kind: ShardCall['kind']) => ShardReply | undefined,
 ) {
   const clock = createManualClock(0);
-  const asked: { node: string; atMs: number; isRetry: boolean }[] = [];
+  const asked: { node: string; atMs: number; isRetry: boolean; budgetMs: number }[] = [];
   const calls = {
-    call(node: string, { kind, envelope }: ShardCall): Promise<ShardReply> {
-      asked.push({ node, atMs: clock.monotonicMs(), isRetry: envelope.isRetry === true });
+    call(node: string, { kind, envelope, budgetMs }: ShardCall): Promise<ShardReply> {
+      asked.push({ node, atMs: clock.monotonicMs(), isRetry: envelope.isRetry === true, budgetMs });
       const reply = answer(node, clock.monotonicMs(), kind);
       return reply === undefined ? new Promise(() => {}) : Promise.resolve(reply);
     },
@@ -108,12 +108,31 @@ test('busy is said at once, but not while an earlier try may still be evaluated'
   const inDoubt = openRouter((node) => (node === OLD ? undefined : { kind: 'busy' }));
   const { kind, atMs } = await inDoubt.execute();
   expect(kind).toBe('unknown');
-  expect(atMs).toBeGreaterThan(LIMITS.metadataPatienceMs + LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs);
+  expect(atMs).toBeGreaterThanOrEqual(LIMITS.metadataAnswerMaxMs);
   const inTime = openRouter((node, nowMs) => {
     if (node === OLD) return undefined;
     return nowMs < NEW_LEADS_AT_MS ? { kind: 'busy' } : done;
   });
   expect(await inTime.execute()).toMatchObject({ kind: 'done' });
+});
+
+test.each<[string, (nowMs: number) => ShardReply | undefined]>([
+  ['whose nodes are silent', () => undefined],
+  ['that nobody leads', () => ({ kind: 'not-primary', primary: undefined })],
+  ['whose nodes do not know the outcome', () => ({ kind: 'unknown' })],
+  ['whose tickets are too old', () => ({ kind: 'too-old' })],
+  ['that falls silent by and by', (nowMs) => (nowMs < 6000 ? { kind: 'unknown' } : undefined)],
+])('a shard %s is given up within 10 s, when no node may evaluate the call any more', async (_, answer) => {
+  const read = openRouter((_node, nowMs) => answer(nowMs));
+  expect(await read.timeOf(0)).toBeLessThan(10_000);
+  const write = openRouter((_node, nowMs) => answer(nowMs));
+  const { kind, atMs } = await write.execute();
+  expect(kind).toBe('unknown');
+  expect(atMs).toBeLessThan(10_000);
+  expect(write.asked.length).toBeGreaterThan(1);
+  // By a node's clock that is 5 % slow, and ours that is 5 % fast (R48).
+  const lastMs = Math.max(...write.asked.map((call) => call.atMs + call.budgetMs * 1.1));
+  expect(lastMs).toBeLessThanOrEqual(atMs);
 });
 
 test('an outcome that is not kept is not told while another try may still be evaluated', async () => {

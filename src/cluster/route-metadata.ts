@@ -1,6 +1,7 @@
 // The metadata port of a gateway in a cluster (R18, R47, R48): finds the primary of a shard, and asks again under the
 // same request id when an answer is lost or the primary changes. Who is asked rests on hints alone: a node that is not
 // the primary says so, and evaluates nothing.
+import { assert } from '../lib/assert.ts';
 import { toHex } from '../lib/bytes.ts';
 import { OVER } from '../lib/over.ts';
 import { CallBroken } from '../model/call-broken.ts';
@@ -23,6 +24,11 @@ const LEFT_ALONE_MS = 5000;
 const REDIRECTS_IN_A_ROW_MAX = 2;
 const PAUSE_MS_MIN = 10;
 const PAUSE_MS_MAX = 300;
+
+assert(
+  LIMITS.metadataPatienceMs + ATTEMPT_MS <= LIMITS.metadataAnswerMaxMs,
+  'the last try has its time before its question is given up',
+);
 
 export interface MetadataRouter extends MetadataPort {
   /** What the registry says, as it changes: hints. */
@@ -137,14 +143,16 @@ class Attempts {
   readonly #route: Route;
   readonly #question: Question;
   readonly #startedMs: number;
+  /** Monotonic ms at which the caller is told that the shard does not answer. */
+  readonly #answerByMs: number;
   readonly #settled = Promise.withResolvers<Reply<unknown>>();
   readonly #over = new AbortController();
   #isSettled = false;
   /** Calls that `over` would end. */
   #callCount = 0;
   #pausing: AbortController | undefined;
-  /** Monotonic ms at which it was last sent to somebody who may have evaluated it. */
-  #sentMs: number | undefined;
+  /** To a node that may have evaluated it. */
+  #wasSent = false;
   /** Since the last pause. */
   #redirectCount = 0;
   #pauseCount = 0;
@@ -156,6 +164,7 @@ class Attempts {
     this.#route = route;
     this.#question = question;
     this.#startedMs = shared.deps.clock.monotonicMs();
+    this.#answerByMs = this.#startedMs + LIMITS.metadataAnswerMaxMs;
   }
 
   run(): Promise<Reply<unknown>> {
@@ -208,9 +217,11 @@ class Attempts {
     const { calls, clock } = this.#shared.deps;
     const isRetry = this.#question.kind === 'execute' && this.#inDoubtCount > 0;
     const envelope = isRetry ? { ...this.#question.envelope, isRetry } : this.#question.envelope;
-    const call = { ...this.#question, envelope, budgetMs: LIMITS.metadataBudgetMs };
     const sentMs = clock.monotonicMs();
-    this.#sentMs = sentMs;
+    // R48: when this question is given up, the node may not evaluate it any more, by its own clock.
+    const budgetMs = Math.floor((this.#answerByMs - sentMs) / CLOCKS_APART);
+    const call = { ...this.#question, envelope, budgetMs };
+    this.#wasSent = true;
     this.#inDoubtCount++;
     return new Promise((resolve) => {
       const wait = this.#shared.patience.begin(() => {
@@ -269,12 +280,10 @@ class Attempts {
     if (this.#route.primary === node) this.#route.primary = undefined;
   }
 
-  /** R48: nothing is said before nobody can evaluate it any more. */
+  /** R48: the question stays unanswered until no node can evaluate it any more. A late answer still counts. */
   async #giveUp(): Promise<void> {
-    const { clock } = this.#shared.deps;
-    const safeMs = (this.#sentMs ?? 0) + (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs) * CLOCKS_APART;
-    const leftMs = safeMs - clock.monotonicMs();
-    if (this.#sentMs !== undefined && leftMs > 0) await this.#pause(leftMs);
+    const leftMs = this.#answerByMs - this.#shared.deps.clock.monotonicMs();
+    if (this.#wasSent && leftMs > 0) await this.#pause(leftMs);
     if (!this.#isSettled) this.#settle({ kind: 'unknown' });
   }
 

@@ -171,10 +171,10 @@ export const LIMITS = {
   /** A store of a process that ends is left as it is when it takes longer: what was answered is synced. */
   storeCloseMaxMs: 15 * SECOND,
   gatewayRetryMaxMs: 5 * MINUTE,
-  /** How long a call may wait in a metadata node before it is evaluated. */
-  metadataBudgetMs: 10 * SECOND,
-  /** How long a gateway asks on for a shard that does not answer, before it says 503. */
-  metadataPatienceMs: 30 * SECOND,
+  /** How long a gateway sends a call again for a shard that does not answer. */
+  metadataPatienceMs: 7.5 * SECOND,
+  /** When it answers 503. No node evaluates a call that is older than this. */
+  metadataAnswerMaxMs: 9 * SECOND,
 
   // Blobs and links: R25, R28, R30, R31, R32.
   blobIdAgeMaxMs: 24 * HOUR,
@@ -212,6 +212,8 @@ export const LIMITS = {
   /** Disks asked at once for a chunk that no owner has. */
   copySearchDisksMax: 8,
   copiesAttemptMaxMs: 15 * SECOND,
+  /** How long a read waits for the disks that may have its chunk, before it is 503. */
+  copyReadMaxMs: 9 * SECOND,
   /** A disk that failed is left alone for so long, and then tried by one request. */
   diskSuspectMs: 5 * SECOND,
   /** A disk that lets a drop wait for so long in vain is left out of drops for that long: the sweep finds what it kept. */

@@ -20,7 +20,7 @@ export interface ShardCall {
   name: CommandName | QueryName;
   body: unknown;
   ticket: Ticket;
-  /** How long it may wait in the callee's queues, ms. */
+  /** A command is evaluated no later than this after the moment of its ticket, ms (R48). */
   budgetMs: number;
 }
 

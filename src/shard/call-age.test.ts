@@ -20,7 +20,7 @@ async function openThree() {
       body: NOTE,
     } as const;
     const reply = { now: undefined as ShardReply | undefined };
-    void primary.handle({ ...call, ticket, budgetMs: LIMITS.metadataBudgetMs }).then((got) => {
+    void primary.handle({ ...call, ticket, budgetMs: LIMITS.metadataAnswerMaxMs }).then((got) => {
       reply.now = got;
     });
     return cluster.until('a reply', () => reply.now);
@@ -68,7 +68,7 @@ test('a command that waits grows old while its machine is suspended', async () =
   };
   const waiting = write(primary.ticket());
   await cluster.run(20);
-  suspend(cluster, LIMITS.metadataBudgetMs + 1);
+  suspend(cluster, LIMITS.metadataAnswerMaxMs + 1);
   reading.resolve();
   expect((await waiting).kind).toBe('busy');
   expect((await write(primary.ticket())).kind).toBe('done');

@@ -137,7 +137,9 @@ class Node implements MetadataNode {
     const taken = this.ticket();
     // R48: nothing is evaluated behind the back of a client that was told 503. A wall clock that was set may refuse one
     // needlessly: it is asked again, with the ticket of this reply.
-    if (ticket.processId !== taken.processId || passedMs(ticket, taken) > LIMITS.ticketAgeMaxMs)
+    const ageMaxMs =
+      call.kind === 'execute' ? Math.min(call.budgetMs, LIMITS.ticketAgeMaxMs) : LIMITS.ticketAgeMaxMs;
+    if (ticket.processId !== taken.processId || passedMs(ticket, taken) > ageMaxMs)
       return { kind: 'too-old' };
     if (call.kind === 'status') return { kind: 'done', value: this.status(), timeMs: 0 };
     if (call.kind === 'discard') return this.#discard(envelope.shard);
@@ -148,7 +150,7 @@ class Node implements MetadataNode {
             envelope,
             call.name,
             call.body,
-            () => passedMs(taken, this.ticket()) > call.budgetMs,
+            () => passedMs(ticket, this.ticket()) > call.budgetMs,
           )
         : replica?.query(envelope, call.name, call.body);
     if (reply === undefined) return { kind: 'not-primary', primary: replica?.primary?.nodeId };

@@ -3,7 +3,7 @@
 import { LIMITS } from '../../src/model/limits.ts';
 
 /** Of a gateway that has gone: what it sent is evaluated no later (R48), by clocks that differ. */
-const COMMIT_LATE_MAX_MS = 2 * (LIMITS.ticketAgeMaxMs + LIMITS.metadataBudgetMs);
+const COMMIT_LATE_MAX_MS = 2 * LIMITS.metadataAnswerMaxMs;
 /** Of one that has answered: what a read has found to be folded is so behind it. */
 const GOES_ON_MAX_MS = 3000;
 
