@@ -6,6 +6,7 @@ import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
+import { refuseTaken } from './listening.ts';
 import { openHealth } from './open-health.ts';
 import { checkGivenCredentials } from './root-credentials.ts';
 import { type WiredServer, wireEmbedded } from './wire-embedded.ts';
@@ -24,6 +25,7 @@ export async function startEmbedded(options: {
 }): Promise<EmbeddedServer> {
   const { config, clock = systemClock } = options;
   checkGivenCredentials(config.root);
+  await refuseTaken(config.listen);
   await using opening = new AsyncDisposableStack();
   const log = rememberErrors(options.log, clock);
   const telemetry = createPromTelemetry({ log });

@@ -1,10 +1,13 @@
 // Address, certificate and connection settings of the gateway, from the settings of the server. Wiring only.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { writeDurableFile } from '../src/adapters/durable-file.ts';
 import { openTls, selfSignedNames, type TlsIdentity, type TlsSource } from '../src/adapters/tls.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
 import { must } from '../src/lib/assert.ts';
+import { hostPortText } from '../src/lib/host-port.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { LIMITS } from '../src/model/limits.ts';
 
@@ -53,10 +56,27 @@ export async function startListening(gateway: Gateway, { listen }: Config): Prom
   try {
     return (await gateway.start()).port;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'EADDRINUSE' ? 'another program listens there' : message;
-    throw new Refusal(`cannot listen on ${listen.host}:${listen.port}: ${why}`);
+    throw cannotListen(listen, error);
   }
+}
+
+/** Before anything is made or opened for a server: throws {@link Refusal} when its address cannot be had. */
+export async function refuseTaken({ host, port }: { host: string; port: number }): Promise<void> {
+  const server = createServer();
+  try {
+    server.listen({ host, port });
+    await once(server, 'listening');
+    server.close();
+    await once(server, 'close');
+  } catch (error) {
+    throw cannotListen({ host, port }, error);
+  }
+}
+
+function cannotListen({ host, port }: { host: string; port: number }, error: unknown): Refusal {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const why = code === 'EADDRINUSE' ? 'another program listens there' : message;
+  return new Refusal(`cannot listen on ${hostPortText({ host, port })}: ${why}`);
 }
 
 /** Writes down for the command line tool where the server is. */

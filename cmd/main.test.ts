@@ -63,6 +63,39 @@ test('a data folder that cannot be used: one clear line, exit code 1, nothing to
   }
 });
 
+test.each([
+  ['server', '--listen', '127.0.0.1:0', '--data-dir'],
+  ['metadata', '--join', 'http://127.0.0.1:1', '--data-dir'],
+  ['storage', '--join', 'http://127.0.0.1:1', '--data-dir'],
+  ['cluster', 'run', '--listen', '127.0.0.1:0', '--data-dir'],
+  ['cluster', 'certs', '--name', 'a', '--host', 'a', '--out'],
+])('%s %s with a folder that cannot be made ends at once, with one line', (...args) => {
+  const begunMs = performance.now();
+  const { code, stderr } = run([...args, '/proc/holdfast/data']);
+  expect(code).toBe(1);
+  const said = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+  expect(said).toHaveLength(1);
+  expect(said[0]).toMatch(/^holdfast: /);
+  expect(performance.now() - begunMs).toBeLessThan(5000);
+});
+
+test('a port that another program has is refused before a folder is made', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-main-'));
+  try {
+    const dataDir = join(folder, 'data');
+    const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, stderr } = run(['server', '--data-dir', dataDir, '--listen', listen]);
+    expect(stderr).toBe(`holdfast: cannot listen on ${listen}: another program listens there\n`);
+    expect(code).toBe(1);
+    expect(readdirSync(folder)).toEqual([]);
+  } finally {
+    other.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test('Ctrl-C while a deleted bucket is being emptied: the command ends, and says that the work goes on', async () => {
   const server = createServer((request, response) => {
     if (request.method === 'DELETE') response.writeHead(204).end();

@@ -8,6 +8,7 @@ import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
 import { Refusal } from '../src/lib/refusal.ts';
+import { AppError } from '../src/model/errors.ts';
 import '../src/model/limit-relations.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
@@ -141,6 +142,15 @@ function flagsByKey(options: Readonly<Record<string, string | true>>): Record<st
   return flags;
 }
 
+/** What we refuse, what a file or a socket refuses, and what a server answers: no fault of ours that needs a stack. */
+function isSaidByMessage(error: unknown): error is Error {
+  return (
+    error instanceof Refusal ||
+    error instanceof AppError ||
+    (error instanceof Error && 'syscall' in error && 'code' in error)
+  );
+}
+
 // Who reads what is printed may have read enough (`... | head`); what the command does goes on.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
@@ -148,7 +158,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await buildProgram().parseAsync();
 } catch (error) {
-  if (!(error instanceof Refusal)) throw error;
+  if (!isSaidByMessage(error)) throw error;
   for (const line of error.message.split('\n')) process.stderr.write(`holdfast: ${line}\n`);
-  process.exit(error.exitCode);
+  process.exit(error instanceof Refusal ? error.exitCode : 1);
 }

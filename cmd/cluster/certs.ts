@@ -1,6 +1,7 @@
 // holdfast cluster certs: the files by which a node shows that it belongs to the cluster, and which of them go where.
-import { mkdir } from 'node:fs/promises';
+
 import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import type { ClusterCommandContext } from './commands.ts';
 
@@ -9,7 +10,7 @@ export async function makeCertificates(
   options: { out: string; name: string; host: readonly string[] },
 ): Promise<void> {
   try {
-    await mkdir(options.out, { recursive: true, mode: 0o700 });
+    await makeFolder(options.out, 0o700);
     const made = await makeNodeCertificate({
       folder: options.out,
       name: options.name,

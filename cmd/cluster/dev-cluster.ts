@@ -2,21 +2,20 @@
 // storage nodes, gateways. It keeps its data for the next start, and looks after its processes as a service manager would.
 // Tests start it in their own process and do harm to its parts by name (tests/support/start-cluster.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type EtcdProcess, startEtcd } from '../../src/adapters/etcd-process.ts';
 import { bringEtcd } from '../../src/adapters/etcd-program.ts';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { must } from '../../src/lib/assert.ts';
 import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
-import { tellAddress } from '../listening.ts';
+import { refuseTaken, tellAddress } from '../listening.ts';
 import { onSignals } from '../signals.ts';
 import { initCluster } from './init.ts';
 
@@ -101,8 +100,8 @@ export class DevCluster {
   /** Resolves when every gateway is ready. */
   async start(): Promise<void> {
     // Else whoever is there would be taken for a gateway that is ready.
-    for (const { host, port } of this.#addresses) await refuseTaken(host, port);
-    await mkdir(join(this.#folder, 'logs'), { recursive: true, mode: 0o700 });
+    for (const { host, port } of this.#addresses) await refuseTaken({ host, port });
+    await makeFolder(join(this.#folder, 'logs'), 0o700);
     this.#secret = await this.#readSecret();
     this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
     await this.#startEtcd();
@@ -342,17 +341,6 @@ export class DevCluster {
 function rootCredentials(): Record<string, string | undefined> {
   const { HOLDFAST_ROOT_ACCESS_KEY, HOLDFAST_ROOT_SECRET_KEY } = process.env;
   return { HOLDFAST_ROOT_ACCESS_KEY, HOLDFAST_ROOT_SECRET_KEY };
-}
-
-async function refuseTaken(host: string, port: number): Promise<void> {
-  const server = createServer().listen(port, host);
-  try {
-    await once(server, 'listening');
-    server.close();
-    await once(server, 'close');
-  } catch (error) {
-    throw new Refusal(`${host}:${port} cannot be had for a gateway: ${(error as Error).message}`);
-  }
 }
 
 async function isReady(endpoint: string): Promise<boolean> {

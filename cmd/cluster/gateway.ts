@@ -1,8 +1,8 @@
 // The role gateway: S3 and the operator API over metadata nodes and storage nodes. It keeps nothing. Wiring only.
-import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { createCallClient } from '../../src/adapters/rpc/call-client.ts';
 import { createIdentityFeed } from '../../src/cluster/identity-feed.ts';
 import { createMetadataRouter, type MetadataRouter } from '../../src/cluster/route-metadata.ts';
@@ -148,7 +148,7 @@ async function untilAnswered(
 /** For a self-signed certificate. The keys' folder may be shared with other gateways, or not be for writing. */
 async function ownFolder({ dataDir, tls }: Config): Promise<string> {
   const folder = resolve(dataDir);
-  if (tls.mode === 'self-signed') await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (tls.mode === 'self-signed') await makeFolder(folder, 0o700);
   return folder;
 }
 

@@ -1,10 +1,11 @@
 // The data folder of a single node as the folders of a metadata node, of a storage node and of a gateway's keys: by renames
 // within it, so that nothing is copied. Every step is durable before the next, and is left out where it was done before.
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { writeFormatFile } from '../../src/adapters/data-dir-lock.ts';
 import { syncFolder } from '../../src/adapters/durable-file.ts';
 import { MASTER_KEYS_FILE } from '../../src/adapters/file-keyring.ts';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { CHUNKS_FOLDER, METADATA_FOLDER } from '../open-databases.ts';
 import { CREDENTIALS_FILE } from '../root-credentials.ts';
 import type { GrowPlan } from './grow-plan.ts';
@@ -72,7 +73,7 @@ async function gather(
   names: readonly string[],
   { to, onStep }: { to: string; onStep(step: string): void },
 ): Promise<void> {
-  await mkdir(to, { recursive: true, mode: 0o700 });
+  await makeFolder(to, 0o700);
   await syncFolder(dirname(to));
   for (const name of names) {
     await move(folder, { name, to });
@@ -85,7 +86,7 @@ async function makeRole(
   { role, nodeId, plan }: { role: 'metadata' | 'storage'; nodeId: string; plan: GrowPlan },
 ): Promise<void> {
   const folder = join(aside, role);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder, 0o700);
   await writeNodeFile(folder, { nodeId, role, cluster: plan.identity });
   await writeFormatFile(folder, plan.identity.shardCount);
 }

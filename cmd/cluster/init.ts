@@ -1,7 +1,7 @@
 // holdfast cluster init: writes once what the cluster is, and makes the secrets that its gateways need.
-import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { MASTER_KEYS_FILE, openFileKeyring } from '../../src/adapters/file-keyring.ts';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toHex } from '../../src/lib/bytes.ts';
@@ -37,7 +37,7 @@ export async function initCluster(config: Config, options: InitOptions): Promise
         'etcd has records of a cluster that `holdfast cluster grow` was making: repeat that, or remove them (etcdctl del --prefix holdfast/)',
       );
     const folder = resolve(options.out);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder, 0o700);
     const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew: true });
     await openRootCredentials({ folder, given: config.root, random: systemRandom });
     const clusterId = toHex(systemRandom.bytes(ID_BYTES));

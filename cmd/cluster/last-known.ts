@@ -1,9 +1,10 @@
 // What etcd last told `holdfast cluster status` of a cluster, kept for when it does not answer: where the nodes are, and which
 // shards they hold. Addresses and ids, no secrets; who cannot write it does without.
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../../src/adapters/make-folder.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { LeavingNode } from '../../src/ports/leaving-nodes.ts';
 import type { Member } from '../../src/ports/members.ts';
@@ -35,7 +36,7 @@ export function lastKnownPath(env: NodeJS.ProcessEnv, etcd: readonly string[]): 
 
 export async function keepKnown(path: string, known: KnownCluster): Promise<void> {
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeFolder(dirname(path), 0o700);
     await writeFile(path, JSON.stringify(known), { mode: 0o600 });
   } catch {
     // It helps later, perhaps; what was asked for has been answered.

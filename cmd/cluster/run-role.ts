@@ -5,6 +5,7 @@ import { rememberErrors } from '../../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
+import { refuseTaken } from '../listening.ts';
 import { openHealth } from '../open-health.ts';
 import { onSignals } from '../signals.ts';
 import type { Surroundings } from '../surroundings.ts';
@@ -53,6 +54,8 @@ export async function runRole(
     await using closing = new AsyncDisposableStack();
     const telemetry = createPromTelemetry({ log });
     const surroundings = { config, log, telemetry, clock: systemClock, random: systemRandom, closing };
+    // Before a folder is made, keys are read, or others are told of this process.
+    if (!isAtRest) await refuseTaken(role === 'gateway' ? config.listen : config.node.listen);
     let isDraining = false;
     const health = await openHealth(surroundings, () => !isDraining && running?.isReady() === true);
     // A signal ends the wait for the rest of the cluster, too.

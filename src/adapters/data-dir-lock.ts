@@ -2,11 +2,12 @@
 // cannot be written, it is of a newer format or it is something else. A refusal leaves the folder as it was.
 // Not here: what the server keeps in it (keys, stores, certificates).
 import { constants } from 'node:fs';
-import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { access, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../lib/refusal.ts';
 import { syncFolder, writeDurableFile } from './durable-file.ts';
+import { makeFolder } from './make-folder.ts';
 
 /** The layout of the folder as this program writes it. A later program reads earlier ones, never the reverse. */
 export const DATA_FORMAT = 1;
@@ -59,7 +60,7 @@ export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
     await refuseUnusable(path);
     await readFormat(path);
   }
-  await makeFolder(path);
+  await makeDataFolder(path);
   const lock = takeLock(path);
   try {
     const found = await readFormat(path);
@@ -89,9 +90,9 @@ async function refuseUnusable(path: string): Promise<void> {
   }
 }
 
-async function makeFolder(path: string): Promise<void> {
+async function makeDataFolder(path: string): Promise<void> {
   try {
-    const madeFirst = await mkdir(path, { recursive: true, mode: 0o700 });
+    const madeFirst = await makeFolder(path, 0o700);
     // Its name in the folder above must survive a crash as well.
     if (madeFirst !== undefined) await syncFolder(dirname(madeFirst));
   } catch (error) {

@@ -1,9 +1,9 @@
 // An etcd of one member, on loopback, as a child process: for a cluster on one machine and for tests. A cluster of many
 // machines has its own, run by its operator.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { ClockPort } from '../ports/clock.ts';
+import { makeFolder } from './make-folder.ts';
 
 const HOST = '127.0.0.1';
 const START_MAX_MS = 20_000;
@@ -53,7 +53,7 @@ process.once('exit', () => {
 
 /** Resolves when it serves. Rejects with the end of its log when it does not come up; then no process is left. */
 export async function startEtcd(options: EtcdProcessOptions): Promise<EtcdProcess> {
-  await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
+  await makeFolder(options.dataDir, 0o700);
   for (let left = PORT_TRIES; ; left--) {
     const [free = 0, peerPort = 0] = await freePorts(2);
     const etcd = spawnEtcd(options, { clientPort: options.clientPort ?? free, peerPort });

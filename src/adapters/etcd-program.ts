@@ -2,9 +2,10 @@
 // of the project. The package is not installed: that would start a service of the whole machine, and need root.
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
+import { makeFolder } from './make-folder.ts';
 
 const PACKAGE = 'etcd-server';
 const PROGRAM = 'etcd';
@@ -47,7 +48,7 @@ export async function bringEtcd(options: {
   if (!mayFetch || !SEARCH_FOLDERS.some((folder) => isExecutable(join(folder, 'apt-get'))))
     throw new Refusal(MISSING);
   say(`Fetching Debian's package ${PACKAGE} into ${cacheFolder}`);
-  await mkdir(cacheFolder, { recursive: true });
+  await makeFolder(cacheFolder);
   const aside = await mkdtemp(join(cacheFolder, 'fetch-'));
   try {
     await download(aside);
@@ -73,7 +74,7 @@ async function download(folder: string): Promise<void> {
     await run('apt-get', [...asOurselves, 'download', PACKAGE], folder);
   } catch {
     const lists = join(folder, 'lists');
-    await mkdir(join(lists, 'partial'), { recursive: true });
+    await makeFolder(join(lists, 'partial'));
     const own = [
       ...asOurselves,
       ...['-o', `Dir::State::Lists=${lists}`],

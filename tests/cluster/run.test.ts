@@ -3,7 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -134,6 +135,10 @@ test('what does not belong is refused in words', async () => {
   expect(wrong.said).toMatch(/no metadata node is reached from here: UNAUTHENTICATED: .*secret/);
   await refused(['storage', '--data-dir', join(folder, 'storage-1')], 'in use by another');
   await refused(['storage', '--data-dir', stranger, ...inUse], 'another program listens there');
+  expect(existsSync(stranger)).toBe(false);
+  await mkdir(stranger);
+  for (const name of ['format.json', 'node.json'])
+    await copyFile(join(folder, 'storage-1', name), join(stranger, name));
   await refused(['metadata', '--data-dir', stranger], 'is the folder of a storage node');
   await refused(
     ['server', '--data-dir', stranger, '--listen', '127.0.0.1:0'],
