@@ -4,12 +4,18 @@ import type { Surroundings } from './surroundings.ts';
 
 /** To be opened before all that it tells of, so that it tells to the end. Gives where it listens, for the log. */
 export async function openHealth(
-  { config, telemetry, log, closing }: Surroundings,
+  { config, telemetry, log, closing, clock }: Surroundings,
   isReady: () => boolean,
 ): Promise<{ health?: string }> {
   const { listen } = config.health;
   if (listen === undefined) return {};
-  const server = await startHealthServer({ listen, isReady, readMetrics: () => telemetry.scrape(), log });
+  const server = await startHealthServer({
+    listen,
+    isReady,
+    readMetrics: () => telemetry.scrape(),
+    log,
+    clock,
+  });
   closing.defer(() => server.close());
   return { health: server.address };
 }

@@ -5,6 +5,7 @@ import { LIMITS } from '../model/limits.ts';
 import { type HealthServer, startHealthServer } from './health-server.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
+const clock = { nowMs: 0, monotonicMs: () => clock.nowMs };
 const state = { isReady: false, readCount: 0 };
 let release: () => void = () => {};
 let server: HealthServer | undefined;
@@ -12,7 +13,7 @@ afterEach(() => server?.close());
 
 async function open(readMetrics: () => Promise<{ contentType: string; text: string }>) {
   server = await startHealthServer({
-    ...{ listen: { host: '127.0.0.1', port: 0 }, log, readMetrics },
+    ...{ listen: { host: '127.0.0.1', port: 0 }, log, clock, readMetrics },
     isReady: () => state.isReady,
   });
   const base = `http://${server.address}`;
@@ -77,26 +78,74 @@ test('an error of a scrape is answered 500', async () => {
   expect((await ask('/health/live')).status).toBe(200);
 });
 
-test('connections beyond the limit are not taken', async () => {
-  await open(metrics);
+test('a scrape is told to all who ask within a second', async () => {
+  state.readCount = 0;
+  const ask = await open(() => {
+    state.readCount++;
+    return metrics();
+  });
+  for (let count = 0; count < 3; count++) expect((await ask('/metrics')).status).toBe(200);
+  expect(state.readCount).toBe(1);
+  clock.nowMs += LIMITS.metricsKeptMs;
+  expect((await ask('/metrics')).status).toBe(200);
+  expect(state.readCount).toBe(2);
+});
+
+const HEALTH = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** One connection to the server, from an address of this machine. */
+async function connectFrom(localAddress: string) {
   const port = Number(server?.address.split(':')[1]);
-  const sockets = Array.from({ length: LIMITS.healthConnectionsMax }, () => connect(port, '127.0.0.1'));
-  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  const last = sockets.at(-1);
-  const answered = new Promise((resolve) => last?.once('data', resolve));
-  last?.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
-  await answered;
-  const more = connect(port, '127.0.0.1');
-  more.resume();
-  await once(more, 'close');
-  for (const socket of sockets) socket.destroy();
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  const closed = once(socket, 'close');
+  await once(socket, 'connect');
+  return {
+    socket,
+    closed,
+    async ask() {
+      const answered = Promise.race([once(socket, 'data'), closed]);
+      socket.write(HEALTH);
+      const [data] = await answered;
+      return String(data).slice(0, 'HTTP/1.1 200'.length);
+    },
+  };
+}
+
+test('idle connections keep no probe out: those that have asked nothing for longest go first', async () => {
+  await open(metrics);
+  const asked = await connectFrom('127.0.0.2');
+  const idle = [];
+  for (let count = 0; count < LIMITS.healthConnectionsMax; count++) idle.push(await connectFrom('127.0.0.2'));
+  for (let count = 0; count < 50; count++) {
+    const probe = await connectFrom('127.0.0.1');
+    expect(await probe.ask()).toBe('HTTP/1.1 200');
+    probe.socket.destroy();
+    await probe.closed;
+  }
+  // The first of them went for the last, and one that asks stays.
+  await asked.closed;
+  const last = idle.at(-1);
+  expect(await last?.ask()).toBe('HTTP/1.1 200');
+  for (const { socket } of idle) socket.destroy();
+});
+
+test('many connections of one address do not end that of another', async () => {
+  await open(metrics);
+  const kept = await connectFrom('127.0.0.3');
+  expect(await kept.ask()).toBe('HTTP/1.1 200');
+  const others = [];
+  for (let count = 0; count < 3 * LIMITS.healthConnectionsMax; count++) {
+    others.push(await connectFrom('127.0.0.2'));
+  }
+  expect(await kept.ask()).toBe('HTTP/1.1 200');
+  for (const { socket } of [kept, ...others]) socket.destroy();
 });
 
 test('an address that is taken is refused', async () => {
   await open(metrics);
   const [host = '', port] = server?.address.split(':') ?? [];
   const again = startHealthServer({
-    ...{ listen: { host, port: Number(port) }, log, readMetrics: metrics },
+    ...{ listen: { host, port: Number(port) }, log, clock, readMetrics: metrics },
     isReady: () => true,
   });
   await expect(again).rejects.toThrow('another program listens there');

@@ -1,10 +1,14 @@
 // Health and metrics of a process that serves nothing else over HTTP: a metadata or storage node. Small answers to GET and
 // HEAD; whatever else is asked is refused, no body is read, and everything a stranger may use up is bounded.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { hostPortText } from '../lib/host-port.ts';
+import { keepReading } from '../lib/kept-reading.ts';
 import { Refusal } from '../lib/refusal.ts';
+import { createSharedPlaces, type SharedPlaces } from '../lib/shared-places.ts';
 import { LIMITS } from '../model/limits.ts';
+import { addressGroupOf } from '../model/tenant.ts';
+import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
 
 export interface HealthServerOptions {
@@ -13,6 +17,7 @@ export interface HealthServerOptions {
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
   log: Logger;
+  clock: Pick<ClockPort, 'monotonicMs'>;
 }
 
 export interface HealthServer {
@@ -32,17 +37,26 @@ interface Answer {
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const { listen } = options;
   const routes = createRoutes(options);
+  const places = createPlaces();
   const server = createServer(
     {
       maxHeaderSize: LIMITS.peerHeaderBytesMax,
-      headersTimeout: LIMITS.healthRequestMaxMs,
+      headersTimeout: LIMITS.healthHeaderMaxMs,
       requestTimeout: LIMITS.healthRequestMaxMs,
       keepAliveTimeout: LIMITS.healthRequestMaxMs,
-      connectionsCheckingInterval: LIMITS.healthRequestMaxMs / 2,
+      connectionsCheckingInterval: LIMITS.healthHeaderMaxMs / 2,
     },
-    (request, response) => void serve(routes, request, response),
+    (request, response) => {
+      // It is the last to go now.
+      places.setIdle(request.socket, true);
+      void serve(routes, request, response);
+    },
   );
-  server.maxConnections = LIMITS.healthConnectionsMax;
+  server.on('connection', (socket) => {
+    const address = addressGroupOf(socket.remoteAddress ?? '');
+    places.add(socket, [EVERYBODY, address]);
+    socket.once('close', () => places.remove(socket));
+  });
   // One whose answer is not taken holds its connection no longer than one whose question does not come.
   server.setTimeout(2 * LIMITS.healthRequestMaxMs, (socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -63,10 +77,25 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
   };
 }
 
+const EVERYBODY = 'everybody';
+
+/**
+ * Places of connections. A newcomer always finds one: of the address that has most, the connection whose last question is
+ * longest ago goes, answered or not. One address alone has most of them, and never those that others need.
+ */
+function createPlaces(): SharedPlaces<Socket> {
+  const limit = LIMITS.healthConnectionsMax;
+  return createSharedPlaces({ limit, weights: [limit, 4], end: (socket) => socket.destroy() });
+}
+
 type Routes = ReadonlyMap<string, () => Promise<Answer>>;
 
-function createRoutes({ isReady, readMetrics, log }: HealthServerOptions): Routes {
-  const readOnce = shared(readMetrics);
+function createRoutes({ isReady, readMetrics, log, clock }: HealthServerOptions): Routes {
+  // A scrape walks all shards.
+  const readOnce = keepReading(readMetrics, {
+    keptMs: LIMITS.metricsKeptMs,
+    nowMs: () => clock.monotonicMs(),
+  });
   return new Map<string, () => Promise<Answer>>([
     ['/health/live', async () => healthAnswer(true)],
     ['/health/ready', async () => healthAnswer(isReady())],
@@ -82,17 +111,6 @@ function createRoutes({ isReady, readMetrics, log }: HealthServerOptions): Route
         ),
     ],
   ]);
-}
-
-/** Whoever asks while it is being read gets the same: a scrape walks all shards. */
-function shared<T>(read: () => Promise<T>): () => Promise<T> {
-  let reading: Promise<T> | undefined;
-  return () => {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
-    return reading;
-  };
 }
 
 async function serve(routes: Routes, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -44,6 +44,10 @@ export const METRICS = {
     help: 'Requests refused for want of room, by what there was too much of: connections, requests, unsent answers (answers), bodies that wait for memory (bodies), requests whose senders are not known (unproved), what is kept of earlier requests (kept); and whose share was used up: that of the tenant who asked (tenant), or what there is for everybody (all).',
     labels: ['reason', 'share'],
   },
+  holdfast_connections_yielded_total: {
+    kind: 'counter',
+    help: 'Idle connections that were closed to make room for others: of whoever holds most.',
+  },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
   holdfast_kv_commit_group_size: {

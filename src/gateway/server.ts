@@ -5,6 +5,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert } from '../lib/assert.ts';
 import { createByteGate } from '../lib/byte-gate.ts';
+import { createFairShare } from '../lib/fair-share.ts';
+import { keepReading } from '../lib/kept-reading.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
@@ -31,6 +33,7 @@ import { OPERATIONS } from './s3/registry.ts';
 import { bucketLabelOf } from './s3/target.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from './s3/unsupported.ts';
 import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
+import { createShedding } from './shedding.ts';
 
 export interface GatewaySettings extends ListenerSettings {
   readonly host: string;
@@ -84,6 +87,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const { settings, clock, log, telemetry } = deps;
   const ids = createRequestIds(deps.random);
   const viewer = createClientViewer(settings);
+  const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings });
   const queues = { usedBytes: 0 };
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
@@ -114,7 +118,15 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     },
   };
   const unverifiedBodies = createByteGate(LIMITS.unverifiedBodiesBytesMax);
-  const doors: ServiceDependencies = { ...deps, identities, ids, hostsOf, unverifiedBodies };
+  const doors: ServiceDependencies = {
+    ...deps,
+    ...{ identities, ids, hostsOf, unverifiedBodies, shedding },
+    readMetrics: keepReading(deps.readMetrics, {
+      keptMs: LIMITS.metricsKeptMs,
+      nowMs: () => clock.monotonicMs(),
+    }),
+    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: [4] }),
+  };
 
   telemetry.gauge('holdfast_requests_in_flight', live.count);
 

@@ -2,6 +2,7 @@
 // whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
 import { hash } from 'node:crypto';
 import type { ByteGate } from '../lib/byte-gate.ts';
+import type { FairShare } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -19,6 +20,7 @@ import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
 import type { SignedHosts } from './s3/auth/authentication-request.ts';
 import type { Identities } from './s3/auth/identities.ts';
 import { parseTarget } from './s3/target.ts';
+import type { Shedding } from './shedding.ts';
 
 export interface ServiceDependencies {
   identities: Identities;
@@ -28,6 +30,9 @@ export interface ServiceDependencies {
   /** True while requests can be served; false makes load balancers look elsewhere. */
   isReady(): boolean;
   readMetrics(): Promise<{ contentType: string; text: string }>;
+  /** Of answers of /metrics that are under way, by address. */
+  readonly metricsAnswers: FairShare;
+  readonly shedding: Shedding;
   answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
   hostsOf(exchange: Exchange): SignedHosts;
   /** Bounds the bodies that are read before anybody knows whose they are. */
@@ -53,6 +58,8 @@ type Door = (deps: ServiceDependencies, exchange: Exchange, record: DoorRecord) 
 const JSON_TYPE = 'application/json';
 /** A service name of its own, so that no signature made for S3 opens it; SigV2 names none. */
 const OPERATOR_RULES: SigningRules = { service: 'holdfast', takesSigV2: false };
+/** An address that holds nothing. */
+const NEWCOMER = '';
 const OPERATOR_ROOM = '/holdfast-admin';
 
 /** The door that a path leads to; undefined: it is S3's. */
@@ -134,10 +141,29 @@ function answerHealth(isWell: (deps: ServiceDependencies) => boolean): Door {
   };
 }
 
-/** Not for who comes through a proxy: that is anybody, and a proxy cannot tell this path from a key of a bucket in the host. */
-async function answerMetrics(deps: ServiceDependencies, { client }: Exchange): Promise<SmallAnswer> {
-  if (client.isProxied) return answerNotFound();
+/**
+ * Not for who comes through a proxy: that is anybody, and a proxy cannot tell this path from a key of a bucket in the host.
+ * The answer is large and for anybody, so that those under way are bounded, by address too.
+ */
+async function answerMetrics(deps: ServiceDependencies, exchange: Exchange): Promise<SmallAnswer> {
+  if (exchange.client.isProxied) return answerNotFound();
+  takePlace(deps, deps.metricsAnswers, { exchange, units: 1, until: exchange.closed });
   return { status: 200, ...(await deps.readMetrics()) };
+}
+
+/** SlowDown where the client's address has used up its share. What is taken is given back when `until` has resolved. */
+function takePlace(
+  deps: ServiceDependencies,
+  places: FairShare,
+  { exchange, units, until }: { exchange: Exchange; units: number; until: Promise<void> },
+): void {
+  const path = [exchange.tenant.address];
+  if (!places.mayTake(path, units)) {
+    const share = places.mayTake([NEWCOMER], units) ? 'tenant' : 'all';
+    throw deps.shedding.refuse({ reason: 'unproved', share }, exchange.tenant);
+  }
+  places.take(path, units);
+  void until.then(() => places.giveBack(path, units));
 }
 
 async function answerNotFound(): Promise<SmallAnswer> {

@@ -363,8 +363,14 @@ export const LIMITS = {
 
   // Health and metrics of nodes, for whoever reaches their address.
   healthConnectionsMax: 64,
-  /** Until a question has come, and again until its answer is taken. */
+  /** Until the head of a question has come. */
+  healthHeaderMaxMs: 2 * SECOND,
+  /** Until all of it has, and again until its answer is taken. */
   healthRequestMaxMs: 10 * SECOND,
+  /** What one scrape has read is told to all who ask within it. */
+  metricsKeptMs: 1 * SECOND,
+  /** Answers of a gateway's metrics that are under way. */
+  metricsAnswersMax: 64,
 
   drainMaxMs: 30 * SECOND,
 } as const;

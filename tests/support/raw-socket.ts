@@ -31,9 +31,13 @@ export function headOf(access: Access, wanted: Pick<RawRequest, 'method' | 'path
   return `${wanted.method} ${wanted.path} HTTP/1.1\r\n${headers.join('')}\r\n`;
 }
 
-export async function openSocket(access: Pick<Access, 'endpoint'>): Promise<RawSocket> {
+/** `localAddress`: the client's, of this machine (any of 127.0.0.0/8). */
+export async function openSocket(
+  access: Pick<Access, 'endpoint'>,
+  from: { localAddress?: string } = {},
+): Promise<RawSocket> {
   const { hostname, port } = new URL(access.endpoint);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, ...from });
   await once(socket, 'connect');
   let received = Buffer.alloc(0);
   let wake = () => {};
