@@ -89,7 +89,8 @@ async function inFlight(count: number, work: (index: number) => Promise<unknown>
 }
 
 async function movePrefix(shards: Shards, from: string, to: string): Promise<void> {
-  const begun = await execute(shards, 'begin-move', { bucketId, from, to, overwrites: false });
+  const driver = 'bench';
+  const begun = await execute(shards, 'begin-move', { bucketId, from, to, overwrites: false, driver });
   if (begun.kind !== 'begun') throw new Error(begun.kind);
   const startedAt = performance.now();
   const cpu = process.cpuUsage();
@@ -104,6 +105,7 @@ async function movePrefix(shards: Shards, from: string, to: string): Promise<voi
     },
     step: (command: CommandOf<'step-move'>) => execute(shards, 'step-move', command),
     findJob: async () => undefined,
+    driver,
     pause: async () => false,
   };
   for await (const { moved } of driveMove(calls, begun.job)) {

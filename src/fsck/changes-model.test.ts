@@ -174,10 +174,10 @@ async function performPrefix(
   const begun = await metadata.execute('begin-move', command);
   if (begun.kind !== 'begun' && begun.kind !== 'began-before') throw new Refused(begun.kind);
   const calls = moveCalls(metadata, begun.kind === 'begun' ? begun.job : begun);
-  const job = await calls.findJob();
-  if (job !== undefined) for await (const _ of driveMove(calls, job));
+  const found = await calls.findJob();
+  if (found !== undefined) for await (const _ of driveMove(calls, found.job));
   const { movedCount } = movedPrefix(model, step);
-  expect(await calls.findJob()).toMatchObject({ movedCount, endedAtMs: expect.any(Number) });
+  expect((await calls.findJob())?.job).toMatchObject({ movedCount, endedAtMs: expect.any(Number) });
 }
 
 class Refused extends Error {

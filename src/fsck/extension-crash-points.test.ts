@@ -55,9 +55,9 @@ async function movePrefix(world: FsckWorld, { from, to }: { from: string; to: st
     ...moveCalls(metadata, { jobId }),
     others: { areWaiting: () => true, rest: async () => {} },
   };
-  const job = await calls.findJob();
-  if (job === undefined) throw new Error('the job is kept as long as its token');
-  for await (const _ of driveMove(calls, job));
+  const found = await calls.findJob();
+  if (found === undefined) throw new Error('the job is kept as long as its token');
+  for await (const _ of driveMove(calls, found.job));
 }
 
 /** The world's first bucket, from here on. */

@@ -5,7 +5,7 @@
 import { must } from '../lib/assert.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
-import type { MovePrefixJob } from '../model/records/job-record.ts';
+import { type MovePrefixJob, mayDrive } from '../model/records/job-record.ts';
 import type { Versioning } from '../model/versioning.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { MoveCursor, MoveResult } from '../ports/extension-calls.ts';
@@ -15,11 +15,19 @@ import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../ports/metadata.
 export interface MoveCalls {
   findMoves(query: QueryOf<'find-moves'>): Promise<ResultOf<'find-moves'>>;
   step(command: CommandOf<'step-move'>): Promise<OutcomeOf<'step-move'>>;
-  findJob(): Promise<MovePrefixJob | undefined>;
+  findJob(): Promise<FoundMove | undefined>;
+  /** As whom it makes steps: those of others are refused meanwhile. */
+  driver: string;
   /** Before it looks again at what another driver does, or a bucket that takes no writes: false to leave. */
   pause(): Promise<boolean>;
   /** Others who wait for what this driver is at work on; absent: there are none. */
   others?: MoveOthers;
+}
+
+/** A job, and the shard's time. */
+export interface FoundMove {
+  job: MovePrefixJob;
+  nowMs: number;
 }
 
 export interface MoveOthers {
@@ -30,7 +38,7 @@ export interface MoveOthers {
 }
 
 /** With rests as short as the work clients notice the slowest of their requests more than they should (bench/RESULTS.md). */
-const REST_SHARE = 2;
+export const REST_SHARE = 2;
 
 /** For drivers: rests by this clock while `areWaiting`. */
 export function restBetweenSteps(
@@ -68,7 +76,7 @@ interface SentStep {
 /** Each step that this driver makes; it has come to its end when the job has, or another driver is left to it. */
 export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncGenerator<MovedKeys, void> {
   const { from, to } = begun;
-  let job: MovePrefixJob | undefined = begun;
+  let job = begun.driver === calls.driver ? begun : await whenLeft(calls);
   /** Fewer where the rows of as many were more than one entry may hold. */
   let keysMax: number = LIMITS.moveKeysMax;
   while (job !== undefined && job.endedAtMs === undefined) {
@@ -87,7 +95,9 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
           break;
         }
         if (outcome.kind === 'elsewhere' || outcome.kind === 'held') {
-          job = await whenLeft(calls, outcome.kind === 'held' ? job : outcome.job);
+          // Its bucket may be open again, or gone, at the next look.
+          const mayLook = outcome.kind === 'elsewhere' || (await calls.pause());
+          job = mayLook ? await whenLeft(calls) : undefined;
           break;
         }
         keysMax = Math.min(2 * keysMax, LIMITS.moveKeysMax);
@@ -128,7 +138,8 @@ function stepSender(
     hasMore: () => finding !== undefined,
     async send() {
       const { keys, cursor } = await must(finding, 'there is more to move');
-      const command = { bucketId, jobId, stepCount: stepCount++, begin, from, to, keys };
+      const { driver } = calls;
+      const command = { bucketId, jobId, driver, stepCount: stepCount++, begin, from, to, keys };
       const outcome = quietly(calls.step(cursor === undefined ? command : { ...command, cursor }));
       finding = cursor && find(cursor);
       if (cursor !== undefined) begin = cursor;
@@ -143,15 +154,14 @@ function quietly<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
-/** The job once nobody else has driven it on between two looks, or its end; undefined: it is left to them. */
-async function whenLeft(calls: MoveCalls, seen: MovePrefixJob): Promise<MovePrefixJob | undefined> {
-  for (let before = seen; before.endedAtMs === undefined; ) {
+/** The job once this driver may go on with it; undefined: it is at its end, or left to others. */
+async function whenLeft(calls: MoveCalls): Promise<MovePrefixJob | undefined> {
+  for (;;) {
+    const found = await calls.findJob();
+    if (found === undefined || found.job.endedAtMs !== undefined) return undefined;
+    if (mayDrive(found.job, calls.driver, found.nowMs)) return found.job;
     if (!(await calls.pause())) return undefined;
-    const now = await calls.findJob();
-    if (now === undefined || now.stepCount === before.stepCount) return now;
-    before = now;
   }
-  return undefined;
 }
 
 function cursorOf({ leg, after }: MovePrefixJob): MoveCursor {

@@ -44,6 +44,7 @@ import { forgetCompletedUploads } from './commands/forget-completed-uploads.ts';
 import { forgetJobs } from './commands/forget-jobs.ts';
 import { forgetName } from './commands/forget-name.ts';
 import { forgetTokens } from './commands/forget-tokens.ts';
+import { holdMove } from './commands/hold-move.ts';
 import { moveKey } from './commands/move-key.ts';
 import { noteAudit } from './commands/note-audit.ts';
 import { noteDebts } from './commands/note-debts.ts';
@@ -124,6 +125,7 @@ const commands: Commands = {
   'move-key': moveKey,
   'begin-move': beginMove,
   'step-move': stepMove,
+  'hold-move': holdMove,
   'create-upload': createUpload,
   'commit-part': commitPart,
   'complete-upload': completeUpload,

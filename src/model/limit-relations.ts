@@ -24,6 +24,14 @@ assert(
 );
 assert(LIMITS.jobKeptMs > LIMITS.idempotencyTokenKeptMs, 'a token leads to a job that is still there');
 assert(
+  2 * LIMITS.jobHoldMs < LIMITS.jobLeftMs && LIMITS.jobLeftMs < LIMITS.jobStalledMs,
+  'a driver that goes on is not taken for one that has left',
+);
+assert(
+  LIMITS.jobLeftMs + LIMITS.jobLookMs < 5 * 1000,
+  'a job that its driver has left goes on within five seconds',
+);
+assert(
   LIMITS.requestIdKeptMs <= LIMITS.tokenlessJobKeptMs && LIMITS.tokenlessJobKeptMs < LIMITS.jobKeptMs,
   'who is told anew of a job that it began finds it (R18), and none is shown for longer than those that may be asked for',
 );

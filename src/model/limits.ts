@@ -149,8 +149,14 @@ export const LIMITS = {
   /** Of those behind it, the newest of a shard, which the operator is shown: that many, and no larger together. */
   jobsShownMax: 1000,
   jobsShownBytesMax: 8 * MiB,
-  /** A job that its driver has left for so long is driven on by the shard's own node. */
-  jobLeftMs: 15 * SECOND,
+  /** A job whose driver has been silent for so long is driven on by the shard's own node, or by whoever asks for it. */
+  jobLeftMs: 3 * SECOND,
+  /** How often the driver of a prefix rename tells its shard that it goes on, where it makes no step. */
+  jobHoldMs: 1 * SECOND,
+  /** A driver whose client has taken nothing for so long says so no more: others drive the job on. */
+  jobStalledMs: 15 * SECOND,
+  /** How often a shard's own node looks for jobs that nobody drives. */
+  jobLookMs: 1500,
   /** Prefix renames under way at once in one shard, and of them those of one account, so that others get their turn. */
   jobsMax: 64,
   jobsPerAccountMax: 16,

@@ -76,7 +76,15 @@ export interface ExtensionCommands extends ComposeCommands {
   };
   /** A job for MOVE of a prefix. Repeated under its token: the job that it began. */
   'begin-move': {
-    command: { bucketId: BucketId; from: string; to: string; overwrites: boolean; token?: IdempotencyToken };
+    command: {
+      bucketId: BucketId;
+      from: string;
+      to: string;
+      overwrites: boolean;
+      token?: IdempotencyToken;
+      /** Who is about to make its steps. Absent: nobody yet. */
+      driver?: string;
+    };
     outcome:
       | { kind: 'begun'; job: MovePrefixJob }
       | { kind: 'began-before'; jobId: JobId }
@@ -89,6 +97,8 @@ export interface ExtensionCommands extends ComposeCommands {
     command: {
       bucketId: BucketId;
       jobId: JobId;
+      /** It drives the job from here on. */
+      driver: string;
       /** Behind so many steps: no step is made twice. */
       stepCount: number;
       /** Where the walk stood when they were looked for: another driver's step of this number may have been a shorter one. */
@@ -103,13 +113,18 @@ export interface ExtensionCommands extends ComposeCommands {
     };
     outcome: /** A result for each key. */
       | { kind: 'stepped'; results: MoveResult[]; versioning: Versioning }
-      /** Another driver has driven it on, or to its end; or it ended with its bucket. */
+      /** Another driver drives it, or has driven it on, or to its end; or it ended with its bucket. */
       | { kind: 'elsewhere'; job: MovePrefixJob }
       /** What these keys have, or what is under their new names, is more than one entry may hold: fewer of them. */
       | { kind: 'too-much'; job: MovePrefixJob }
       /** The bucket takes no writes for now. */
       | { kind: 'held' }
       | { kind: 'no-such-job' };
+  };
+  /** Its driver says between two steps that it goes on, or that it leaves it to others. Nothing where another one drives it. */
+  'hold-move': {
+    command: { jobId: JobId; driver: string; leaves: boolean };
+    outcome: { kind: 'held' };
   };
   /** Jobs that ended so long ago that nobody may ask for them any more; others stay. */
   'forget-jobs': { command: { jobIds: JobId[] }; outcome: { kind: 'forgotten' } };
@@ -197,5 +212,5 @@ export interface ExtensionQueries extends ComposeQueries {
   };
   /** What is kept of requests that are over: under tokens, and jobs that no token leads to. */
   'count-kept': { query: Record<never, never>; result: { tokenBytes: number; tokenlessBytes: number } };
-  'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null } };
+  'get-job': { query: { jobId: JobId }; result: { job: JobRecord | null; nowMs: number } };
 }

@@ -58,6 +58,8 @@ export class LinkClients {
   readonly #stores = new WeakMap<SimulatedProcess, Map<string, ObjectStore>>();
   readonly #bodies: LinkBodies;
   readonly #buckets: LinkBuckets;
+  /** Of prefixes: each request drives its job under an id of its own. */
+  #renameCount = 0;
 
   constructor(
     ground: Ground,
@@ -135,6 +137,7 @@ export class LinkClients {
       },
     };
     const context = {
+      requestId: `rename ${this.#renameCount++}`,
       metadata,
       clock: gateway.process.clock,
       bucket: () => bucket,

@@ -258,8 +258,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: 'job that was left not driven on',
     breaks: 'I16',
     file: 'src/metadata/background/drive-jobs.ts',
-    from: 'nowMs - steppedAtMs >= LIMITS.jobLeftMs',
-    to: 'nowMs - steppedAtMs < 0',
+    from: 'mayDrive(job, DRIVER, nowMs)',
+    to: 'mayDrive(job, DRIVER, 0 * nowMs)',
   },
   {
     name: 'drop without a look at the map',

@@ -6,6 +6,8 @@ type Changed =
   | 'moveKeysMax'
   | 'moveKeysBesideOthersMax'
   | 'jobLeftMs'
+  | 'jobHoldMs'
+  | 'jobStalledMs'
   | 'foldPiecesMin'
   | 'foldGrowthMin'
   | 'foldReadPiecesMin'
@@ -16,6 +18,8 @@ const limits = LIMITS as { -readonly [Name in Changed]: number };
 limits.moveKeysMax = 1;
 limits.moveKeysBesideOthersMax = 1;
 limits.jobLeftMs = 1500;
+limits.jobHoldMs = 500;
+limits.jobStalledMs = 2000;
 limits.foldPiecesMin = 3;
 limits.foldGrowthMin = 2;
 limits.foldReadPiecesMin = 3;

@@ -3,14 +3,18 @@ import { driveMove, type MoveCalls, type MovedKeys } from '../../src/metadata/dr
 import type { MovePrefixJob } from '../../src/model/records/job-record.ts';
 import { BUCKET, type MetadataShards } from './metadata-shards.ts';
 
+/** As whom jobs are begun and driven here. */
+export const DRIVER = 'a gateway';
+
 export function moveCalls(world: MetadataShards, { jobId }: Pick<MovePrefixJob, 'jobId'>): MoveCalls {
   return {
     findMoves: (query) => world.query('find-moves', query),
     step: (command) => world.execute('step-move', command),
     async findJob() {
-      const { job } = await world.query('get-job', { jobId });
-      return job?.kind === 'move-prefix' ? job : undefined;
+      const { job, nowMs } = await world.query('get-job', { jobId });
+      return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
     },
+    driver: DRIVER,
     pause: async () => false,
   };
 }
@@ -20,7 +24,10 @@ export async function beginMove(
   world: MetadataShards,
   { from, to, overwrites = false }: { from: string; to: string; overwrites?: boolean },
 ): Promise<MovePrefixJob> {
-  const begun = await world.execute('begin-move', { bucketId: BUCKET, from, to, overwrites });
+  const begun = await world.execute('begin-move', {
+    ...{ bucketId: BUCKET, from, to, overwrites },
+    driver: DRIVER,
+  });
   if (begun.kind !== 'begun') throw new Error(begun.kind);
   return begun.job;
 }
@@ -33,5 +40,5 @@ export async function driveJob(
   const steps: MovedKeys[] = [];
   const calls = moveCalls(world, job);
   for await (const step of driveMove(calls, job)) steps.push(step);
-  return { steps, ended: await calls.findJob() };
+  return { steps, ended: (await calls.findJob())?.job };
 }

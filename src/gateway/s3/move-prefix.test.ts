@@ -1,5 +1,5 @@
 // Answers to MOVE of a prefix whose gateway does not bring it to its end, and to those who ask again.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { send } from '../../../tests/support/raw-s3.ts';
 import { systemClock } from '../../adapters/system-clock.ts';
@@ -157,34 +157,99 @@ test('others have brought it to its end, and it was forgotten: what they have me
   expect(error && textOf(error, 'Code')).toBe('ServiceUnavailable');
 });
 
-test('what a job has met is asked for before the client takes its time with the last of its keys', async () => {
-  await setUp('moves-slowly');
+type Asked = ['execute' | 'query', name: string, requestId: string];
+
+/** A request to this gateway without a connection: its document can be read as slowly as a test likes. */
+async function requestOf(bucket: string, requestId: string, asked: Asked[]) {
   const { shards } = world.metadata;
-  const asked: string[] = [];
-  const found = await world.metadata.query('find-name', { name: 'moves-slowly' as BucketName });
+  const found = await world.metadata.query('find-name', { name: bucket as BucketName });
   const { homeShard = 0, bucketId = '' as BucketId } = found.record ?? {};
   const context = {
-    bucket: () => ({ homeShard, claim: { bucketId, name: 'moves-slowly', cfgVersion: 1 } }),
+    requestId,
+    bucket: () => ({ homeShard, claim: { bucketId, name: bucket, cfgVersion: 1 } }),
     metadata: {
-      execute: (...call: Parameters<typeof shards.execute>) => shards.execute(...call),
+      execute(...call: Parameters<typeof shards.execute>) {
+        asked.push(['execute', call[1], requestId]);
+        return shards.execute(...call);
+      },
       query(...call: Parameters<typeof shards.query>) {
-        asked.push(call[1]);
+        asked.push(['query', call[1], requestId]);
         return shards.query(...call);
       },
     },
-    ...{ signal: () => new AbortController().signal, hasCompany: () => false, clock: systemClock },
+    ...{ signal: () => new AbortController().signal, hasCompany: () => true },
+    clock: { ...systemClock, sleep: () => new Promise<void>(setImmediate) },
     record: { item() {} },
   };
-  const move = { from: 'a/', to: 'b/', overwrites: false, isQuiet: false, token: undefined };
-  const { body } = await movePrefix(context as never, move);
-  if (body?.kind !== 'xml-stream') throw new Error('no stream');
+  const move = { from: 'a/', to: 'b/', overwrites: false, isQuiet: false };
+  return async (token?: string) => {
+    const { body } = await movePrefix(
+      context as never,
+      { ...move, token: token === undefined ? undefined : { token, digest: 'd' } } as never,
+    );
+    if (body?.kind !== 'xml-stream') throw new Error('no stream');
+    return body.pieces[Symbol.asyncIterator]() as AsyncGenerator<string, void>;
+  };
+}
+
+async function restOf(pieces: AsyncGenerator<string, void>): Promise<string> {
   let text = '';
-  for await (const piece of body.pieces) {
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
+test('what a job has met is asked for before the client takes its time with the last of its keys', async () => {
+  await setUp('moves-slowly');
+  const asked: Asked[] = [];
+  const pieces = await (await requestOf('moves-slowly', 'first', asked))();
+  let text = '';
+  for await (const piece of pieces) {
     text += piece;
-    if (piece.includes('a/1')) expect(asked).toContain('get-job');
+    if (piece.includes('a/1')) expect(asked.map(([, name]) => name)).toContain('get-job');
   }
   expect(text).toContain('<MoveCount>2</MoveCount>');
-  expect(asked.filter((name) => name === 'get-job')).toHaveLength(1);
+  expect(asked.filter(([, name]) => name === 'get-job')).toHaveLength(1);
+});
+
+describe('a request whose client takes its time between two steps', () => {
+  const many = 3 * LIMITS.moveKeysBesideOthersMax;
+
+  /** Up to the first step's keys. */
+  async function begin(bucket: string, asked: Asked[]) {
+    const owner = await world.makeAccount(`owner of ${bucket}`);
+    const sent = { ...owner, endpoint: world.endpoint };
+    expect((await send(sent, { method: 'PUT', path: `/${bucket}` })).status).toBe(200);
+    const names = Array.from({ length: many }, (_, at) => String(at).padStart(4, '0'));
+    const body = Buffer.from('x');
+    await Promise.all(names.map((name) => send(sent, { method: 'PUT', path: `/${bucket}/a/${name}`, body })));
+    const first = await (await requestOf(bucket, 'first', asked))('once');
+    let text = '';
+    while (!text.includes('<MoveObject>')) text += (await first.next()).value;
+    return { first, text };
+  }
+
+  test('keeps its job: who repeats it waits for the end and takes no step from it', async () => {
+    const asked: Asked[] = [];
+    const { first, text } = await begin('moves-repeated', asked);
+    const repeated = restOf(await (await requestOf('moves-repeated', 'second', asked))('once'));
+    const looks = () => asked.filter(([, name, by]) => by === 'second' && name === 'get-job').length;
+    while (looks() < 10) await new Promise(setImmediate);
+    const whole = text + (await restOf(first));
+    expect(whole.split('<MoveObject>')).toHaveLength(many + 1);
+    expect(whole).toContain(`<MoveCount>${many}</MoveCount>`);
+    expect(await repeated).toContain(`<MoveCount>${many}</MoveCount>`);
+    expect(asked.filter(([, name, by]) => by === 'second' && name === 'step-move')).toEqual([]);
+  });
+
+  test('and goes away: who repeats it drives the job on at once', async () => {
+    const asked: Asked[] = [];
+    const { first } = await begin('moves-left', asked);
+    await first.return();
+    expect(asked.at(-1)).toEqual(['execute', 'hold-move', 'first']);
+    const repeated = restOf(await (await requestOf('moves-left', 'second', asked))('once'));
+    expect(await repeated).toContain(`<MoveCount>${many}</MoveCount>`);
+    expect(asked.filter(([, name, by]) => by === 'second' && name === 'step-move')).not.toEqual([]);
+  });
 });
 
 test('a request that repeats one which is under way waits for its end', async () => {

@@ -1,6 +1,8 @@
-// MOVE of a prefix as one request sees it: it begins the job, or finds the one that its token began, drives it while its
-// client listens, and tells what becomes of each key. A client that leaves does not end it (metadata/background/drive-jobs.ts).
-import { driveMove, type MoveCalls, restBetweenSteps } from '../../metadata/drive-move.ts';
+// MOVE of a prefix as one request sees it: it begins the job, drives it while its client listens, and tells what becomes of
+// each key. One that repeats it under its token waits for the end of the job, and drives it on only where nobody else does.
+// A client that leaves does not end it (metadata/background/drive-jobs.ts).
+import { OVER } from '../../lib/over.ts';
+import { driveMove, type MoveCalls, type MovedKeys, restBetweenSteps } from '../../metadata/drive-move.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
@@ -34,7 +36,8 @@ export async function movePrefix(context: OperationContext, move: PrefixMove): P
   const { from, to, overwrites, token } = move;
   const { homeShard, claim } = context.bucket();
   const { bucketId } = claim;
-  const command = { bucketId, from, to, overwrites, ...(token && { token }) };
+  const driver = context.requestId;
+  const command = { bucketId, from, to, overwrites, driver, ...(token && { token }) };
   const { value } = await context.metadata.execute(
     { shard: homeShard, bucket: claim },
     'begin-move',
@@ -56,6 +59,8 @@ class PrefixAnswer {
   readonly #context: OperationContext;
   readonly #move: PrefixMove;
   readonly #calls: MoveCalls;
+  readonly #homeShard: number;
+  readonly #jobId: JobId;
   #movedCount = 0;
 
   constructor(
@@ -64,15 +69,18 @@ class PrefixAnswer {
   ) {
     this.#context = context;
     this.#move = move;
+    this.#homeShard = homeShard;
+    this.#jobId = jobId;
     const { metadata, clock } = context;
     const home = { shard: homeShard };
     this.#calls = {
       findMoves: async (query) => (await metadata.query(home, 'find-moves', query)).value,
       step: async (command) => (await metadata.execute(home, 'step-move', command)).value,
       async findJob() {
-        const { job } = (await metadata.query(home, 'get-job', { jobId })).value;
-        return job?.kind === 'move-prefix' ? job : undefined;
+        const { job, nowMs } = (await metadata.query(home, 'get-job', { jobId })).value;
+        return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
       },
+      driver: context.requestId,
       async pause() {
         await clock.sleep(LOOK_EVERY_MS, context.signal());
         return !context.signal().aborted;
@@ -84,11 +92,10 @@ class PrefixAnswer {
   /** Every key that this request moves, or fails to. */
   async *drive(job: MovePrefixJob): AsyncGenerator<string, void> {
     yield moveDocumentHead(this.#move);
-    const { isQuiet } = this.#move;
     const told = new Set<string>();
     let listedCount = 0;
     let ended: MovePrefixJob | undefined;
-    for await (const { moved, versioning, isLast } of driveMove(this.#calls, job)) {
+    for await (const { moved, versioning, isLast } of this.#steps(job)) {
       // Some may have been deleted by somebody else before their turn came.
       const met = moved.filter(({ result }) => Array.isArray(result) || result.kind !== 'no-such-key');
       // The whole step is recorded before a client that reads no more of it can leave.
@@ -103,10 +110,10 @@ class PrefixAnswer {
       }
       // The job is not kept for long, and the client may take its time for what follows. A look that fails is made again
       // behind it: what has moved is told whatever becomes of the shard.
-      if (isLast) ended = await this.#calls.findJob().catch(() => undefined);
-      yield* moveEntries(met, { isQuiet, versioning });
+      if (isLast) ended = await this.#findJob().catch(() => undefined);
+      yield* moveEntries(met, { isQuiet: this.#move.isQuiet, versioning });
     }
-    ended ??= await this.#calls.findJob();
+    ended ??= await this.#findJob();
     // Others have brought it to its end, longer ago than it is kept for who listens: what they have met is not known.
     if (ended === undefined) throw new AppError('ServiceUnavailable');
     // Those that another driver has met: a client that waits must not take them for moved.
@@ -121,14 +128,58 @@ class PrefixAnswer {
   /** What the job kept of itself, once it is at its end: its errors and its count. */
   async *repeat(): AsyncGenerator<string, void> {
     yield moveDocumentHead(this.#move);
-    const job = await this.#calls.findJob();
+    const job = await this.#findJob();
     // It is kept for longer than its token; but both are forgotten by workers, each at its pace. Soon the token has gone, too.
     if (job === undefined) throw new AppError('ServiceUnavailable');
-    for await (const _ of driveMove(this.#calls, job)) yield '';
-    const ended = (await this.#calls.findJob()) ?? job;
+    for await (const _ of this.#steps(job)) yield '';
+    const ended = (await this.#findJob()) ?? job;
     const { errors, errorCount, movedCount } = ended;
     for (const error of errors) yield moveErrorEntry(error);
     yield moveDocumentEnd(movedCount, errorCount - errors.length);
+  }
+
+  /** The steps that this request makes. Between two of them its client may take its time; when it leaves, others go on at once. */
+  async *#steps(job: MovePrefixJob): AsyncGenerator<MovedKeys, void> {
+    const { clock } = this.#context;
+    const over = new AbortController();
+    let steppedAtMs = job.driver === this.#calls.driver ? clock.monotonicMs() : undefined;
+    void this.#holdOn(over.signal, () => steppedAtMs);
+    let isLeft = true;
+    try {
+      for await (const step of driveMove(this.#calls, job)) {
+        steppedAtMs = clock.monotonicMs();
+        yield step;
+      }
+      isLeft = false;
+    } finally {
+      over.abort(OVER);
+      // Where the shard does not answer, its own node finds that nobody drives the job.
+      if (isLeft) await this.#hold({ leaves: true }).catch(() => undefined);
+    }
+  }
+
+  /** Says to the shard that this request drives the job, while its client takes its time; not for ever. */
+  async #holdOn(over: AbortSignal, lastStepAtMs: () => number | undefined): Promise<void> {
+    const { clock } = this.#context;
+    for (;;) {
+      await clock.sleep(LIMITS.jobHoldMs, over);
+      if (over.aborted) return;
+      const atMs = lastStepAtMs();
+      const silentMs = atMs === undefined ? 0 : clock.monotonicMs() - atMs;
+      if (silentMs < LIMITS.jobHoldMs / 2 || silentMs > LIMITS.jobStalledMs) continue;
+      // One that fails may be followed by one that does not.
+      await this.#hold({ leaves: false }).catch(() => undefined);
+    }
+  }
+
+  async #hold({ leaves }: { leaves: boolean }): Promise<void> {
+    const { metadata, requestId: driver } = this.#context;
+    const command = { jobId: this.#jobId, driver, leaves };
+    await metadata.execute({ shard: this.#homeShard }, 'hold-move', command);
+  }
+
+  async #findJob(): Promise<MovePrefixJob | undefined> {
+    return (await this.#calls.findJob())?.job;
   }
 
   breakOff(error: AppError): string {

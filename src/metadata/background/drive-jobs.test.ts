@@ -1,6 +1,6 @@
 // Prefix MOVEs whose driver is gone, or not alone; and what becomes of them with their bucket, and after their end.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { beginMove, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
+import { beginMove, DRIVER, driveJob, moveCalls } from '../../../tests/support/drive-job.ts';
 import { BUCKET, type MetadataShards, openMetadata } from '../../../tests/support/metadata-shards.ts';
 import { type Background, DAY, MINUTE, openBackground } from '../../../tests/support/metadata-workers.ts';
 import { noteReads } from '../../../tests/support/noted-reads.ts';
@@ -37,7 +37,7 @@ async function driveTwoSteps(job: MovePrefixJob): Promise<void> {
 }
 
 async function jobOf({ jobId }: { jobId: JobId }): Promise<MovePrefixJob | undefined> {
-  return moveCalls(world, { jobId }).findJob();
+  return (await moveCalls(world, { jobId }).findJob())?.job;
 }
 
 test('a job that was left is driven to its end, and no sooner', async () => {
@@ -60,7 +60,7 @@ test('after a crash at any moment the walk goes on where its last entry says', a
   await driveTwoSteps(before);
   await world.shards.close();
   const reopened = await openMetadata({ kv: world.kv, clock: world.clock });
-  const job = (await moveCalls(reopened, before).findJob()) ?? before;
+  const job = (await moveCalls(reopened, before).findJob())?.job ?? before;
   await driveJob(reopened, job);
   world = reopened;
   expect(await keysOf()).toEqual(names.map((name) => `a/b/${name}`));
@@ -84,7 +84,8 @@ test('a job that cannot go on keeps no other from its turn', async () => {
     },
   } as never;
   const driver = createJobDriver({ metadata, shards: () => [0], clock: world.clock });
-  await expect(driver.work(new AbortController().signal)).rejects.toThrow('not this one');
+  const { failures } = await driver.work(new AbortController().signal);
+  expect(failures).toEqual([new Error('not this one')]);
   expect((await jobOf(other))?.endedAtMs).toBeDefined();
   expect((await jobOf(stuck))?.endedAtMs).toBeUndefined();
 });
@@ -97,12 +98,122 @@ test('two drivers: each step is made once, and the other one is told so', async 
   const some = keys.slice(0, 4);
   const after = some.at(-1) as ObjectKey;
   const begin = { leg: 0 };
-  const step = { bucketId, jobId, stepCount: 0, begin, from, to, keys: some, cursor: { leg: 0, after } };
+  const step = {
+    bucketId,
+    jobId,
+    driver: DRIVER,
+    stepCount: 0,
+    begin,
+    from,
+    to,
+    keys: some,
+    cursor: { leg: 0, after },
+  };
   expect(await world.execute('step-move', step)).toMatchObject({ kind: 'stepped' });
   expect(await world.execute('step-move', step)).toMatchObject({ kind: 'elsewhere', job: { stepCount: 1 } });
-  // Its own view of the job is old: it leaves.
-  expect((await driveJob(world, job)).steps).toEqual([]);
+  // Somebody else makes none while this driver goes on.
+  const next = { ...step, stepCount: 1, begin: { leg: 0, after }, keys: keys.slice(4, 6), driver: 'another' };
+  expect(await world.execute('step-move', next)).toMatchObject({
+    kind: 'elsewhere',
+    job: { driver: DRIVER },
+  });
+  const steps = [];
+  for await (const made of driveMove({ ...moveCalls(world, job), driver: 'another' }, job)) steps.push(made);
+  expect(steps).toEqual([]);
   expect((await jobOf(job))?.movedCount).toBe(4);
+});
+
+describe('who drives a job', () => {
+  const step = async (job: MovePrefixJob, driver: string) => {
+    const { bucketId, jobId, from, to } = job;
+    const { stepCount = 0, after } = (await jobOf(job)) ?? {};
+    const cursor = { leg: 0, ...(after && { after }) };
+    const { keys } = await world.query('find-moves', { bucketId, from, to, cursor, keysMax: 1 });
+    const end = { leg: 0, after: keys[0] as ObjectKey };
+    const command = { bucketId, jobId, driver, stepCount, begin: cursor, from, to, keys, cursor: end };
+    return (await world.execute('step-move', command)).kind;
+  };
+  const hold = ({ jobId }: MovePrefixJob, driver: string, leaves = false) =>
+    world.execute('hold-move', { jobId, driver, leaves });
+
+  test('is silent for too long: others may go on, and then it may not', async () => {
+    await putMany(5);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    world.clock.advance(LIMITS.jobLeftMs - 1);
+    expect(await step(job, 'another')).toBe('elsewhere');
+    await hold(job, DRIVER);
+    world.clock.advance(LIMITS.jobLeftMs - 1);
+    expect(await step(job, 'another')).toBe('elsewhere');
+    // Others do not speak for it.
+    await hold(job, 'another');
+    await hold(job, 'another', true);
+    world.clock.advance(1);
+    expect(await step(job, 'another')).toBe('stepped');
+    expect(await step(job, DRIVER)).toBe('elsewhere');
+  });
+
+  test('leaves: others may go on at once', async () => {
+    await putMany(5);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    await hold(job, DRIVER, true);
+    await background.run('drive');
+    expect(await jobOf(job)).toMatchObject({ movedCount: 5, endedAtMs: expect.any(Number) });
+  });
+
+  test('has ended with its process: the job goes on within five seconds of it', async () => {
+    await putMany(5);
+    const job = await beginMove(world, { from: 'a/', to: 'b/' });
+    expect(await step(job, DRIVER)).toBe('stepped');
+    await world.shards.close();
+    const reopened = await openMetadata({ kv: world.kv, clock: world.clock });
+    const driver = createJobDriver({ metadata: reopened.shards, shards: () => [0], clock: world.clock });
+    let waitedMs = 0;
+    for (;;) {
+      const outcome = await driver.work(new AbortController().signal);
+      if ((await reopened.query('list-open-jobs', { kind: 'move-prefix', limit: 1 })).jobs.length === 0)
+        break;
+      if (outcome.state !== 'idle') continue;
+      world.clock.advance(outcome.idleMs);
+      waitedMs += outcome.idleMs;
+    }
+    expect(waitedMs).toBeLessThan(5000);
+    world = reopened;
+    expect(await jobOf(job)).toMatchObject({ movedCount: 5 });
+  });
+});
+
+test('jobs of several accounts have their turns, a step each, whatever one of them has begun', async () => {
+  const other = 'b000000000001001' as BucketId;
+  const owner = '000000001001' as AccountId;
+  await world.execute('create-bucket', { bucketId: other, name: 'other' as BucketName, owner });
+  for (let at = 0; at < 4; at++) await putMany(3 * LIMITS.moveKeysBesideOthersMax, `a${at}/`);
+  const [own, ofOther] = [[] as JobId[], [] as JobId[]];
+  for (let at = 0; at < 4; at++) own.push((await beginMove(world, { from: `a${at}/`, to: `b${at}/` })).jobId);
+  world.clock.advance(1);
+  const command = { bucketId: other, from: 'a/', to: 'b/', overwrites: false };
+  const begun = await world.execute('begin-move', command);
+  if (begun.kind === 'begun') ofOther.push(begun.job.jobId);
+  world.clock.advance(LIMITS.jobLeftMs);
+  const { shards } = world;
+  const stepped: JobId[] = [];
+  const metadata = {
+    shardCount: 1,
+    query: shards.query,
+    execute: async (...call: Parameters<typeof shards.execute>) => {
+      if ('jobId' in call[2]) stepped.push(call[2].jobId as JobId);
+      return shards.execute(...call);
+    },
+  } as never;
+  const driver = createJobDriver({ metadata, shards: () => [0], clock: world.clock });
+  for (let isBusy = true; isBusy; ) {
+    isBusy = (await driver.work(new AbortController().signal)).state === 'busy';
+  }
+  // The one that began last, behind all of the other account, is among the first two.
+  expect(stepped.slice(0, 2)).toContain(ofOther[0]);
+  // Those of the first account, which have three steps each, have theirs one after another.
+  const firstOwn = stepped.filter((jobId) => own.includes(jobId)).slice(0, 4);
+  expect(new Set(firstOwn)).toEqual(new Set(own));
+  for (const jobId of [...own, ...ofOther]) expect((await jobOf({ jobId }))?.endedAtMs).toBeDefined();
 });
 
 test('two drivers whose steps differ in length pass by no key', async () => {
@@ -291,7 +402,16 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   const sealedHeaders = new Uint8Array(1024 * 1024);
   for (let at = 0; at < 10; at++)
     for (const key of keys) await world.put(key, { version: { sealedHeaders } });
-  const step = { bucketId, jobId, stepCount: 0, begin: { leg: 0 }, from, to, keys: found.keys };
+  const step = {
+    bucketId,
+    jobId,
+    driver: DRIVER,
+    stepCount: 0,
+    begin: { leg: 0 },
+    from,
+    to,
+    keys: found.keys,
+  };
   expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
   expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
 });
@@ -354,7 +474,16 @@ describe('rows that are looked up by themselves are not read at once', () => {
     for (let at = 0; at < 2; at++) for (const name of names) await world.put(`a/${name}`, { version });
     await world.put(`a/${names[0]}`);
     const reads = noteReads(world.kv);
-    const step = { bucketId, jobId, stepCount: 0, begin: { leg: 0 }, from, to, keys: found.keys };
+    const step = {
+      bucketId,
+      jobId,
+      driver: DRIVER,
+      stepCount: 0,
+      begin: { leg: 0 },
+      from,
+      to,
+      keys: found.keys,
+    };
     expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
     expect((await driveJob(world, job)).ended).toMatchObject({
       movedCount: 4 * names.length + 1,

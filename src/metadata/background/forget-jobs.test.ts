@@ -133,5 +133,7 @@ test('one that a token leads to is not forgotten before its day is over, whoever
   await background.run('jobs', 'tokens');
   await world.execute('forget-jobs', { jobIds: [jobId] });
   expect(await world.execute('begin-move', command)).toEqual({ kind: 'began-before', jobId });
-  expect(await moveCalls(world, { jobId }).findJob()).toMatchObject({ jobId, endedAtMs: expect.any(Number) });
+  expect(await moveCalls(world, { jobId }).findJob()).toMatchObject({
+    job: { jobId, endedAtMs: expect.any(Number) },
+  });
 });

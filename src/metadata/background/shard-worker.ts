@@ -53,7 +53,7 @@ const REST_MIN_MS = 1000;
 const REST_MAX_MS = 60_000;
 
 /** Shards whose units fail are left out of rounds, for longer each time; the time of rounds stands for the clock's. */
-class FailedShards {
+export class FailedShards {
   readonly #rests = new Map<number, { leftMs: number; pauseMs: number }>();
 
   /** Those that have their turn in this round: all, where all of them rest. */

@@ -37,7 +37,7 @@ export const beginMove = defineCommand<Command, Outcome>({
     const kept = keptOutcome<Begun>(command, view, nowMs);
     if (kept?.kind === 'repeated') return refuse({ kind: 'began-before', ...kept.outcome });
     if (kept !== undefined) return refuse(kept);
-    const { bucketId, from, to, overwrites, token } = command;
+    const { bucketId, from, to, overwrites, token, driver } = command;
     const { owner } = openBucket(view, bucketId);
     if (isBusy(view, owner)) return refuse({ kind: 'too-many-jobs' });
     const jobId = makeJobId({ timeMs: nowMs, random: random(8) });
@@ -46,6 +46,7 @@ export const beginMove = defineCommand<Command, Outcome>({
       ...{ beganAtMs: nowMs, steppedAtMs: nowMs, stepCount: 0 },
       ...{ leg: 0, movedCount: 0, errorCount: 0, errors: [] },
       ...(token === undefined && { isTokenless: true }),
+      ...(driver !== undefined && { driver }),
     };
     const job: MovePrefixJob = { ...begins, keptBytes: jobBytes(begins) };
     const begun: Begun = { jobId };

@@ -5,7 +5,12 @@ import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { explainMoveRefusal } from '../../model/move-refusals.ts';
 import type { BucketId, ObjectKey } from '../../model/names.ts';
-import type { JobRecord, MoveError, MovePrefixJob } from '../../model/records/job-record.ts';
+import {
+  type JobRecord,
+  type MoveError,
+  type MovePrefixJob,
+  mayDrive,
+} from '../../model/records/job-record.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
@@ -62,7 +67,8 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { nowMs } = context;
     const job = findJob(view, jobId);
     if (job?.kind !== 'move-prefix') return refuse({ kind: 'no-such-job' });
-    if (!isNextOf(job, command)) return refuse({ kind: 'elsewhere', job });
+    if (!isNextOf(job, command) || !mayDrive(job, command.driver, nowMs))
+      return refuse({ kind: 'elsewhere', job });
     const bucket = findBucket(view, bucketId);
     if (bucket?.state === 'closing') return refuse({ kind: 'held' });
     if (bucket?.state !== 'open') {
@@ -205,7 +211,7 @@ function progressed(
   },
 ): MovePrefixJob {
   const { moves, results, nowMs } = step;
-  const { cursor } = step.command;
+  const { cursor, driver } = step.command;
   const { after: _, ...rest } = job;
   const errors = [...job.errors];
   const [errorsMax, bytesMax] = job.isTokenless
@@ -233,7 +239,7 @@ function progressed(
   }
   const stepped: MovePrefixJob = {
     ...rest,
-    ...{ stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
+    ...{ driver, stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
     ...(cursor === undefined ? { endedAtMs: nowMs } : cursor),
   };
   // One that began before this was counted stays so to its end.

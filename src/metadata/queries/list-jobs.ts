@@ -33,8 +33,8 @@ export const countJobs: QuerySpec<QueryOf<'count-jobs'>, ResultOf<'count-jobs'>>
 };
 
 export const getJob: QuerySpec<QueryOf<'get-job'>, ResultOf<'get-job'>> = {
-  async run({ jobId }, state) {
+  async run({ jobId }, state, { nowMs }) {
     const [row] = await state.rows([jobRow(jobId)]);
-    return { job: row === undefined ? null : jobCodec.decode(row) };
+    return { job: row === undefined ? null : jobCodec.decode(row), nowMs };
   },
 };

@@ -1,13 +1,14 @@
 // Jobs that a shard keeps, so that they outlive whoever drives them (R21): each step is one entry, which does a bounded
 // piece of the work and writes here how far it has come.
 import { defineRecord } from '../../lib/record-codec.ts';
+import { LIMITS } from '../limits.ts';
 import type { AccountId, BucketId, BucketName, JobId, ObjectKey, VersionId } from '../names.ts';
 
 interface JobProgress {
   jobId: JobId;
   bucketId: BucketId;
   beganAtMs: number;
-  /** Of the last step, or the beginning: who finds it long ago drives the job on. */
+  /** When its driver last made a step or said that it goes on; at first the beginning. */
   steppedAtMs: number;
   /** Steps that were made: each names the one that it comes behind, so that none is made twice. */
   stepCount: number;
@@ -37,6 +38,8 @@ export interface MovePrefixJob extends JobProgress {
   from: string;
   to: string;
   overwrites: boolean;
+  /** Who drives it: steps of others are refused until it leaves, or is silent for LIMITS.jobLeftMs. Absent: nobody. */
+  driver?: string;
   /** The part of the keys that is being walked, and in which direction; see metadata/plan-prefix-move.ts. */
   leg: number;
   /** Behind which key of that leg it goes on; absent: at its start. */
@@ -81,6 +84,12 @@ export type JobKind = JobRecord['kind'];
 export function jobState(job: JobRecord): JobState {
   if (job.endedAtMs === undefined) return 'under-way';
   return job.kind === 'empty-bucket' && job.stage === 'refused' ? 'refused' : 'done';
+}
+
+/** Whether `driver` may make the next step of a job at this shard time: it drives it, or nobody does. */
+export function mayDrive(job: MovePrefixJob, driver: string, nowMs: number): boolean {
+  if (job.driver === undefined || job.driver === driver) return true;
+  return nowMs - job.steppedAtMs >= LIMITS.jobLeftMs;
 }
 
 export const jobCodec = defineRecord<JobRecord>({ name: 'job', version: 1 });
