@@ -241,6 +241,20 @@ the default, because the first touch of memory is what costs most there.
   connection.
 - When all memory is held by bodies in the middle of a chunk, some of them are let through to its end by the extra eighth.
 
+## How documents are read
+
+The XML of requests (part lists, keys to delete, tags, compositions) is refused at the first place where it is not
+well-formed or goes beyond a bound: its size (xmlBodyBytesMax, deleteObjectsBodyBytesMax, completeBodyBytesMax), its depth
+(xmlDepthMax), its elements, attributes and comments (xmlNodesMax, xmlAttributesMax), the text of an element (xmlTextUnitsMax).
+The time for it is linear in its length, whatever it holds.
+
+- A document of up to shortDocumentBytesMax is read at once, within 3 ms.
+- A longer one is read in steps of about 1 ms, with one turn of the event loop between two steps. Accounts take turns step by
+  step; the documents of one account are read one after the other.
+- Before a longer one is read, what the head says is looked up: a part list for an upload that is not there is
+  NoSuchUpload, and its body is not asked for.
+- From its last byte until it is understood a document counts documentMemoryFactor times in the memory of bodies.
+
 ## What is answered when there is too much
 
 | Too many | What becomes of a request |

@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { assert } from '../lib/assert.ts';
 import { createByteGate } from '../lib/byte-gate.ts';
 import { createFairShare } from '../lib/fair-share.ts';
+import { createFairTurns } from '../lib/fair-turns.ts';
 import { keepReading } from '../lib/kept-reading.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -109,6 +110,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     buckets: createBucketCache(deps.metadata),
     match: createMatcher(rows),
     takesSecretsOverHttp: settings.takesSecretsOverHttp,
+    turns: createFairTurns(),
     requestCount: () => live.count,
     requireRoom(exchange) {
       const reason = live.overloadOf(exchange);

@@ -40,6 +40,16 @@ export const LIMITS = {
   completeBodyBytesMax: 4 * MiB,
   deleteObjectsBodyBytesMax: 2 * MiB,
   xmlDepthMax: 16,
+  /** Elements, attributes, comments and the like: the longest part list has 50,000. */
+  xmlNodesMax: 100_000,
+  /** Of one element. */
+  xmlAttributesMax: 32,
+  /** UTF-16 units of one element's text, of an attribute, and of white space between tags. */
+  xmlTextUnitsMax: 64 * KiB,
+  /** Longer documents are read only if what their head says does not refuse the request. */
+  shortDocumentBytesMax: 64 * KiB,
+  /** Memory that a document has while it is understood, of its size: its bytes, its text and its elements. */
+  documentMemoryFactor: 4,
   /** Bodies of the operator API whose signature needs all of them, together: the next ones wait. */
   unverifiedBodiesBytesMax: 1 * MiB,
   chunkHeaderBytesMax: 8 * KiB,

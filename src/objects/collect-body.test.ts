@@ -2,13 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/object-world.ts';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
+
+const whole = async (pieces: Buffer[]) => [...pieces];
 
 test('a document comes whole, and is counted until it does', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(300_000);
-  expect(Buffer.concat(await world.store.collectBody(sourceOf(body))).equals(body)).toBe(true);
-  expect(await world.store.collectBody(sourceOf(Buffer.alloc(0)))).toEqual([]);
-  expect(world.heldBytesMax()).toBe(body.length);
+  expect(Buffer.concat(await world.store.collectBody(sourceOf(body), whole)).equals(body)).toBe(true);
+  expect(await world.store.collectBody(sourceOf(Buffer.alloc(0)), whole)).toEqual([]);
+  expect(world.heldBytesMax()).toBe(LIMITS.documentMemoryFactor * body.length);
   expect(world.heldBytes()).toBe(0);
 });
 
@@ -18,7 +21,7 @@ test('one whose stream fails leaves nothing counted', async () => {
     yield randomBytes(1000);
     throw new AppError('IncompleteBody');
   }
-  const collected = world.store.collectBody({ stream: cut(), sizeBytes: 2000 });
+  const collected = world.store.collectBody({ stream: cut(), sizeBytes: 2000 }, whole);
   expect(await codeOf(collected)).toBe('IncompleteBody');
   expect(world.heldBytes()).toBe(0);
 });
@@ -32,7 +35,7 @@ test('documents that stand still give way when others wait for memory', async ()
     yield randomBytes(1);
   }
   const documents = Array.from({ length: 4 }, () =>
-    codeOf(world.store.collectBody({ stream: still(), sizeBytes: CHUNK_BYTES + 1 })),
+    codeOf(world.store.collectBody({ stream: still(), sizeBytes: CHUNK_BYTES + 1 }, whole)),
   );
   await expect.poll(() => world.heldBytes()).toBeGreaterThanOrEqual(2 * CHUNK_BYTES);
   const body = randomBytes(CHUNK_BYTES);

@@ -1,14 +1,19 @@
 // Takes in a body that must be whole before it means anything: a document. It is counted with the bodies of all
 // requests, and gives way like them; nothing of it is stored.
 import type { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodySource } from './object-store.ts';
 
-/** Its pieces. Rejects as the stream does, or with SlowDown. */
-export async function collectBody(
+/**
+ * What `use` makes of its pieces. While it does so, LIMITS.documentMemoryFactor times the document is counted. Rejects as
+ * the stream and `use` do, or with SlowDown.
+ */
+export async function collectBody<T>(
   { budget }: Pick<DataPath, 'budget'>,
   { stream, sizeBytes }: Pick<BodySource, 'stream' | 'sizeBytes'>,
-): Promise<Buffer[]> {
+  use: (pieces: Buffer[]) => Promise<T>,
+): Promise<T> {
   const evicted = Promise.withResolvers<never>();
   evicted.promise.catch(() => {});
   const onEvicted = (error: AppError) => evicted.reject(error);
@@ -22,7 +27,10 @@ export async function collectBody(
       lease.idle();
       const next = await Promise.race([source.next(), evicted.promise]);
       lease.busy();
-      if (next.done === true) return pieces;
+      if (next.done === true) {
+        lease.hold((LIMITS.documentMemoryFactor - 1) * heldBytes);
+        return await use(pieces);
+      }
       pieces.push(next.value);
       heldBytes += next.value.length;
       lease.hold(next.value.length);

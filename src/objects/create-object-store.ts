@@ -47,7 +47,7 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const folding = createFoldPieces(path);
   const recent = createRecentAppends();
   return {
-    collectBody: (body) => collectBody(path, body),
+    collectBody: (body, use) => collectBody(path, body, use),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),

@@ -178,7 +178,10 @@ export interface ByteRange {
 
 export interface ObjectStore {
   /** The pieces of a document, in the memory for bodies. Rejects as the stream does, or with SlowDown. */
-  collectBody(body: Pick<BodySource, 'stream' | 'sizeBytes'>): Promise<Buffer[]>;
+  collectBody<T>(
+    body: Pick<BodySource, 'stream' | 'sizeBytes'>,
+    use: (pieces: Buffer[]) => Promise<T>,
+  ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;
   /** A link, any size (service.txt 4.2). A source that goes away meanwhile is NoSuchKey. */
   copyObject(input: CopyObject): Promise<Written & Copied>;

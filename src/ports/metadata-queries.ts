@@ -157,7 +157,8 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
   'list-versions': { query: ListVersionsQuery; result: ListVersionsPage };
   'get-upload': {
     query: { bucketId: BucketId; key: ObjectKey; uploadId: UploadId };
-    result: { upload: UploadRecord | null };
+    /** `wasCompleted`: it is gone, and what Complete answered is kept. */
+    result: { upload: UploadRecord | null; wasCompleted: boolean };
   };
   'list-uploads': {
     query: {

@@ -331,6 +331,32 @@ test('an upload that is not there', async () => {
   expectError(answer, { status: 404, code: 'NoSuchUpload', UploadId: missing.uploadId });
 });
 
+/** As long as no upload needs: what the head says is looked at before such a document is read. */
+const LONG = ' '.repeat(60 * 1024);
+const padded = (parts: readonly ListedPart[], inner = '') =>
+  completeXml(parts).toString().replaceAll('</Part>', `${LONG}${inner}</Part>`);
+
+test('an upload that is not there is refused before a long document is read', async () => {
+  const missing = { bucket, key: 'x', uploadId: '0'.repeat(44) };
+  const ampersands = `<CompleteMultipartUpload>${'&'.repeat(MiB)}</CompleteMultipartUpload>`;
+  expectError(await sendBody(missing, ampersands), { status: 404, code: 'NoSuchUpload' });
+  const upload = await beginUpload(api, { bucket, key: 'ampersands' });
+  expectError(await sendBody(upload, ampersands), { status: 400, code: 'MalformedXML' });
+  expectError(await sendBody({ ...upload, key: 'other' }, ampersands), {
+    status: 404,
+    code: 'NoSuchUpload',
+  });
+});
+
+test('rule 29: a long document is repeatable, too', async () => {
+  const { upload, parts } = await prepare('long and again');
+  const first = await sendBody(upload, padded(parts));
+  expectStatus(first, 200);
+  const second = await sendBody(upload, padded(parts));
+  expect([second.status, fieldsOf(second)]).toEqual([200, fieldsOf(first)]);
+  expectError(await sendBody(upload, padded(parts, '&')), { status: 400, code: 'MalformedXML' });
+});
+
 test('only the owner completes', async () => {
   const { upload, parts } = await prepare('mine');
   const account = await api.makeAccount();

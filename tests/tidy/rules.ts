@@ -75,7 +75,6 @@ export const ROOMS: readonly RoomRule[] = [
 
 /** Pure libraries (no I/O, no native code) in layers 0-3: each in the one file that wraps it. */
 export const PURE_PACKAGES: Readonly<Record<string, string>> = {
-  'src/lib/xml.ts': 'fast-xml-parser',
   'src/lib/record-codec.ts': 'msgpackr',
 };
 

@@ -1,4 +1,5 @@
 // The part list of CompleteMultipartUpload. Whether the parts exist and are in order is the shard's to say.
+import type { Steps } from '../../lib/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { CHECKSUM_ALGORITHMS } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
@@ -6,7 +7,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { CompletePart } from '../../ports/metadata-commands.ts';
 import { invalidArgument } from './arguments.ts';
 import { isDigest } from './checksum-headers.ts';
-import { readXmlBody, requiredText } from './xml-body.ts';
+import { readEach, readXmlBody, requiredText } from './xml-body.ts';
 
 const CHECKSUM_ELEMENTS = CHECKSUM_ALGORITHMS.map((algorithm) => ({
   algorithm,
@@ -14,16 +15,16 @@ const CHECKSUM_ELEMENTS = CHECKSUM_ALGORITHMS.map((algorithm) => ({
 }));
 
 /** 1 to 10,000 parts. InvalidRequest without a body, MalformedXML, BadDigest for a checksum that is none. */
-export function parseCompleteBody(body: Uint8Array): CompletePart[] {
+export function* parseCompleteBody(body: Uint8Array): Steps<CompletePart[]> {
   if (body.length === 0) {
     throw new AppError('InvalidRequest', { message: 'You must specify at least one part' });
   }
-  return readXmlBody(body, 'CompleteMultipartUpload', (root) => {
+  return yield* readXmlBody(body, 'CompleteMultipartUpload', (root) => {
     const parts = childrenOf(root, 'Part');
     if (parts.length === 0 || parts.length > LIMITS.partCountMax) {
       throw new XmlError(`${parts.length} parts`);
     }
-    return parts.map(parsePart);
+    return readEach(parts, parsePart);
   });
 }
 

@@ -1,4 +1,5 @@
 // The body of ComposeObject (service.txt 2.7, extensions.md 2.3): the components, in order, each with what must hold of it.
+import type { Steps } from '../../lib/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -19,7 +20,7 @@ export interface Component {
 const ELEMENTS: ReadonlySet<string> = new Set(['Key', 'VersionId', 'VersionID', 'IfMatch', 'IfNoneMatch']);
 
 /** 1 to 32 components. MalformedXML; InvalidRequest for another number of them; KeyTooLongError, NoSuchVersion. */
-export function parseComposeBody(body: Uint8Array): Component[] {
+export function parseComposeBody(body: Uint8Array): Steps<Component[]> {
   return readXmlBody(body, 'ComposeRequest', (root) => {
     requireOnly(root, new Set(['Component']));
     const components = childrenOf(root, 'Component');

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyText } from '../../../tests/support/properties.ts';
+import { finishAtOnce } from '../../lib/steps.ts';
 import { escapeXml } from '../../lib/xml-writer.ts';
 import { parseDeleteBody } from './delete-body.ts';
 
+const parse = (body: Uint8Array) => finishAtOnce(parseDeleteBody(body));
 const document = (inner: string) => Buffer.from(`<Delete>${inner}</Delete>`);
 const object = (key: string, more = '') => `<Object><Key>${key}</Key>${more}</Object>`;
 const refusal = (code: string) => expect.objectContaining({ code });
@@ -11,7 +13,7 @@ const refusal = (code: string) => expect.objectContaining({ code });
 test('keys and versions, as they stand', () => {
   const longKey = 'k'.repeat(1025);
   expect(
-    parseDeleteBody(
+    parse(
       document(
         object(' a b&#10;') +
           object('a&amp;b', '<VersionId>null</VersionId>') +
@@ -31,8 +33,8 @@ test('keys and versions, as they stand', () => {
 });
 
 test('quiet', () => {
-  expect(parseDeleteBody(document(`<Quiet>true</Quiet>${object('a')}`)).isQuiet).toBe(true);
-  expect(parseDeleteBody(document(`<Quiet>false</Quiet>${object('a')}`)).isQuiet).toBe(false);
+  expect(parse(document(`<Quiet>true</Quiet>${object('a')}`)).isQuiet).toBe(true);
+  expect(parse(document(`<Quiet>false</Quiet>${object('a')}`)).isQuiet).toBe(false);
 });
 
 test.each([
@@ -42,18 +44,18 @@ test.each([
   ['an empty key', object('')],
   ['two keys', object('a', '<Key>b</Key>')],
 ])('%s: MalformedXML', (_name, inner) => {
-  expect(() => parseDeleteBody(document(inner))).toThrowError(refusal('MalformedXML'));
+  expect(() => parse(document(inner))).toThrowError(refusal('MalformedXML'));
 });
 
 test('1000 objects are taken', () => {
-  expect(parseDeleteBody(document(object('a').repeat(1000))).entries).toHaveLength(1000);
+  expect(parse(document(object('a').repeat(1000))).entries).toHaveLength(1000);
 });
 
 test('conditions per key, in the forms that SDKs write', () => {
   const at = Date.UTC(1994, 10, 6, 8, 49, 37);
   const more = (time: string) => `<ETag>"x"</ETag><LastModifiedTime>${time}</LastModifiedTime><Size>5</Size>`;
   const times = ['Sun, 06 Nov 1994 08:49:37 GMT', '1994-11-06T08:49:37.000Z', '1994-11-06T08:49:37Z'];
-  const { entries } = parseDeleteBody(document(times.map((time) => object('a', more(time))).join('')));
+  const { entries } = parse(document(times.map((time) => object('a', more(time))).join('')));
   const conditions = { ifMatch: ['x'], ifMatchLastModifiedMs: at, ifMatchSizeBytes: 5 };
   expect(entries).toEqual(times.map(() => ({ kind: 'item', key: 'a', conditions })));
 });
@@ -66,13 +68,13 @@ test.each([
   ['Size', '-1'],
   ['Size', '1.5'],
 ])('%s of %j: MalformedXML', (name, text) => {
-  expect(() => parseDeleteBody(document(object('a', `<${name}>${text}</${name}>`)))).toThrowError(
+  expect(() => parse(document(object('a', `<${name}>${text}</${name}>`)))).toThrowError(
     refusal('MalformedXML'),
   );
 });
 
 test('no body', () => {
-  expect(() => parseDeleteBody(Buffer.alloc(0))).toThrowError(refusal('MissingRequestBodyError'));
+  expect(() => parse(Buffer.alloc(0))).toThrowError(refusal('MissingRequestBodyError'));
 });
 
 test('every key that XML can write is read as it was written', () => {
@@ -80,7 +82,7 @@ test('every key that XML can write is read as it was written', () => {
     fc.property(fc.array(anyText, { minLength: 1 }), fc.boolean(), (keys, isQuiet) => {
       const objects = keys.map((text) => `<Object><Key>${escapeXml(text)}</Key></Object>`).join('');
       const body = Buffer.from(`<Delete><Quiet>${isQuiet}</Quiet>${objects}</Delete>`);
-      expect(parseDeleteBody(body)).toEqual({
+      expect(parse(body)).toEqual({
         isQuiet,
         entries: keys.map((text) => ({ kind: 'item', key: text })),
       });

@@ -1,4 +1,5 @@
 // The body of DeleteObjects: which keys and versions, and how much of an answer.
+import type { Steps } from '../../lib/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -7,7 +8,7 @@ import type { WriteConditions } from '../../model/preconditions.ts';
 import type { DeleteItem } from '../../ports/metadata-commands.ts';
 import { isVersionId } from './arguments.ts';
 import { readConditions } from './write-conditions.ts';
-import { readXmlBody, requiredText } from './xml-body.ts';
+import { readEach, readXmlBody, requiredText } from './xml-body.ts';
 
 export interface DeleteRequest {
   isQuiet: boolean;
@@ -20,15 +21,15 @@ export type DeleteEntry =
   | { kind: 'refused'; key: string; versionId?: string; code: 'KeyTooLongError' | 'NoSuchVersion' };
 
 /** 1 to 1000 entries. MissingRequestBodyError, MalformedXML. */
-export function parseDeleteBody(body: Uint8Array): DeleteRequest {
+export function* parseDeleteBody(body: Uint8Array): Steps<DeleteRequest> {
   if (body.length === 0) throw new AppError('MissingRequestBodyError');
-  return readXmlBody(body, 'Delete', (root) => {
+  return yield* readXmlBody(body, 'Delete', function* (root): Steps<DeleteRequest> {
     const objects = childrenOf(root, 'Object');
     if (objects.length === 0 || objects.length > LIMITS.deleteObjectsKeysMax) {
       throw new XmlError(`${objects.length} objects`);
     }
     const isQuiet = textOf(root, 'Quiet')?.trim().toLowerCase() === 'true';
-    return { isQuiet, entries: objects.map(parseEntry) };
+    return { isQuiet, entries: yield* readEach(objects, parseEntry) };
   });
 }
 

@@ -3,6 +3,7 @@ import type { ChecksumAlgorithm } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
 import type { ObjectKey, UploadId } from '../../model/names.ts';
 import type { UploadRecord } from '../../model/records/rows.ts';
+import type { ResultOf } from '../../ports/metadata.ts';
 import type { OperationContext } from './context.ts';
 
 interface UploadAddress {
@@ -15,19 +16,39 @@ export async function queryUpload(
   context: OperationContext,
   address: UploadAddress,
 ): Promise<UploadRecord | null> {
+  return (await askForUpload(context, address)).upload;
+}
+
+/** NoSuchUpload where it was never begun, was aborted, or was completed so long ago that the answer is not kept. */
+export async function requireUploadOrAnswer(
+  context: OperationContext,
+  address: UploadAddress,
+): Promise<void> {
+  const { upload, wasCompleted } = await askForUpload(context, address);
+  if (upload === null && !wasCompleted) throw noSuchUpload(address);
+}
+
+async function askForUpload(
+  context: OperationContext,
+  address: UploadAddress,
+): Promise<ResultOf<'get-upload'>> {
   const { homeShard, claim } = context.bucket();
   const { value } = await context.metadata.query({ shard: homeShard, bucket: claim }, 'get-upload', {
     bucketId: claim.bucketId,
     ...address,
   });
-  return value.upload;
+  return value;
 }
 
 /** The upload that a part is for; NoSuchUpload when it is not there. */
 export async function findUpload(context: OperationContext, address: UploadAddress): Promise<UploadRecord> {
   const upload = await queryUpload(context, address);
-  if (upload === null) throw new AppError('NoSuchUpload', { fields: { UploadId: address.uploadId } });
+  if (upload === null) throw noSuchUpload(address);
   return upload;
+}
+
+function noSuchUpload({ uploadId }: UploadAddress): AppError {
+  return new AppError('NoSuchUpload', { fields: { UploadId: uploadId } });
 }
 
 /** A part brings the checksum that its upload was begun with; without one only where parts need none (AWS UploadPart). */

@@ -1,6 +1,7 @@
 // One row per S3 operation: everything the service knows of it (style 1.4). Routes, 501 answers, authorisation, log
 // name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
 import type { Readable } from 'node:stream';
+import type { Steps } from '../../lib/steps.ts';
 import type { AppError, ErrorCode } from '../../model/errors.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
@@ -98,8 +99,13 @@ export interface OperationRow<Input, Document = undefined> {
   parse(request: OperationRequest): Input;
   /** Judged before anything of the body is read: nobody who may not makes the server take or understand one. */
   access(input: Input, bucket: BucketRecord | undefined): readonly AccessPair[];
+  /**
+   * Before the document is read, where that is long: what the head says is enough to refuse it. Reading and
+   * understanding one costs more than this look at what is stored.
+   */
+  precheck?(context: OperationContext, input: Input): Promise<void>;
   /** Of `xml` operations, and of these always: the whole body, within its limit and checked against its digests. */
-  parseDocument?(xmlBody: Buffer, input: Input): Document;
+  parseDocument?(xmlBody: Buffer, input: Input): Steps<Document>;
   /** What it needs besides `access` of what the document names: judged once that is read, each pair of them. */
   documentAccess?(input: Input, document: Document): readonly AccessPair[];
   run(context: OperationContext, input: Input, document: Document): Promise<OperationResult>;
@@ -108,7 +114,7 @@ export interface OperationRow<Input, Document = undefined> {
 /** A row whose input type is sealed inside: what the registry holds. */
 export type Operation = OperationRow<never, never> & { readonly __input?: unknown };
 
-/** Keep the order parse, access, parseDocument, documentAccess, run in the literal, else TypeScript infers the input as unknown. */
+/** Keep the order parse, access, precheck, parseDocument, documentAccess, run in the literal, else TypeScript infers the input as unknown. */
 export function defineOperation<const Name extends string, Input, Document = undefined>(
   row: OperationRow<Input, Document> & { readonly name: Name },
 ): Operation & { readonly name: Name } {

@@ -1,5 +1,7 @@
 // What a request is judged by: what its row asks for, of the bucket as it is, and again when that turns out to have changed.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { must } from '../../lib/assert.ts';
+import { finishAtOnce } from '../../lib/steps.ts';
 import type { AccountId, BucketId, BucketName } from '../../model/names.ts';
 import type { AccountRecord, BucketRecord } from '../../model/records/rows.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
@@ -26,7 +28,10 @@ const row = defineOperation({
   parse: () => ({}),
   access: (_input, bucket): readonly AccessPair[] =>
     bucket?.versioning === 'enabled' ? [] : [['s3:DeleteObject', 'arn:aws:s3:::bucket/key']],
-  parseDocument: (xmlBody) => xmlBody.toString().split(' ').filter(Boolean),
+  // biome-ignore lint/correctness/useYield: it is short
+  *parseDocument(xmlBody) {
+    return xmlBody.toString().split(' ').filter(Boolean);
+  },
   documentAccess: (_input, keys) =>
     keys.map((key): AccessPair => ['s3:GetObject', `arn:aws:s3:::bucket/${key}`]),
   async run(context) {
@@ -68,7 +73,9 @@ async function serve(caller: Caller, bucket: ResolvedBucket, text = ''): Promise
   try {
     const granted = await authorise(deps, parts);
     const rest = { record: {} as AccessRecord, exchange: {} as Exchange, isVirtualHost: false };
-    const document = row.parseDocument?.(Buffer.from(text), parts.input) as never;
+    const document = finishAtOnce(
+      must(row.parseDocument, 'it takes one')(Buffer.from(text), parts.input),
+    ) as never;
     const { status } = await runOperation(deps, { ...parts, ...rest, granted, document });
     return String(status);
   } catch (error) {

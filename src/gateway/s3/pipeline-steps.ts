@@ -1,5 +1,8 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
+
+import type { FairTurns } from '../../lib/fair-turns.ts';
+import { finishAtOnce } from '../../lib/steps.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
@@ -28,6 +31,8 @@ import type { UnsupportedOperation } from './unsupported.ts';
 
 export interface S3Dependencies extends ContextDependencies {
   match: Matcher<Operation | UnsupportedOperation>;
+  /** Long work of this thread: documents and listings, in turns by account. */
+  turns: FairTurns;
   ids: RequestIds;
   hostsOf(exchange: Exchange, bucketLabel: string | undefined): SignedHosts;
   signing: SigningRules;
@@ -189,6 +194,13 @@ interface Granted {
   pairsOf(bucket: ResolvedBucket | undefined): readonly AccessPair[];
 }
 
+/** What a handler sees beside the request itself. */
+interface Surrounding {
+  record: AccessRecord;
+  exchange: Exchange;
+  isVirtualHost: boolean;
+}
+
 interface Judged {
   row: Operation;
   input: never;
@@ -240,15 +252,18 @@ async function isGranted(
 
 // ---- 8 ----
 
-/** The document of an `xml` operation, read and understood. Errors of openBody, readDocument and the row. */
+/**
+ * The document of an `xml` operation, read and understood. A short one is understood at once, a longer one in turns with
+ * those of other accounts. Errors of openBody, readDocument and the row.
+ */
 export async function takeDocument(
-  { objects }: Pick<S3Dependencies, 'objects'>,
-  exchange: Exchange,
-  parts: { row: Operation; input: never; headers: Headers; identity: Identity },
+  deps: S3Dependencies,
+  parts: Judged & Surrounding & { granted: Granted },
 ): Promise<never> {
-  const { row, input, headers, identity } = parts;
+  const { row, input, headers, identity, exchange } = parts;
   const { form, seed } = identity;
-  if (row.parseDocument === undefined) return undefined as never;
+  const { parseDocument } = row;
+  if (parseDocument === undefined) return undefined as never;
   const { checksumOf } = row;
   const body = openBody(exchange, {
     headers,
@@ -257,10 +272,35 @@ export async function takeDocument(
     mayBeAbsent: true,
     ...(checksumOf && { checksumOf }),
   });
-  return row.parseDocument(
-    await readDocument(objects, body, row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax),
-    input,
-  );
+  if (body.sizeBytes > LIMITS.shortDocumentBytesMax) await precheck(deps, parts);
+  return await readDocument(deps.objects, body, {
+    bytesMax: row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax,
+    async understand(document) {
+      const steps = parseDocument(document, input);
+      if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);
+      return await deps.turns.finish(`documents of ${ownerOf(identity)}`, steps);
+    },
+  });
+}
+
+/** What the row refuses by the head alone; `run` refuses it again. */
+async function precheck(
+  deps: S3Dependencies,
+  parts: Judged & Surrounding & { granted: Granted },
+): Promise<void> {
+  const { row, input, granted, identity } = parts;
+  if (row.precheck === undefined) return;
+  try {
+    await row.precheck(createContext(deps, { ...parts, ...granted, caller: identity.caller }), input);
+  } catch (error) {
+    // Judged anew by `run`.
+    if (!(error instanceof BucketReplaced)) throw error;
+  }
+}
+
+/** Whose turn it is. */
+function ownerOf({ caller }: Identity): string {
+  return caller.kind === 'account' ? caller.account.accountId : 'nobody';
 }
 
 /** Requests that meet a bucket which is deleted and made again under them, at most. */
@@ -272,13 +312,7 @@ const ATTEMPTS_MAX = 3;
  */
 export async function runOperation(
   deps: S3Dependencies,
-  parts: Judged & {
-    document: never;
-    granted: Granted;
-    record: AccessRecord;
-    exchange: Exchange;
-    isVirtualHost: boolean;
-  },
+  parts: Judged & Surrounding & { document: never; granted: Granted },
 ): Promise<OperationResult> {
   const { row, input, document, identity, record, exchange, isVirtualHost } = parts;
   let granted = row.documentAccess === undefined ? parts.granted : await authorise(deps, parts);

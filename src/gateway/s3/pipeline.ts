@@ -43,19 +43,10 @@ export async function serveS3(
     // 7 Authorise: whoever may not is refused before anything of the body is read (s3-behaviour 16).
     const granted = await authorise(deps, { row, input, headers, identity, found });
     // 8 Run, with the document of an operation that takes one.
-    const document = await takeDocument(deps, exchange, { row, input, headers, identity });
-    const result = await runOperation(deps, {
-      row,
-      input,
-      document,
-      headers,
-      identity,
-      found,
-      granted,
-      record,
-      exchange,
-      isVirtualHost: bucketLabel !== undefined,
-    });
+    const surrounding = { record, exchange, isVirtualHost: bucketLabel !== undefined };
+    const judged = { row, input, headers, identity, found, granted, ...surrounding };
+    const document = await takeDocument(deps, judged);
+    const result = await runOperation(deps, { ...judged, document });
     // 9 Respond.
     await sendResult(reply, result);
   } catch (error) {

@@ -7,19 +7,22 @@ import { AppError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** Throws MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
-export async function readDocument(
+/** What `understand` makes of it. Throws what that throws, MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
+export async function readDocument<T>(
   objects: Pick<ObjectStore, 'collectBody'>,
   body: RequestBody,
-  bytesMax: number,
-): Promise<Buffer> {
+  options: { bytesMax: number; understand(document: Buffer): Promise<T> },
+): Promise<T> {
+  const { bytesMax, understand } = options;
   if (body.sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  const pieces = await objects.collectBody(body);
-  const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-  checkDigests(body, document);
-  return document;
+  return await objects.collectBody(body, async (pieces) => {
+    const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    pieces.length = 0;
+    checkDigests(body, document);
+    return await understand(document);
+  });
 }
 
 function checkDigests(body: RequestBody, document: Buffer): void {

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { finishAtOnce } from '../../lib/steps.ts';
 import { escapeXml } from '../../lib/xml-writer.ts';
 import { AppError } from '../../model/errors.ts';
 import { findTagFault, type Tag } from '../../model/tags.ts';
 import { parseTaggingBody, parseTaggingHeader, taggingDocument } from './tagging.ts';
 
 const header = (text: string) => parseTaggingHeader({ 'x-amz-tagging': text });
-const body = (inner: string) => parseTaggingBody(Buffer.from(`<Tagging>${inner}</Tagging>`));
+const parse = (body: Uint8Array) => finishAtOnce(parseTaggingBody(body));
+const body = (inner: string) => parse(Buffer.from(`<Tagging>${inner}</Tagging>`));
 const tag = (key: string, value: string) => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`;
 const set = (...tags: string[]) => `<TagSet>${tags.join('')}</TagSet>`;
 
@@ -92,9 +94,9 @@ test.each([
 });
 
 test('another root, no document, nothing', () => {
-  expect(codeOf(() => parseTaggingBody(Buffer.from('<TagSet/>')))).toBe('MalformedXML');
-  expect(codeOf(() => parseTaggingBody(Buffer.from('{}')))).toBe('MalformedXML');
-  expect(codeOf(() => parseTaggingBody(Buffer.alloc(0)))).toBe('MissingRequestBodyError');
+  expect(codeOf(() => parse(Buffer.from('<TagSet/>')))).toBe('MalformedXML');
+  expect(codeOf(() => parse(Buffer.from('{}')))).toBe('MalformedXML');
+  expect(codeOf(() => parse(Buffer.alloc(0)))).toBe('MissingRequestBodyError');
 });
 
 test.each([
@@ -163,7 +165,7 @@ test('what is written is read again, by document and by header', () => {
   );
   fc.assert(
     fc.property(tags, (given) => {
-      expect(parseTaggingBody(Buffer.from(taggingDocument(given)))).toEqual(given);
+      expect(parse(Buffer.from(taggingDocument(given)))).toEqual(given);
       const pairs = given.map(({ key, value }) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`);
       expect(header(pairs.join('&'))).toEqual(given);
     }),

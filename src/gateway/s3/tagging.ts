@@ -1,5 +1,6 @@
 // Tags as requests bring them and answers show them: the x-amz-tagging header, the Tagging document, and who may read or
 // set them beside another operation. What a valid set is, is model/tags.ts's.
+import type { Steps } from '../../lib/steps.ts';
 import { bytesToText, queryDecode } from '../../lib/uri.ts';
 import { childOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { xmlElement, xmlText } from '../../lib/xml-writer.ts';
@@ -54,9 +55,9 @@ function refuseHeader(header: string): never {
 // ---- the document ----
 
 /** The body of PutObjectTagging: a set that may be empty. MissingRequestBodyError, MalformedXML, InvalidTag. */
-export function parseTaggingBody(body: Uint8Array): Tag[] {
+export function* parseTaggingBody(body: Uint8Array): Steps<Tag[]> {
   if (body.length === 0) throw new AppError('MissingRequestBodyError');
-  const tags = readXmlBody(body, 'Tagging', (root) => {
+  const tags = yield* readXmlBody(body, 'Tagging', (root) => {
     requireOnly(root, ['TagSet']);
     const set = childOf(root, 'TagSet');
     if (set === undefined) throw new XmlError('no TagSet');

@@ -59,7 +59,10 @@ test('parts become one object; parts that are not listed go', async () => {
   });
   await world.condemn();
   expect(await world.stateOf(...data.map(blobOf))).toEqual(['live', 'condemned', 'live', 'live']);
-  expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).toEqual({ upload: null });
+  expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).toEqual({
+    upload: null,
+    wasCompleted: true,
+  });
   await world.remove('a');
   await world.condemn();
   expect(await world.stateOf(...data.map(blobOf))).toEqual(Array(4).fill('condemned'));
@@ -84,7 +87,9 @@ test('parts of too many pieces are refused, nothing is lost, and the upload can 
     blobIds.push(...uses.map(({ blobId }) => blobId));
   }
   expect(await complete(listed(1, 2))).toEqual({ kind: 'too-many-segments' });
-  expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).not.toEqual({ upload: null });
+  expect(await world.query('get-upload', { bucketId: BUCKET, key, uploadId })).not.toMatchObject({
+    upload: null,
+  });
   expect(await world.stateOf(...blobIds)).toEqual(Array(4).fill('live'));
   const aborted = await world.execute('abort-upload', { bucketId: BUCKET, key, uploadId });
   expect(aborted).toEqual({ kind: 'aborted' });

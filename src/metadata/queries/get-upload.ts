@@ -1,14 +1,15 @@
 // An open upload and its parts (ListParts).
-import { partCodec, type UploadRecord, uploadCodec } from '../../model/records/rows.ts';
+import { completedUploadCodec, partCodec, type UploadRecord, uploadCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { ListedPart } from '../../ports/metadata-queries.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
-import { partRange, uploadRow } from '../keyspace.ts';
+import { completedUploadRow, partRange, uploadRow } from '../keyspace.ts';
 import type { UploadName } from '../uploads.ts';
 
 export const getUpload: QuerySpec<QueryOf<'get-upload'>, ResultOf<'get-upload'>> = {
   async run(query, state) {
-    return { upload: await readUpload(query, state) };
+    const upload = await readUpload(query, state);
+    return { upload, wasCompleted: upload === null && (await isCompleted(query, state)) };
   },
 };
 
@@ -35,6 +36,12 @@ export const listParts: QuerySpec<QueryOf<'list-parts'>, ResultOf<'list-parts'>>
     return { kind: 'parts', upload, parts: parts.slice(0, max), isTruncated: max > 0 && parts.length > max };
   },
 };
+
+async function isCompleted({ bucketId, key, uploadId }: UploadName, state: StateReader): Promise<boolean> {
+  const [row] = await state.rows([completedUploadRow(uploadId)]);
+  const completed = row && completedUploadCodec.decode(row);
+  return completed?.bucketId === bucketId && completed.key === key;
+}
 
 async function readUpload(name: UploadName, state: StateReader): Promise<UploadRecord | null> {
   const [row] = await state.rows([uploadRow(name.bucketId, name.key, name.uploadId)]);

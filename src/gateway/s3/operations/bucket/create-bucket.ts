@@ -1,5 +1,6 @@
 // CreateBucket: the name is reserved in the system shard, the bucket made in its home, the name opened (R41). Each step
 // may be repeated, and the outbox finishes what a gateway leaves behind.
+import type { Steps } from '../../../../lib/steps.ts';
 import { childrenOf, textOf, type XmlElement } from '../../../../lib/xml.ts';
 import { AppError } from '../../../../model/errors.ts';
 import type { AccountId, BucketName } from '../../../../model/names.ts';
@@ -19,8 +20,8 @@ export const createBucket = defineOperation({
     'LocationConstraint is read and ignored. Creating an own bucket again is 200 and changes nothing.',
   parse: ({ bucket }) => ({ name: bucket, resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:CreateBucket', resource]],
-  parseDocument: (xmlBody) => {
-    if (xmlBody.length > 0) readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
+  *parseDocument(xmlBody): Steps<void> {
+    if (xmlBody.length > 0) yield* readXmlBody(xmlBody, 'CreateBucketConfiguration', checkConfiguration);
   },
   async run(context, { name }) {
     await createNamed(context, name);

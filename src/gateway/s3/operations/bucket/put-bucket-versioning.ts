@@ -21,7 +21,7 @@ export const putBucketVersioning = defineOperation({
     'MfaDelete may be spelt MFADelete. Enabling it is AccessDenied: accounts have no second factor.',
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),
   access: ({ resource }) => [['s3:PutBucketVersioning', resource]],
-  parseDocument: (xmlBody) => {
+  parseDocument(xmlBody) {
     if (xmlBody.length === 0) throw new AppError('MissingRequestBodyError');
     return readXmlBody(xmlBody, 'VersioningConfiguration', parseBody);
   },

@@ -14,7 +14,7 @@ import { checksumXml, parseChecksumType, parseObjectChecksum } from '../../check
 import { parseCompleteBody } from '../../complete-body.ts';
 import type { OperationContext } from '../../context.ts';
 import { type CustomerKey, parseCustomerKey, requireUploadKey } from '../../customer-key.ts';
-import { queryUpload } from '../../find-upload.ts';
+import { queryUpload, requireUploadOrAnswer } from '../../find-upload.ts';
 import { shownVersionId } from '../../find-version.ts';
 import { percentEncode } from '../../list-xml.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
@@ -76,6 +76,7 @@ export const completeMultipartUpload = defineOperation({
     };
   },
   access: ({ resource }) => [['s3:PutObject', resource]],
+  precheck: (context, { key, uploadId }) => requireUploadOrAnswer(context, { key, uploadId }),
   parseDocument: (xmlBody) => parseCompleteBody(xmlBody),
   run: (context, head, parts) => answerWhenDone(context, complete(context, { ...head, parts })),
 });

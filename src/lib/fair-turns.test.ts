@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { createFairTurns } from './fair-turns.ts';
+import type { Steps } from './steps.ts';
+
+function* count(name: string, steps: number, seen: string[]): Steps<string> {
+  for (let step = 1; step < steps; step++) {
+    seen.push(name + step);
+    yield;
+  }
+  seen.push(name + steps);
+  return name;
+}
+
+test('owners take turns step by step; the computations of one are done one after the other', async () => {
+  const seen: string[] = [];
+  const turns = createFairTurns();
+  const done = await Promise.all([
+    turns.finish('one', count('a', 3, seen)),
+    turns.finish('one', count('b', 2, seen)),
+    turns.finish('one', count('c', 2, seen)),
+    turns.finish('other', count('x', 2, seen)),
+    turns.take('third').then(() => seen.push('third')),
+  ]);
+  expect(done.slice(0, 4)).toEqual(['a', 'b', 'c', 'x']);
+  expect(seen).toEqual(['a1', 'x1', 'third', 'a2', 'x2', 'a3', 'b1', 'b2', 'c1', 'c2']);
+});
+
+test('between two steps the event loop turns once', async () => {
+  const seen: string[] = [];
+  let loops = 0;
+  const turns = createFairTurns(async () => {
+    seen.push(`loop ${++loops}`);
+  });
+  await turns.finish('one', count('a', 3, seen));
+  await turns.take('one');
+  expect(seen.slice(0, 5)).toEqual(['a1', 'loop 1', 'a2', 'loop 2', 'a3']);
+});
+
+test('a computation that fails is its own owner’s matter', async () => {
+  // biome-ignore lint/correctness/useYield: it fails before
+  function* fail(): Steps<string> {
+    throw new Error('of the first');
+  }
+  const turns = createFairTurns();
+  const failed = turns.finish('one', fail());
+  const good = turns.finish('one', count('a', 2, []));
+  await expect(failed).rejects.toThrow('of the first');
+  expect(await good).toBe('a');
+});

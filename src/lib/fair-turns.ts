@@ -1,0 +1,71 @@
+// Long computations of several owners on one thread: one short step at a time, and between two steps whatever else is
+// ready (requests of others, timers, sockets). Owners take turns, so that many computations of one owner delay another
+// owner's by one step each time and not by all of them. Of one owner the computations are done one after the other: only
+// the first of them has memory for its result.
+import type { Steps } from './steps.ts';
+
+export interface FairTurns {
+  /** Does all steps, each when it is the owner's turn. Rejects with what a step throws. */
+  finish<T>(owner: string, steps: Steps<T>): Promise<T>;
+  /** Resolves when it is the owner's turn: the caller then has the thread for one short step. */
+  take(owner: string): Promise<void>;
+}
+
+/** Does one step; true when there is none left. */
+type Step = () => boolean;
+
+/** `pause` lets whatever else is ready run: one turn of the event loop. */
+export function createFairTurns(
+  pause: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
+): FairTurns {
+  /** By owner, in the order of their turns. */
+  const queues = new Map<string, Step[]>();
+  let isRunning = false;
+
+  async function run(): Promise<void> {
+    isRunning = true;
+    for (let next = first(queues); next !== undefined; next = first(queues)) {
+      const [owner, queue] = next;
+      if (queue[0]?.() === true) queue.shift();
+      await pause();
+      // Behind all that have come meanwhile.
+      queues.delete(owner);
+      if (queue.length > 0) queues.set(owner, queue);
+    }
+    isRunning = false;
+  }
+
+  function enqueue(owner: string, step: Step): void {
+    const queue = queues.get(owner);
+    if (queue === undefined) queues.set(owner, [step]);
+    else queue.push(step);
+    if (!isRunning) void run();
+  }
+
+  return {
+    finish: (owner, steps) =>
+      new Promise((resolve, reject) => {
+        enqueue(owner, () => {
+          try {
+            const step = steps.next();
+            if (step.done !== true) return false;
+            resolve(step.value);
+          } catch (error) {
+            reject(error);
+          }
+          return true;
+        });
+      }),
+    take: (owner) =>
+      new Promise((resolve) => {
+        enqueue(owner, () => {
+          resolve();
+          return true;
+        });
+      }),
+  };
+}
+
+function first(queues: ReadonlyMap<string, Step[]>): [string, Step[]] | undefined {
+  return queues.entries().next().value;
+}
