@@ -15,6 +15,8 @@ import {
   type OperatorAnswer,
   type OperatorRequest,
 } from './operator/operator-api.ts';
+import { redact, redactOptional } from './redact.ts';
+import { requireSingleHeaders } from './request-headers.ts';
 import type { RequestIds } from './request-ids.ts';
 import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
 import type { SignedHosts } from './s3/auth/authentication-request.ts';
@@ -94,7 +96,7 @@ function logRequest(
   const fields = {
     requestId: record.requestId,
     account: record.accountId,
-    path,
+    path: redact(path),
     status,
     errorCode: record.errorCode,
     isAborted: isAborted || undefined,
@@ -103,7 +105,7 @@ function logRequest(
     totalMs: Math.round((deps.clock.monotonicMs() - startedAtMs) * 1000) / 1000,
     method: request.method,
     remoteAddress: client.remoteAddress,
-    userAgent: headers.values['user-agent'],
+    userAgent: redactOptional(headers.values['user-agent']),
   };
   if (isWithin(path, OPERATOR_ROOM)) deps.log.info(fields, 'request');
   else deps.log.debug(fields, 'request');
@@ -177,6 +179,7 @@ async function answerOperator(
 ): Promise<SmallAnswer> {
   const { uri, request } = exchange;
   const method = request.method ?? '';
+  requireSingleHeaders(exchange.headers);
   if (!uri.startsWith(`${OPERATOR_PREFIX}/`)) {
     throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
   }

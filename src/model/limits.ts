@@ -28,6 +28,8 @@ export const LIMITS = {
   deleteObjectsKeysMax: 1000,
   listPageMax: 1000,
   presignedExpiryMaxSeconds: 7 * 24 * 3600,
+  /** Ways of writing host and path that one signature is compared with, at most. */
+  signatureSpellingsMax: 96,
   clockSkewMaxMs: 15 * MINUTE,
   completedUploadKeptMs: 7 * DAY,
   /** extensions.md 2.1, as AWS RenameObject has its own: printable characters. */
@@ -36,6 +38,11 @@ export const LIMITS = {
 
   // Requests.
   headerBytesMax: 32 * KiB,
+  /** What errors repeat of a request: each field, and all together as they stand in the document. */
+  echoedFieldCharactersMax: 4 * KiB,
+  echoedCharactersMax: 8 * KiB,
+  /** What log lines repeat, each field. */
+  loggedFieldCharactersMax: 1 * KiB,
   xmlBodyBytesMax: 1 * MiB,
   completeBodyBytesMax: 4 * MiB,
   deleteObjectsBodyBytesMax: 2 * MiB,

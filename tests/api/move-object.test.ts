@@ -146,8 +146,8 @@ describe('service.txt 4.2: one object', () => {
     socket.destroy();
     expect(answer?.status).toBe(400);
     expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
-      ...{ Code: 'InvalidArgument', ArgumentName: 'Destination' },
-      Message: 'A MOVE has one Destination header.',
+      ...{ Code: 'InvalidArgument', ArgumentName: 'destination' },
+      Message: 'The header destination may be sent once only.',
     });
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });

@@ -2,6 +2,7 @@
 // account may call it. Signatures have been checked, and the body read, before it is asked (gateway/server.ts).
 import { AppError } from '../../model/errors.ts';
 import type { AccountRecord } from '../../model/records/rows.ts';
+import { redactError } from '../redact.ts';
 import type { Endpoint, EndpointContext, EndpointRequest } from './endpoint.ts';
 import {
   changeAccount,
@@ -69,7 +70,8 @@ export async function answerOperator(
 
 /** An error as the operator API says it. */
 export function errorAnswer(error: AppError, requestId: string): OperatorAnswer {
-  const { code, message, fields } = error;
+  const { code } = error;
+  const { message, fields } = redactError(error);
   return { status: error.status, text: JSON.stringify({ error: { code, message, fields }, requestId }) };
 }
 

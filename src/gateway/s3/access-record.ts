@@ -2,6 +2,7 @@
 // events of the later issues read the same fields. It is filled in as the request goes through the pipeline.
 import { LIMITS } from '../../model/limits.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
+import { redactOptional } from '../redact.ts';
 
 /** One of several things that a request did: a key of DeleteObjects (service.txt 4.2, delete rule 2). */
 export interface ItemRecord {
@@ -19,7 +20,7 @@ export interface AccessRecord {
   /** Wall clock, ms since epoch. */
   readonly receivedAtMs: number;
   readonly method: string;
-  /** The request line's target, as sent: into a log only through withoutCustomerKeys (customer-key.ts). */
+  /** The request line's target, as sent but for secrets and beyond a bound (redact.ts), as host, user agent and referer. */
   readonly requestUri: string;
   /** Of the client, as far as proxies can be believed. */
   readonly remoteAddress: string;
@@ -125,8 +126,8 @@ function logFields(record: AccessRecord): object {
     operation: record.operation,
     account: record.accountId,
     signatureVersion: record.signatureVersion,
-    bucket: record.bucket,
-    key: record.key,
+    bucket: redactOptional(record.bucket),
+    key: redactOptional(record.key),
     status: record.status,
     errorCode: record.errorCode,
     isAborted: record.isAborted || undefined,

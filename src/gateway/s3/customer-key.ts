@@ -151,8 +151,3 @@ export function customerKeyAnswer(customerKey: CustomerKey | undefined): AnswerH
     [`${ENCRYPTION}-customer-key-MD5`]: customerKey.md5,
   };
 }
-
-/** The text with no customer's key in it: what clients are told of a request that they signed otherwise. */
-export function withoutCustomerKeys(text: string): string {
-  return text.replace(/(server-side-encryption-customer-key[:=])[^\n&]+/gi, '$1***');
-}

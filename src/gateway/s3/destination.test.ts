@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { BucketName } from '../../model/names.ts';
-import { parseDestination, refuseSeveralDestinations } from './destination.ts';
+import { parseDestination } from './destination.ts';
 
 const bucket = 'here' as BucketName;
 
@@ -14,10 +14,4 @@ test.each([
   ['/here/a', 'a'],
 ])('%s is %s', (destination, key) => {
   expect(parseDestination({ destination }, bucket)).toBe(key);
-});
-
-test('several are refused, though they would make a name', () => {
-  expect(() => refuseSeveralDestinations(['host', 'destination', 'overwrite'])).not.toThrow();
-  expect(() => refuseSeveralDestinations([])).not.toThrow();
-  expect(() => refuseSeveralDestinations(['destination', 'host', 'destination'])).toThrow('one Destination');
 });

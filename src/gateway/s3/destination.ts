@@ -8,12 +8,6 @@ import { invalidArgument } from './arguments.ts';
 const NAME = 'Destination';
 const LONE_PERCENT = /%(?![0-9A-Fa-f]{2})/g;
 
-/** InvalidArgument for several: joined, as other headers are, they would be a name that nobody has meant. */
-export function refuseSeveralDestinations(sentNames: readonly string[]): void {
-  if (sentNames.indexOf('destination') !== sentNames.lastIndexOf('destination'))
-    throw refuse('', 'A MOVE has one Destination header.');
-}
-
 /**
  * The key or prefix that it names: as such or percent-encoded, and behind "/{bucket}/" where it begins with a slash, for
  * a MOVE stays in its bucket. InvalidArgument where it is missing, empty, malformed or of another bucket; KeyTooLongError.

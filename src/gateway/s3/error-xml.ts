@@ -2,6 +2,7 @@
 // between processes.
 import { XML_DECLARATION, xmlElement, xmlText } from '../../lib/xml-writer.ts';
 import type { AppError } from '../../model/errors.ts';
+import { redactElement, redactError } from '../redact.ts';
 
 export interface ErrorPlace {
   /** The path of the request, as sent. */
@@ -10,17 +11,18 @@ export interface ErrorPlace {
   hostId: string;
 }
 
-/** The document, declaration included. */
+/** The document, declaration included; of what came only what redact.ts lets through. */
 export function errorXml(error: AppError, place: ErrorPlace): string {
-  const fields = Object.entries(error.fields).map(([name, value]) => xmlText(name, value));
+  const { message, fields } = redactError(error);
+  const elements = Object.entries(fields).map(([name, value]) => xmlText(name, value));
   return (
     XML_DECLARATION +
     xmlElement(
       'Error',
       xmlText('Code', error.code),
-      xmlText('Message', error.message),
-      ...fields,
-      xmlText('Resource', place.resource),
+      xmlText('Message', message),
+      ...elements,
+      xmlText('Resource', redactElement(place.resource)),
       xmlText('RequestId', place.requestId),
       xmlText('HostId', place.hostId),
     )

@@ -8,6 +8,8 @@ import { LIMITS } from '../../model/limits.ts';
 import type { BucketName, ObjectKey } from '../../model/names.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import type { Exchange } from '../exchange.ts';
+import { redact, redactOptional } from '../redact.ts';
+import { requireSingleHeaders } from '../request-headers.ts';
 import type { RequestIds } from '../request-ids.ts';
 import { type AccessRecord, finishRecord, startRecord } from './access-record.ts';
 import { type Authentication, authenticate, type SigningRules } from './auth/authenticate.ts';
@@ -15,7 +17,6 @@ import type { SignedHosts } from './auth/authentication-request.ts';
 import { type PayloadForm, readPayload } from './auth/payload-form.ts';
 import type { AccessPair } from './caller.ts';
 import type { ResolvedBucket } from './context.ts';
-import { refuseSeveralDestinations } from './destination.ts';
 import { hoistedHeaders } from './hoisted-headers.ts';
 import type { Matcher } from './matcher.ts';
 import { openBody } from './open-body.ts';
@@ -66,23 +67,26 @@ export function beginRecord(deps: S3Dependencies, exchange: Exchange): AccessRec
     ...deps.ids.next(),
     receivedAtMs: deps.clock.wallMs(),
     method: exchange.request.method ?? '',
-    requestUri: exchange.uri,
+    requestUri: redact(exchange.uri, LIMITS.echoedFieldCharactersMax),
     remoteAddress: exchange.client.remoteAddress,
-    host: values.host,
-    userAgent: values['user-agent'],
-    referer: values.referer,
+    host: redactOptional(values.host),
+    userAgent: redactOptional(values['user-agent']),
+    referer: redactOptional(values.referer),
     tls: exchange.client.tls,
   });
 }
 
 // ---- 2 ----
 
-/** BadRequest unless there is one Host (RFC 9112 3.2; HTTP/1.0 may do without), and what parseTarget throws. */
+/**
+ * BadRequest unless there is a Host (RFC 9112 3.2; HTTP/1.0 may do without), InvalidArgument where a header that decides
+ * something is there twice, and what parseTarget throws.
+ */
 export function readTarget(exchange: Exchange, bucketLabel: string | undefined): Target {
-  const hostCount = exchange.headers.sentNames.filter((name) => name === 'host').length;
-  if (hostCount > 1 || (hostCount === 0 && exchange.request.httpVersion !== '1.0')) {
+  if (exchange.headers.values.host === undefined && exchange.request.httpVersion !== '1.0') {
     throw new AppError('BadRequest', { message: 'A request has one Host header.' });
   }
+  requireSingleHeaders(exchange.headers);
   return parseTarget(exchange.uri, bucketLabel);
 }
 
@@ -104,7 +108,6 @@ export function matchOperation(
   if (!('run' in row)) throw new AppError('NotImplemented');
   record.logName = row.logName;
   if (row.auth !== 'none') screenHeaders(row, headers);
-  if (row.match.method === 'MOVE') refuseSeveralDestinations(exchange.headers.sentNames);
   return { row, headers };
 }
 

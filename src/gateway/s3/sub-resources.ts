@@ -53,3 +53,26 @@ const QUALIFIERS = ['force_delete', 'partNumber', 'uploadId', 'versionId'] as co
 
 export const SELECTOR_SUB_RESOURCES: ReadonlySet<string> = new Set(SELECTORS);
 export const KNOWN_SUB_RESOURCES: ReadonlySet<string> = new Set([...SELECTORS, ...QUALIFIERS]);
+
+/** Parameters that operations read beside them; an operation that does not know one of these passes it over. */
+export const OTHER_PARAMETERS: ReadonlySet<string> = new Set([
+  'bucket-region',
+  'continuation-token',
+  'delimiter',
+  'encoding-type',
+  'fetch-owner',
+  'id',
+  'key-marker',
+  'list-type',
+  'marker',
+  'max-buckets',
+  'max-keys',
+  'max-parts',
+  'max-uploads',
+  'part-number-marker',
+  'prefix',
+  'select-type',
+  'start-after',
+  'upload-id-marker',
+  'version-id-marker',
+]);

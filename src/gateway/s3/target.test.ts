@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../../../tests/support/cpu-time.ts';
+import { PARAMETER_NAMES } from '../../../tests/support/fuzz-words.ts';
 import { anyText, byteText, expectLinear } from '../../../tests/support/properties.ts';
 import { AppError } from '../../model/errors.ts';
 import { parseQuery } from './query.ts';
@@ -134,7 +135,7 @@ test('names are checked: bucket rules, key length in bytes', () => {
   );
 });
 
-test('parameters: first value wins, a plus is a space, what has no value is empty', () => {
+test('parameters: of an unknown one the first value wins, a plus is a space, what has no value is empty', () => {
   const { parameters, pairs } = parseTarget('/b?a=1&a=2&uploads&&p=x+y%2Bz&=v&e=', undefined).query;
   expect([...parameters]).toEqual([
     ['a', '1'],
@@ -144,6 +145,40 @@ test('parameters: first value wins, a plus is a space, what has no value is empt
     ['e', ''],
   ]);
   expect(pairs).toHaveLength(6);
+});
+
+test.each([
+  'force_delete=true&force_delete=false',
+  'versionId=null&versionId=null',
+  'uploadId=a&partNumber=1&uploadId=b',
+  'X-Amz-Signature=a&x-amz-signature=b',
+  'x-amz-acl=private&X-Amz-Acl=public-read',
+  'Expires=1&Signature=a&Expires=2',
+  'response-content-type=a&response-content-type=b',
+  'prefix=a&%70refix=b',
+])('a parameter that is read and there twice is refused: %s', (query) => {
+  expect(codeOf(() => parseTarget(`/b?${query}`, undefined))).toBe('InvalidArgument');
+});
+
+test('every parameter that an operation reads is known, and may be there once', () => {
+  for (const name of PARAMETER_NAMES.filter((name) => !/^(?:__proto__|constructor|x|)$/.test(name))) {
+    const sent = encodeURIComponent(name);
+    expect([name, codeOf(() => parseTarget(`/b?${sent}=1&a=2&${sent}=1`, undefined))]).toEqual([
+      name,
+      'InvalidArgument',
+    ]);
+  }
+});
+
+test('an InvalidURI names the path alone', () => {
+  for (const uri of ['/b/k?secret=%zz', '/b/k#secret', '/b/k?a=%00secret', '/b/k?secret#x']) {
+    try {
+      parseTarget(uri, undefined);
+      expect.unreachable();
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'InvalidURI', fields: { URI: '/b/k' } });
+    }
+  }
 });
 
 test('any request line is a target, InvalidURI or InvalidBucketName', () => {

@@ -24,14 +24,14 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*(.*)$/i;
 
 /**
  * Reads the target of the request line. `bucketLabel` is the bucket that the host names, if it does (virtual-host
- * style). Throws InvalidURI, InvalidBucketName.
+ * style). Throws InvalidURI, InvalidArgument (a parameter twice), InvalidBucketName.
  */
 export function parseTarget(requestUri: string, bucketLabel: string | undefined): Target {
   const uri = originForm(requestUri);
   if (uri.includes('#')) throw invalidUri(requestUri);
   const question = uri.indexOf('?');
   const path = question === -1 ? uri : uri.slice(0, question);
-  const query = parseQuery(question === -1 ? '' : uri.slice(question + 1));
+  const query = parseQuery(question === -1 ? '' : uri.slice(question + 1), requestUri);
   const pathBytes = percentDecode(path);
   if (pathBytes === undefined) throw invalidUri(requestUri);
   if (bucketLabel !== undefined) {

@@ -3,7 +3,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { bytesToText } from '../../../lib/uri.ts';
 import { AppError } from '../../../model/errors.ts';
-import { withoutCustomerKeys } from '../customer-key.ts';
+import { redact } from '../../redact.ts';
 
 /** In time that does not depend on where they differ. */
 export function isSameText(expected: string, given: string): boolean {
@@ -11,25 +11,30 @@ export function isSameText(expected: string, given: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
+/** Above this many characters of both texts the client is spared their bytes, which take three times as many. */
+const SPELT_OUT_MAX = 1024;
+
 /**
- * SignatureDoesNotMatch with the fields that AWS adds, but for keys of customers: programs write errors into their logs.
- * Texts of bytes, one character each. SigV2 has no canonical request.
+ * SignatureDoesNotMatch with the fields that AWS adds, as far as they may be repeated (redact.ts); the bytes of texts that
+ * hold no secret and are short. Texts of bytes, one character each. SigV2 has no canonical request.
  */
 export function signatureMismatch(
   claim: { accessKey: string; signature: string },
   texts: { stringToSign: string; canonicalRequest?: string },
 ): AppError {
-  const stringToSign = withoutCustomerKeys(texts.stringToSign);
-  const canonicalRequest = texts.canonicalRequest && withoutCustomerKeys(texts.canonicalRequest);
+  const { stringToSign, canonicalRequest } = texts;
+  const shown = [stringToSign, ...(canonicalRequest === undefined ? [] : [canonicalRequest])];
+  const isShort = shown.reduce((sum, { length }) => sum + length, 0) <= SPELT_OUT_MAX;
+  const isSpeltOut = isShort && shown.every((text) => redact(text) === text);
   return new AppError('SignatureDoesNotMatch', {
     fields: {
       AWSAccessKeyId: claim.accessKey,
       StringToSign: bytesToText(stringToSign) ?? stringToSign,
       SignatureProvided: claim.signature,
-      StringToSignBytes: spacedHex(stringToSign),
+      ...(isSpeltOut && { StringToSignBytes: spacedHex(stringToSign) }),
       ...(canonicalRequest !== undefined && {
         CanonicalRequest: bytesToText(canonicalRequest) ?? canonicalRequest,
-        CanonicalRequestBytes: spacedHex(canonicalRequest),
+        ...(isSpeltOut && { CanonicalRequestBytes: spacedHex(canonicalRequest) }),
       }),
     },
   });
