@@ -15,9 +15,13 @@ test('headers in a presigned query mean what they mean as headers', () => {
   });
 });
 
-test('a presigned query of version 2 the same', () => {
-  expect(of('Signature=s&Expires=1&x-amz-meta-a=b&x-amz-checksum-crc32=AAAAAA')).toEqual({
+test('a presigned query of version 2 the same, with digests: it signs them as headers', () => {
+  expect(
+    of('Signature=s&Expires=1&x-amz-meta-a=b&x-amz-checksum-crc32=AAAAAA&X-Amz-Content-Sha256=00'),
+  ).toEqual({
     'x-amz-meta-a': 'b',
+    'x-amz-checksum-crc32': 'AAAAAA',
+    'x-amz-content-sha256': '00',
   });
 });
 

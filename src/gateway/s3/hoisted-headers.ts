@@ -1,15 +1,16 @@
 // Headers that a signed request carries in its query, where SDKs put them (x-amz-acl, x-amz-meta-...): they mean the same
-// there, so none may be passed over. Checksums are the exception: SDKs put that of an empty body there while presigning,
-// and S3 does not judge the upload by it.
+// there, so none may be passed over. Checksums by version 4 are the exception: SDKs put that of an empty body there while
+// presigning, and S3 does not judge the upload by it. By version 2 they are none: it signs a header and a parameter alike,
+// and whoever has the URL could make the one of the other, and so be rid of it.
 import { textToBytes } from '../../lib/uri.ts';
 import { isSigV2Header } from './auth/sigv2-header.ts';
 import { checkedHeaderName, checkedHeaderValue } from './header-text.ts';
 import type { OperationRequest, QueryParameters } from './operation.ts';
 
 const PREFIX = 'x-amz-';
+const CONTENT_SHA256 = 'x-amz-content-sha256';
 const NOT_HEADERS = new Set([
   'x-amz-algorithm',
-  'x-amz-content-sha256',
   'x-amz-credential',
   'x-amz-date',
   'x-amz-expires',
@@ -28,15 +29,16 @@ export function hoistedHeaders(
   headers: OperationRequest['headers'],
   query: QueryParameters,
 ): OperationRequest['headers'] {
-  const isPresigned = query.has('X-Amz-Signature') || query.has('Signature');
-  if (query.size === 0 || !(isPresigned || isSigV2Header(headers.authorization ?? ''))) return headers;
+  if (query.size === 0) return headers;
+  const isV2 = query.has('Signature') || isSigV2Header(headers.authorization ?? '');
+  if (!isV2 && !query.has('X-Amz-Signature')) return headers;
   const merged: Record<string, string> = Object.assign(Object.create(null), headers);
   for (const [parameter, value] of query) {
     const name = parameter.toLowerCase();
     if (!name.startsWith(PREFIX)) continue;
     // All of them are lines of what SigV2 signs: one that held a line break could stand for two.
     const text = checkedHeaderValue(checkedHeaderName(name), textToBytes(value));
-    if (NOT_HEADERS.has(name) || IGNORED.test(name)) continue;
+    if (NOT_HEADERS.has(name) || (!isV2 && (name === CONTENT_SHA256 || IGNORED.test(name)))) continue;
     // A header that was sent as such is the signed one.
     merged[name] ??= text;
   }

@@ -7,6 +7,7 @@ import { invalidArgument } from '../arguments.ts';
 import type { Caller } from '../caller.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
 import type { Identities } from './identities.ts';
+import { requireSignedHeaders } from './must-be-signed.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import { refuseSigV2, type SigV2Claim } from './sigv2-claim.ts';
 import { isSigV2Header, readSigV2Header } from './sigv2-header.ts';
@@ -14,7 +15,7 @@ import { hasSigV2Query, readSigV2Query } from './sigv2-query.ts';
 import { readHeaderClaim } from './sigv4-header.ts';
 import { hasQueryClaim, readQueryClaim } from './sigv4-query.ts';
 import { requireSigV2Signature, requireSigV2Time } from './verify-sigv2.ts';
-import { requireSignedHeaders, requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
+import { requireSigV4Signature, requireSigV4Time } from './verify-sigv4.ts';
 
 /** What the chunks of a body go on signing from (AWS "Calculating the seed signature"). */
 export interface Seed {
@@ -47,12 +48,9 @@ export async function authenticate(
   const claim = readClaim(request, deps.rules);
   if (claim === undefined) return ANONYMOUS;
   const nowMs = deps.clock.wallMs();
-  if (claim.version === 'SigV2') {
-    requireSigV2Time(claim, nowMs);
-  } else {
-    requireSigV4Time(claim, nowMs);
-    requireSignedHeaders(request, claim);
-  }
+  if (claim.version === 'SigV2') requireSigV2Time(claim, nowMs);
+  else requireSigV4Time(claim, nowMs);
+  requireSignedHeaders(request, claim);
   if (hasSecurityToken(request)) throw new AppError('InvalidToken');
   const { accessKey, authType, version } = claim;
   const identity = await deps.identities.find(accessKey);

@@ -160,10 +160,6 @@ describe('what clients send', () => {
       { uri: '/?uploads=', resource: '/examplebucket/?uploads' },
     ],
     [
-      'the first of a repeated one',
-      { uri: '/k?versionId=a&versionId=b', resource: '/examplebucket/k?versionId=a' },
-    ],
-    [
       'overrides, decoded',
       {
         uri: '/k?response-content-type=text%2Fplain&response-content-disposition=a%20b+c',

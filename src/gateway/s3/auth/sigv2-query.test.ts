@@ -100,6 +100,37 @@ describe('what is signed', () => {
   });
 });
 
+describe('a value that swallows a parameter is refused', () => {
+  const of = (uri: string, resource: string) =>
+    outcome(presigned(NOW, { uri, resource: `/examplebucket${resource}` }));
+
+  test.each([
+    ['/k?response-content-type=x%26versionId%3DV', '/k?response-content-type=x&versionId=V'],
+    ['/k?response-expires=x%26uploadId%3D', '/k?response-expires=x&uploadId='],
+    ['/k?response-expires=x%26tagging', '/k?response-expires=x&tagging'],
+    ['/k?response-expires=x%26tagging%26a', '/k?response-expires=x&tagging&a'],
+    [
+      '/k?partNumber=1%26response-expires%3Dy%26versionId%3DV',
+      '/k?partNumber=1&response-expires=y&versionId=V',
+    ],
+  ])('%s', async (uri, resource) => {
+    expect(await of(uri, resource)).toBe('400 InvalidArgument');
+  });
+
+  test.each([
+    ['/k?response-content-type=x&versionId=V', '/k?response-content-type=x&versionId=V'],
+    [
+      '/k?response-content-disposition=attachment%3B%20filename%3D%22a%3Db%22',
+      '/k?response-content-disposition=attachment; filename="a=b"',
+    ],
+    ['/k?response-content-type=a%26b%3Dc%26d', '/k?response-content-type=a&b=c&d'],
+    ['/k?response-content-type=a%26acl%3Dc', '/k?response-content-type=a&acl=c'],
+    ['/k?response-content-type=a%26versionId', '/k?response-content-type=a&versionId'],
+  ])('and no other is: %s', async (uri, resource) => {
+    expect(await of(uri, resource)).toBe('account');
+  });
+});
+
 test.each([
   [/AWSAccessKeyId=[^&]*&/, '', '403 AccessDenied'],
   [/Expires=[^&]*&/, '', '403 AccessDenied'],

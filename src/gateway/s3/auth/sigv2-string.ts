@@ -1,6 +1,7 @@
 // The string to sign of SigV2, exactly as S3 builds it (AWS "Signing and authenticating REST requests"). Texts hold one
 // character (0-255) for each byte.
 import { trimBlanks } from '../../../lib/trim-blanks.ts';
+import { invalidArgument } from '../arguments.ts';
 import { RESPONSE_PARAMETERS } from '../response-overrides.ts';
 import { KNOWN_SUB_RESOURCES, SELECTOR_SUB_RESOURCES } from '../sub-resources.ts';
 import type { Target } from '../target.ts';
@@ -15,6 +16,7 @@ const VALUED: ReadonlySet<string> = new Set([
 ]);
 /** Whatever may choose or change an operation must be here: what is not signed, anybody can add to a presigned URL. */
 const SIGNED: ReadonlySet<string> = new Set([...KNOWN_SUB_RESOURCES, ...VALUED]);
+const PARAMETER_IN_VALUE = /&([^&=]*)(=?)/g;
 
 /**
  * The strings that a client may have signed, the right one first. A bucket's resource ends in a slash although its path
@@ -41,17 +43,36 @@ function resourcePath({ path, bucket, isVirtualHost }: Target): string {
   return isVirtualHost ? `/${bucket}${path}` : path;
 }
 
-/** Sorted by name; of a name that is repeated the first, which is the one that operations see. */
+/** Sorted by name; each is there once (query.ts). InvalidArgument for a value that could be taken for several parameters. */
 function subResourcesOf({ query }: Target): string {
   const named = new Map<string, string>();
   for (const [name, value] of query.pairs) {
-    if (SIGNED.has(name) && !named.has(name)) named.set(name, VALUED.has(name) ? `${name}=${value}` : name);
+    if (!SIGNED.has(name)) continue;
+    if (!VALUED.has(name)) {
+      named.set(name, name);
+      continue;
+    }
+    requireUnambiguous(name, value);
+    named.set(name, `${name}=${value}`);
   }
   if (named.size === 0) return '';
   return `?${[...named.keys()]
     .sort()
     .map((name) => named.get(name))
     .join('&')}`;
+}
+
+/**
+ * Values are signed decoded, so `a=x%26versionId%3DV` gives the same string as `a=x&versionId=V`. Of the requests that
+ * share a string the one that reads every signed name behind an ampersand as a parameter is taken, and no other: a value
+ * with such a name in it is refused, one with other ampersands and equals signs is not.
+ */
+function requireUnambiguous(name: string, value: string): void {
+  for (const [, inner = '', mark] of value.matchAll(PARAMETER_IN_VALUE)) {
+    if (!SIGNED.has(inner) || VALUED.has(inner) !== (mark === '=')) continue;
+    const message = `A value that holds the parameter ${inner} cannot be signed by version 2.`;
+    throw invalidArgument({ name, value, message });
+  }
 }
 
 /**

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, HOST, openSigningWorld, presigned } from '../../../../tests/support/signing-world.ts';
+import {
+  DAY_MS,
+  HOST,
+  openSigningWorld,
+  presigned,
+  type Sent,
+  signed,
+} from '../../../../tests/support/signing-world.ts';
 
 const { outcome } = await openSigningWorld();
 
@@ -61,5 +68,38 @@ describe('presigned URLs', () => {
   ])('changed: %s to %s', async (pattern, replacement, expected) => {
     const sent = presigned(60);
     expect(await outcome({ ...sent, uri: sent.uri?.replace(pattern, replacement) ?? '' })).toBe(expected);
+  });
+});
+
+describe('a path with %2F, signed decoded as aws4 and aws4fetch do', () => {
+  const asSent = (sent: Sent, uri: string): Sent => ({
+    ...sent,
+    uri: (sent.uri ?? '').replace(/^[^?]*/, uri),
+  });
+
+  test.each([
+    ['/dir%2Ffile', '/dir/file'],
+    ['/dir%2ffile%20a', '/dir/file%20a'],
+    ['/%2F%2Fa%2f', '///a/'],
+  ])('%s as %s', async (wire, written) => {
+    for (const sent of [presigned(60, { uri: written }), signed({ uri: written })]) {
+      expect(await outcome(asSent(sent, wire))).toBe('account');
+    }
+    for (const sent of [presigned(60, { uri: wire }), signed({ uri: wire })]) {
+      expect(await outcome(sent)).toBe('account');
+      expect(await outcome(asSent(sent, '/dir%252Ffile'))).toBe('403 SignatureDoesNotMatch');
+    }
+  });
+
+  test('a bounded number of spellings is tried', async () => {
+    const otherHosts = Array.from({ length: 1000 }, (_, at) => `h${at}.example`);
+    const at = async (host: string) =>
+      outcome({
+        ...presigned(60, { uri: '/a/b', headers: { host } }),
+        headers: [['host', HOST]],
+        otherHosts,
+      });
+    expect(await at('h5.example')).toBe('account');
+    expect(await at('h999.example')).toBe('403 SignatureDoesNotMatch');
   });
 });

@@ -1,10 +1,10 @@
-// Whether what a SigV4 claim says is so: its time, the headers that it covers, its signature.
+// Whether what a SigV4 claim says is so: its time and its signature. Which headers it covers is must-be-signed.ts.
 import { createHmac } from 'node:crypto';
+import { percentDecode, percentEncodePath, percentReencodePath } from '../../../lib/uri.ts';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
-import { isVendorHeader } from '../vendor.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
-import { canonicalRequest, type SignedParts, type Spelling, stringToSign } from './canonical-request.ts';
+import { canonicalRequest, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
@@ -30,24 +30,6 @@ export function requireSigV4Time(claim: SigV4Claim, nowMs: number): void {
   }
 }
 
-/** The host, Content-MD5 and what is of the vendor's must be signed; the digest of the body is so by itself. */
-export function requireSignedHeaders({ headers }: SignedParts, claim: SigV4Claim): void {
-  const unsigned = claim.signedHeaders.includes('host') ? [] : ['host'];
-  for (const name of headers.sentNames) {
-    if (mustBeSigned(name) && !claim.signedHeaders.includes(name)) unsigned.push(name);
-  }
-  if (unsigned.length === 0) return;
-  throw new AppError('AccessDenied', {
-    message: 'There were headers present in the request which were not signed',
-    fields: { HeadersNotSigned: unsigned.join(', ') },
-  });
-}
-
-function mustBeSigned(name: string): boolean {
-  if (name === 'x-amz-content-sha256') return false;
-  return isVendorHeader(name) || name === 'content-md5';
-}
-
 /** Throws SignatureDoesNotMatch. */
 export function requireSigV4Signature(
   parts: AuthenticationRequest,
@@ -59,23 +41,30 @@ export function requireSigV4Signature(
     const expected = createHmac('sha256', key).update(stringToSign(canonical, claim)).digest('hex');
     return isSameText(expected, claim.signature);
   };
-  const canonical = canonicalRequest(parts, claim.signedHeaders);
-  if (parts.hosts.mayBeSent && isSignedFor(canonical)) return;
-  for (const spelling of otherSpellings(parts)) {
+  for (const spelling of spellings(parts)) {
     if (isSignedFor(canonicalRequest(parts, claim.signedHeaders, spelling))) return;
   }
+  const canonical = canonicalRequest(parts, claim.signedHeaders);
   throw signatureMismatch(claim, {
     stringToSign: stringToSign(canonical, claim),
     canonicalRequest: canonical,
   });
 }
 
-/** AWS signs the path as it is sent, whatever is encoded in it and how; and Host is not always what the client wrote. */
-function* otherSpellings({ target, hosts }: AuthenticationRequest): Iterable<Spelling> {
-  const { path } = target;
-  if (hosts.mayBeSent) yield { path };
-  for (const host of hosts.others()) {
-    yield { host };
-    yield { host, path };
+/**
+ * The ways in which clients write what they sign, the most usual first: the path in the one encoding that AWS documents,
+ * as it was sent, and decoded, with "/" for "%2F" (aws4, aws4fetch, older SDKs); each under every host that may be meant.
+ * The key is the same one in all of them.
+ */
+function* spellings({ target, hosts }: AuthenticationRequest): Iterable<Spelling> {
+  const usual = percentReencodePath(target.path) ?? '';
+  const decoded = percentDecode(target.path);
+  const paths = new Set([usual, target.path, ...(decoded === undefined ? [] : [percentEncodePath(decoded)])]);
+  let left: number = LIMITS.signatureSpellingsMax;
+  for (const host of [...(hosts.mayBeSent ? [undefined] : []), ...hosts.others()]) {
+    for (const path of paths) {
+      if (left-- === 0) return;
+      yield { path, ...(host !== undefined && { host }) };
+    }
   }
 }
