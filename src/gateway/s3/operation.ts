@@ -86,6 +86,8 @@ export interface OperationRow<Input, Document = undefined> {
   readonly claims?: readonly string[];
   /** Conditional headers that it decides; where others carry them, they are refused (screen-headers.ts). */
   readonly conditions?: readonly string[];
+  /** Headers of extensions (`x-svc-*`) that it understands; where others carry them, they are refused likewise. */
+  readonly options?: readonly string[];
   /** `none`: no credentials are looked at (OPTIONS). */
   readonly auth?: 'signed' | 'none';
   /** False where the bucket need not exist (CreateBucket, ListBuckets, OPTIONS). Default true above service level. */

@@ -73,6 +73,54 @@ test('any response-* header is echoed, those of the framing and of the service a
   });
 });
 
+test.each([
+  ...[
+    'Content-Length',
+    'Transfer-Encoding',
+    'Trailer',
+    'Content-Range',
+    'Accept-Ranges',
+    'Connection',
+    'Keep-Alive',
+  ],
+  ...[
+    'Upgrade',
+    'Via',
+    'Alt-Svc',
+    'Server',
+    'Date',
+    'Age',
+    'Allow',
+    'Location',
+    'Refresh',
+    'Retry-After',
+    'Status',
+  ],
+  ...[
+    'Set-Cookie',
+    'Set-Cookie2',
+    'Clear-Site-Data',
+    'WWW-Authenticate',
+    'Proxy-Authenticate',
+    'Link',
+    'NEL',
+  ],
+  ...['Strict-Transport-Security', 'Content-Security-Policy', 'X-Frame-Options', 'X-Content-Type-Options'],
+  ...[
+    'Referrer-Policy',
+    'Permissions-Policy',
+    'Cross-Origin-Resource-Policy',
+    'Service-Worker-Allowed',
+    'SourceMap',
+  ],
+  ...['Access-Control-Allow-Origin', 'Access-Control-Allow-Credentials', 'Timing-Allow-Origin', 'Report-To'],
+  ...['X-Accel-Redirect', 'X-Sendfile', 'Surrogate-Control', 'X-Forwarded-Host', 'Sec-Anything'],
+  ...['X-Amz-Version-Id', 'X-Std-Id-2', 'X-Svc-Anything', 'X-Wasabi-Anything'],
+])("Response-%s sets nothing: what it says is the server's to say", (name) => {
+  const headers = { [`response-${name.toLowerCase()}`]: 'forged' };
+  expect(overridden({ headers })).toEqual(overridden({}));
+});
+
 test.each(['a\r\nb', 'a\nb', 'a\0b', 'a\u007fb'])('%j is no header value', (value) => {
   const refusal = expect.objectContaining({ code: 'InvalidArgument' });
   expect(() => overridden({ query: `response-expires=${encodeURIComponent(value)}` })).toThrowError(refusal);

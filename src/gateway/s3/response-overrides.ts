@@ -1,11 +1,12 @@
 // Answer headers that the reader chooses: AWS's six response-* query parameters, of signed requests only, and any
-// request header that begins with "response-" (service.txt 4.2, extensions 2.7).
+// request header that begins with "response-" (service.txt 4.2, extensions 2.7) but those of one closed list, which are
+// passed over: what they say is the server's to say.
 import { textToBytes } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';
 import { checkedHeaderValue } from './header-text.ts';
 import type { AnswerHeaders } from './object-headers.ts';
 import type { QueryParameters } from './operation.ts';
-import { isVendorHeader } from './vendor.ts';
+import { canonicalHeaderName } from './vendor.ts';
 
 const PREFIX = 'response-';
 
@@ -25,22 +26,87 @@ const OWN_NAMES: ReadonlyMap<string, string> = new Map([
   ...PARAMETERS,
   ['etag', 'ETag'],
   ['last-modified', 'Last-Modified'],
-  ['accept-ranges', 'Accept-Ranges'],
-  ['content-range', 'Content-Range'],
 ]);
 
-/** Framing, the connection, cookies and the service's own headers are never the client's to set. */
+/** Never the client's to set, by what they would change. */
 const PROTECTED = new Set([
+  // Where the body ends, and which bytes it has.
   'content-length',
   'transfer-encoding',
+  'trailer',
+  'te',
+  'content-range',
+  'accept-ranges',
+  // The connection, and what proxies do with the answer.
   'connection',
-  'set-cookie',
   'keep-alive',
   'upgrade',
-  'trailer',
+  'via',
+  'forwarded',
+  'alt-svc',
+  'alt-used',
+  // Who answers, when, and where to go instead.
+  'server',
+  'date',
+  'age',
+  'status',
+  'warning',
+  'allow',
+  'location',
+  'refresh',
+  'retry-after',
+  // What a browser keeps, lets in or trusts of the whole host.
+  'set-cookie',
+  'set-cookie2',
+  'clear-site-data',
+  'www-authenticate',
+  'authentication-info',
+  'strict-transport-security',
+  'public-key-pins',
+  'public-key-pins-report-only',
+  'expect-ct',
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'x-content-security-policy',
+  'x-webkit-csp',
+  'x-frame-options',
+  'x-content-type-options',
+  'x-xss-protection',
+  'x-permitted-cross-domain-policies',
+  'referrer-policy',
+  'permissions-policy',
+  'feature-policy',
+  'document-policy',
+  'origin-agent-cluster',
+  'timing-allow-origin',
+  'service-worker-allowed',
+  'sourcemap',
+  'x-sourcemap',
+  'link',
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+  // Orders to proxies in front: to send a file of theirs, or to keep the answer for all.
+  'x-sendfile',
+  'x-lighttpd-send-file',
+  'x-reproxy-url',
+  'surrogate-control',
+  'surrogate-key',
+  'edge-control',
+  'cdn-cache-control',
 ]);
+const PROTECTED_PREFIXES = [
+  'x-amz-',
+  'x-svc-',
+  'access-control-',
+  'cross-origin-',
+  'proxy-',
+  'sec-',
+  'x-accel-',
+  'x-forwarded-',
+];
 
-/** Puts the chosen headers on the answer. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
+/** Puts the chosen headers on the answer, but those of the closed list. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
 export function addResponseOverrides(
   answer: AnswerHeaders,
   request: { query: QueryParameters; headers: Readonly<Record<string, string>>; isSigned: boolean },
@@ -66,5 +132,6 @@ export function addResponseOverrides(
 }
 
 function isProtected(target: string): boolean {
-  return PROTECTED.has(target) || isVendorHeader(target) || target.startsWith('access-control-');
+  const name = canonicalHeaderName(target);
+  return PROTECTED.has(name) || PROTECTED_PREFIXES.some((prefix) => name.startsWith(prefix));
 }

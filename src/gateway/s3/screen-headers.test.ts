@@ -6,6 +6,10 @@ const PUT = { method: 'PUT', on: 'object' } as const;
 const GET = { method: 'GET', on: 'object' } as const;
 const DELETE = { method: 'DELETE', on: 'object' } as const;
 const CREATE = { method: 'PUT', on: 'bucket' } as const;
+const MOVE = { method: 'MOVE', on: 'object' } as const;
+const RENAME = { method: 'MOVE', on: 'bucket' } as const;
+const COMPOSE = { method: 'PUT', on: 'object', query: ['compose'] } as const;
+const FORCE = { method: 'DELETE', on: 'bucket', query: ['force_delete=true'] } as const;
 
 function answer(match: Parameters<typeof screenHeaders>[0]['match'], name: string, value: string): string {
   try {
@@ -36,6 +40,23 @@ test.each([
   [CREATE, 'x-amz-grant-read', 'id=1'],
   [CREATE, 'x-amz-object-ownership', 'ObjectWriter'],
   [PUT, 'x-amz-checksum-xxhash64', 'AAAA'],
+  [MOVE, 'x-amz-rename-source-if-match', '"x"'],
+  [MOVE, 'x-amz-rename-source-if-modified-since', 'x'],
+  [MOVE, 'x-amz-rename-source', '/b/k'],
+  [MOVE, 'x-amz-client-token', 't'],
+  [MOVE, 'x-amz-copy-source-if-match', '"x"'],
+  [MOVE, 'x-amz-write-offset-bytes', '0'],
+  [MOVE, 'x-amz-if-match-size', '1'],
+  [MOVE, 'if-unmodified-since', 'x'],
+  [MOVE, 'x-svc-source-if-match', '"x"'],
+  [MOVE, 'x-svc-if-unmodified-since', 'x'],
+  [RENAME, 'if-modified-since', 'x'],
+  [RENAME, 'x-amz-rename-source-if-none-match', '*'],
+  [COMPOSE, 'x-svc-destination-if-match', '"x"'],
+  [FORCE, 'if-match', '"x"'],
+  [FORCE, 'x-svc-idempotency-token', 't'],
+  [DELETE, 'x-svc-idempotency-token', 't'],
+  [CREATE, 'x-svc-anything', '1'],
 ] as const)('%j: %s %s is NotImplemented', (match, name, value) => {
   expect(answer(match, name, value)).toBe(`501 NotImplemented ${name}`);
 });
@@ -46,6 +67,9 @@ test('an unknown storage class is named as such', () => {
 
 test.each([
   [GET, 'if-match', '"x"'],
+  [GET, 'x-svc-anything', '1'],
+  [PUT, 'x-amz-client-token', 't'],
+  [CREATE, 'if-match', '"x"'],
   [GET, 'if-none-match', '*'],
   [PUT, 'x-amz-acl', 'private'],
   [PUT, 'x-amz-storage-class', 'STANDARD'],
@@ -70,4 +94,10 @@ test('conditions that the operation decides pass, and no others', () => {
   const row = { match: PUT, conditions: ['if-match'] };
   expect(() => screenHeaders(row, { 'if-match': '"x"' })).not.toThrow();
   expect(() => screenHeaders(row, { 'if-none-match': '*' })).toThrow(AppError);
+});
+
+test('options that the operation names pass, and no others', () => {
+  const row = { match: MOVE, options: ['x-svc-prefix'] };
+  expect(() => screenHeaders(row, { 'x-svc-prefix': 'true' })).not.toThrow();
+  expect(() => screenHeaders(row, { 'x-svc-prefixes': 'true' })).toThrow(AppError);
 });

@@ -4,9 +4,9 @@
 import { CHECKSUM_ALGORITHMS, checksumHeader } from '../../model/checksums.ts';
 import { AppError, type ErrorCode } from '../../model/errors.ts';
 import { CUSTOMER_KEY_HEADERS } from './customer-key.ts';
-import type { OperationMatch } from './operation.ts';
+import type { OperationMatch, OperationRow } from './operation.ts';
 
-type Scope = 'all' | 'object-write' | 'put';
+type Scope = 'all' | 'conditional-write' | 'put' | 'move' | 'write';
 
 interface Screen {
   /** A header's name, or the beginning of several with a '*' at its end. */
@@ -39,13 +39,18 @@ const STORAGE_CLASSES = [
 
 const SCREENS: readonly Screen[] = [
   // Conditions where the operation does not decide them; on GET and HEAD the same names are read conditions.
-  { header: 'if-match', scope: 'object-write' },
-  { header: 'if-none-match', scope: 'object-write' },
-  { header: 'if-modified-since', scope: 'object-write' },
-  { header: 'if-unmodified-since', scope: 'object-write' },
-  { header: 'x-amz-if-match-*', scope: 'object-write' },
+  { header: 'if-match', scope: 'conditional-write' },
+  { header: 'if-none-match', scope: 'conditional-write' },
+  { header: 'if-modified-since', scope: 'conditional-write' },
+  { header: 'if-unmodified-since', scope: 'conditional-write' },
+  { header: 'x-amz-if-match-*', scope: 'conditional-write' },
   { header: 'x-amz-copy-source-if-*', scope: 'put' },
   { header: 'x-amz-write-offset-bytes', scope: 'put' },
+  // AWS RenameObject has conditions and a token of its own.
+  { header: 'x-amz-rename-source*', scope: 'all' },
+  { header: 'x-amz-client-token', scope: 'move' },
+  // Of the extensions' headers an operation takes those that it names.
+  { header: 'x-svc-*', scope: 'write' },
   // Key management. Of customers' keys AWS takes no notice where there is nothing for them to open.
   { header: 'x-amz-server-side-encryption', scope: 'all', harmless: ['AES256'] },
   { header: 'x-amz-server-side-encryption-*', scope: 'all', except: CUSTOMER_KEY_HEADERS },
@@ -69,6 +74,7 @@ const SCREENS: readonly Screen[] = [
   },
 ];
 
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const EXACT = new Map(
   SCREENS.filter((screen) => !screen.header.endsWith('*')).map((screen) => [screen.header, screen]),
 );
@@ -79,27 +85,37 @@ const PREFIXES = SCREENS.filter((screen) => screen.header.endsWith('*')).map((sc
 
 /** Throws NotImplemented, or the screen's own code, for a header that the operation cannot honour. */
 export function screenHeaders(
-  { match, conditions }: { match: OperationMatch; conditions?: readonly string[] },
+  { match, conditions, options }: Pick<OperationRow<never>, 'match' | 'conditions' | 'options'>,
   headers: Readonly<Record<string, string>>,
 ): void {
   for (const name in headers) {
     // Most names are of neither kind.
-    if (!name.startsWith('x-amz-') && !name.startsWith('if-')) continue;
+    if (!name.startsWith('x-amz-') && !name.startsWith('if-') && !name.startsWith('x-svc-')) continue;
     const screen = EXACT.get(name) ?? PREFIXES.find(({ prefix }) => name.startsWith(prefix))?.screen;
     if (screen === undefined || !isInScope(screen.scope, match) || screen.except?.includes(name)) continue;
-    if (conditions?.includes(name)) continue;
+    if (conditions?.includes(name) || options?.includes(name)) continue;
     if (screen.harmless?.includes(headers[name] ?? '')) continue;
     throw new AppError(screen.code ?? 'NotImplemented', { fields: { Header: name } });
   }
 }
 
 function isInScope(scope: Scope, match: OperationMatch): boolean {
+  const isWrite = !READS.has(match.method);
   switch (scope) {
     case 'all':
       return true;
+    case 'write':
+      return isWrite;
+    case 'move':
+      return match.method === 'MOVE';
     case 'put':
-      return match.method === 'PUT';
-    case 'object-write':
-      return match.on === 'object' && match.method !== 'GET' && match.method !== 'HEAD';
+      return match.method === 'PUT' || match.method === 'MOVE';
+    case 'conditional-write':
+      return isWrite && (match.on === 'object' || isExtensionOfBuckets(match));
   }
+}
+
+/** AWS takes no notice of conditions on buckets; where all of one may go, or go elsewhere, none is passed over. */
+function isExtensionOfBuckets({ method, query }: OperationMatch): boolean {
+  return method === 'MOVE' || query?.includes('force_delete=true') === true;
 }

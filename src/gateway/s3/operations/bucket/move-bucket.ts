@@ -25,6 +25,9 @@ export const moveBucket = defineOperation({
   match: { method: 'MOVE', on: 'bucket' },
   logName: 'REST.MOVE.BUCKET',
   body: 'none',
+  // Refused by name: they are of objects and prefixes.
+  conditions: WRITE_CONDITION_HEADERS,
+  options: ['x-svc-prefix', 'x-svc-quiet', TOKEN_HEADER, ...TARGET_CONDITION_HEADERS],
   errors: [
     'BucketAlreadyExists',
     'BucketAlreadyOwnedByYou',

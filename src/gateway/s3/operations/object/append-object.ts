@@ -10,7 +10,7 @@ import {
   refuseCustomerKeys,
 } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
-import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
 import { type RequestBody, refuseLargerThan } from '../../request-body.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
@@ -31,6 +31,7 @@ export const appendObject = defineOperation({
   event: 's3:ObjectCreated:Put',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
+  options: [TOKEN_HEADER],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',

@@ -19,7 +19,7 @@ import {
 } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { findComponents } from '../../find-version.ts';
-import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { parseUserMetadata } from '../../object-headers.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
@@ -33,6 +33,7 @@ export const composeObject = defineOperation({
   body: 'xml',
   bodyBytesMax: LIMITS.composeBodyBytesMax,
   conditions: WRITE_CONDITION_HEADERS,
+  options: [TOKEN_HEADER],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',

@@ -8,13 +8,14 @@ import { parseBoolean } from '../../arguments.ts';
 import type { AccessPair } from '../../caller.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseDestination } from '../../destination.ts';
-import { idempotencyToken, parseTokenHeader } from '../../idempotency-token.ts';
+import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { movePrefix } from '../../move-prefix.ts';
 import { moveBody, moveItem } from '../../move-result.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import {
   parseTargetConditions,
   parseWriteConditions,
+  TARGET_CONDITION_HEADERS,
   WRITE_CONDITION_HEADERS,
 } from '../../write-conditions.ts';
 
@@ -27,6 +28,7 @@ export const moveObject = defineOperation({
   event: 's3:ObjectCreated:Copy',
   body: 'none',
   conditions: WRITE_CONDITION_HEADERS,
+  options: ['x-svc-prefix', 'x-svc-quiet', TOKEN_HEADER, ...TARGET_CONDITION_HEADERS],
   errors: [
     'IdempotencyParameterMismatch',
     'InvalidArgument',

@@ -10,7 +10,7 @@ import { composedAccess, refuseCustomerKeys } from '../../composed-object.ts';
 import type { OperationContext } from '../../context.ts';
 import { addCustomerKey, parseCustomerKey } from '../../customer-key.ts';
 import { queryVersion, shownVersionId } from '../../find-version.ts';
-import { parseTokenHeader } from '../../idempotency-token.ts';
+import { parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, type OperationRequest, objectArn } from '../../operation.ts';
 import { refuseLargerThan } from '../../request-body.ts';
@@ -26,6 +26,7 @@ export const putObject = defineOperation({
   event: 's3:ObjectCreated:Put',
   body: 'stream',
   conditions: [...WRITE_CONDITION_HEADERS, WRITE_OFFSET_HEADER],
+  options: [TOKEN_HEADER],
   errors: [
     'BadDigest',
     'EncryptionNotAllowed',
@@ -52,7 +53,7 @@ export const putObject = defineOperation({
     return {
       key,
       offsetBytes,
-      token: offsetBytes === undefined ? undefined : parseAppendToken(request.headers, offsetBytes),
+      token: parseAppendToken(request.headers, offsetBytes),
       resource: objectArn({ bucket, key }),
       headers: parseObjectHeaders(request.headers),
       tags: parseTaggingHeader(request.headers),
@@ -100,11 +101,16 @@ function putting(resource: string): AccessPair {
 
 /**
  * The token of an append by its offset. InvalidRequest with an offset of 0, which may make the object: nothing would be kept
- * of that, and who asks again would be told that the offset is wrong.
+ * of that, and who asks again would be told that the offset is wrong. NotImplemented without an offset.
  */
-function parseAppendToken(headers: OperationRequest['headers'], offsetBytes: number): string | undefined {
+function parseAppendToken(
+  headers: OperationRequest['headers'],
+  offsetBytes: number | undefined,
+): string | undefined {
   const token = parseTokenHeader(headers);
-  if (token === undefined || offsetBytes > 0) return token;
+  if (token === undefined) return undefined;
+  if (offsetBytes === undefined) throw new AppError('NotImplemented', { fields: { Header: TOKEN_HEADER } });
+  if (offsetBytes > 0) return token;
   throw new AppError('InvalidRequest', {
     message: `An idempotency token does not go with ${WRITE_OFFSET_HEADER}: 0, which makes an object that is not there.`,
   });
