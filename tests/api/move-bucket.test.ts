@@ -155,8 +155,8 @@ test('several Destination headers are refused, whatever they are when they are j
   socket.destroy();
   expect(answer?.status).toBe(400);
   expect(fieldsOf({ body: Buffer.from(answer?.body ?? '') })).toMatchObject({
-    ...{ Code: 'InvalidArgument', ArgumentName: 'Destination' },
-    Message: 'A MOVE has one Destination header.',
+    ...{ Code: 'InvalidArgument', ArgumentName: 'destination' },
+    Message: 'The header destination may be sent once only.',
   });
   for (const name of [old, ...names]) expect(await statusOf(`HEAD /${name}`)).toBe(name === old ? 200 : 404);
 });
