@@ -41,8 +41,8 @@ export async function appendObject(
   after.recent.delete(id);
   let kek = path.keys.openKek(current.kek);
   const kept = current.algorithm ?? claimedAlgorithm(body);
-  const isPiece = body.sizeBytes <= Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
-  const written = await takeIn(path, input, { shard, kek, body, kept, isPiece });
+  const grownPieceBytesMax = Math.min(path.settings.inlineBodyBytesMax, LIMITS.grownPieceBytesMax);
+  const written = await takeIn(path, input, { shard, kek, body, kept, grownPieceBytesMax });
   let piece = pieceOf(written);
   let beginsAnew = false;
   for (let attempt = 0; attempt < LIMITS.linkAttemptsMax; attempt++) {
@@ -144,7 +144,8 @@ function refuseEarly({ key, conditions, offsetBytes, body }: AppendObject, curre
   if (offsetBytes !== undefined && offsetBytes !== sizeBytes)
     throw refusedAppend({ kind: 'wrong-offset', sizeBytes }, key);
   if (appendCount >= LIMITS.appendCountMax) throw refusedAppend({ kind: 'too-many-appends' }, key);
-  if (sizeBytes + body.sizeBytes > LIMITS.objectBytesMax) throw refusedAppend({ kind: 'too-large' }, key);
+  if (sizeBytes + (body.sizeBytes ?? 0) > LIMITS.objectBytesMax)
+    throw refusedAppend({ kind: 'too-large' }, key);
 }
 
 function pieceOf(written: WrittenBody): AppendedPiece {

@@ -9,8 +9,12 @@ const whole = async (pieces: Buffer[]) => [...pieces];
 test('a document comes whole, and is counted until it does', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(300_000);
-  expect(Buffer.concat(await world.store.collectBody(sourceOf(body), whole)).equals(body)).toBe(true);
-  expect(await world.store.collectBody(sourceOf(Buffer.alloc(0)), whole)).toEqual([]);
+  expect(
+    Buffer.concat(await world.store.collectBody({ ...sourceOf(body), sizeBytes: body.length }, whole)).equals(
+      body,
+    ),
+  ).toBe(true);
+  expect(await world.store.collectBody({ ...sourceOf(Buffer.alloc(0)), sizeBytes: 0 }, whole)).toEqual([]);
   expect(world.heldBytesMax()).toBe(LIMITS.documentMemoryFactor * body.length);
   expect(world.heldBytes()).toBe(0);
 });

@@ -11,7 +11,7 @@ import type { BodySource } from './object-store.ts';
  */
 export async function collectBody<T>(
   { budget }: Pick<DataPath, 'budget'>,
-  { stream, sizeBytes }: Pick<BodySource, 'stream' | 'sizeBytes'>,
+  { stream, sizeBytes }: Pick<BodySource, 'stream'> & { sizeBytes: number },
   use: (pieces: Buffer[]) => Promise<T>,
 ): Promise<T> {
   const evicted = Promise.withResolvers<never>();

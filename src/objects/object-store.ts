@@ -49,7 +49,8 @@ export interface MetadataCalls {
 /** A body and what the client said of it (gateway/s3/request-body.ts fits). */
 export interface BodySource {
   readonly stream: AsyncIterable<Buffer>;
-  readonly sizeBytes: number;
+  /** Undefined: as many as come. */
+  readonly sizeBytes: number | undefined;
   /** Nothing of it has been sent, nor will be before the stream is read. */
   readonly isUnasked: boolean;
   /** hex */
@@ -179,7 +180,7 @@ export interface ByteRange {
 export interface ObjectStore {
   /** The pieces of a document, in the memory for bodies. Rejects as the stream does, or with SlowDown. */
   collectBody<T>(
-    body: Pick<BodySource, 'stream' | 'sizeBytes'>,
+    body: Pick<BodySource, 'stream'> & { sizeBytes: number },
     use: (pieces: Buffer[]) => Promise<T>,
   ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { CHUNK_BYTES, codeOf, openObjectWorld } from '../../tests/support/object-world.ts';
+import { CHUNK_BYTES, codeOf, INLINE_BYTES_MAX, openObjectWorld } from '../../tests/support/object-world.ts';
 import { settleAll } from '../../tests/support/replicated-world.ts';
+import { toBase64 } from '../lib/bytes.ts';
+import { crcOf } from '../lib/crc.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 
@@ -35,4 +37,61 @@ test('who hears that a write has failed does not wait for a disk that answers no
   // It goes on all the same.
   answered.resolve();
   await expect.poll(() => world.chunkCount()).toBe(0);
+});
+
+test.each([
+  0,
+  1,
+  INLINE_BYTES_MAX,
+  INLINE_BYTES_MAX + 1,
+  CHUNK_BYTES - 1,
+  CHUNK_BYTES,
+  CHUNK_BYTES + 1,
+  3 * CHUNK_BYTES,
+  3 * CHUNK_BYTES + 7,
+])('a body of %i bytes is stored alike, whether its size is known before or not', async (sizeBytes) => {
+  const world = await openObjectWorld();
+  const body = randomBytes(sizeBytes);
+  const checksum = { algorithm: 'CRC64NVME' as const, value: toBase64(crcOf('CRC64NVME', body)) };
+  const known = await world.put('known', body, { said: { checksum } });
+  const chunkCount = await world.chunkCount();
+  // Pieces that end at chunks, and pieces that do not.
+  for (const pieceBytes of [64 * 1024, 60_000]) {
+    const said = { sizeBytes: undefined, checksum };
+    const written = await world.put('unknown', body, { said, pieceBytes });
+    expect(written).toMatchObject({ etag: known.etag, sizeBytes, checksum: known.checksum });
+    expect((await world.get('unknown')).equals(body)).toBe(true);
+    const range = { offsetBytes: sizeBytes >> 1, sizeBytes: sizeBytes - (sizeBytes >> 1) };
+    if (sizeBytes > 0)
+      expect((await world.get('unknown', { range })).equals(body.subarray(range.offsetBytes))).toBe(true);
+    const layoutOf = async (key: string) => {
+      const { manifest } = (await world.find(key)).version;
+      if (manifest.kind !== 'direct') throw new Error(manifest.kind);
+      return manifest.uses.map(({ storage, chunkSizeBytes }) => ({ storage, chunkSizeBytes }));
+    };
+    expect(await layoutOf('unknown')).toEqual(await layoutOf('known'));
+  }
+  expect(await world.chunkCount()).toBe(3 * chunkCount);
+  expect(world.heldBytes()).toBe(0);
+});
+
+test('bodies of unknown size in the middle of a chunk get on when they hold all memory', async () => {
+  const world = await openObjectWorld({ bodyBufferBytes: 4 * CHUNK_BYTES });
+  const bodies = Array.from({ length: 12 }, () => randomBytes(2 * CHUNK_BYTES));
+  await Promise.all(
+    bodies.map((body, index) => world.put(`k${index}`, body, { said: { sizeBytes: undefined } })),
+  );
+  for (const [index, body] of bodies.entries())
+    expect((await world.get(`k${index}`)).equals(body)).toBe(true);
+});
+
+test('a body of unknown size that fails leaves nothing', async () => {
+  const world = await openObjectWorld();
+  async function* cut() {
+    yield randomBytes(2.5 * CHUNK_BYTES);
+    throw new AppError('IncompleteBody');
+  }
+  const said = { sizeBytes: undefined, stream: cut() };
+  expect(await codeOf(world.put('k', Buffer.alloc(0), { said }))).toBe('IncompleteBody');
+  expect([await world.chunkCount(), world.heldBytes()]).toEqual([0, 0]);
 });

@@ -11,7 +11,7 @@ import { within } from '../lib/within.ts';
 import { gatherPlaces } from '../model/debts.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import { makeBlobId, makeLinkId } from '../model/names.ts';
+import { type BlobId, type LinkId, makeBlobId, makeLinkId } from '../model/names.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
 import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
@@ -25,15 +25,16 @@ const PIECE = LIMITS.sealPieceBytes;
 
 export interface BodyToWrite {
   stream: AsyncIterable<Buffer>;
-  sizeBytes: number;
+  /** Undefined: as many as come; the stream ends by an error where there are too many. */
+  sizeBytes: number | undefined;
   wanted: WantedDigests;
   /** The shard whose version or part it will be: the blob's home. */
   shard: number;
   /** That shard's time. */
   timeMs: number;
   kek: Uint8Array;
-  /** A small append, which becomes a piece of a blob (metadata/grow-blob.ts): its key is derived. */
-  isPiece?: boolean;
+  /** An append up to this size becomes a piece of a blob (metadata/grow-blob.ts): its key is derived. Default: none does. */
+  grownPieceBytesMax?: number;
   signal: AbortSignal;
 }
 
@@ -69,15 +70,17 @@ class BodyWriter {
   readonly #path: DataPath;
   readonly #body: BodyToWrite;
   readonly #lease: BodyLease;
-  readonly #layout: BlobLayout;
-  readonly #use: BlobUse;
-  readonly #sealer: BodySealer;
+  readonly #blobId: BlobId;
+  readonly #linkId: LinkId;
+  /** Made with the first chunk: of a body of unknown size nothing is known before. */
+  #sealing: { sealer: BodySealer; wrappedDataKey: Uint8Array } | undefined;
   readonly #pieces = new BodyPieces();
   readonly #crcs: ChunkCrcs[] = [];
   /** By chunk: where it was put. */
   readonly #places: (ChunkHolders | undefined)[] = [];
   readonly #inFlight = new Set<Promise<void>>();
   #receivedBytes = 0;
+  #hasEnded = false;
   #sealedBytes = 0;
   #inlineBody: Uint8Array | undefined;
   #storedChunks = 0;
@@ -89,25 +92,48 @@ class BodyWriter {
   constructor(path: DataPath, body: BodyToWrite) {
     this.#path = path;
     this.#body = body;
-    const { sizeBytes, shard, timeMs, kek, wanted } = body;
+    const { sizeBytes, shard, timeMs } = body;
+    const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
-      needBytes: Math.min(sizeBytes, path.settings.chunkSizeBytes),
+      needBytes: sizeBytes === undefined ? needBytes : Math.min(sizeBytes, needBytes),
       onEvicted: (error) => this.#fail(error),
     });
     body.signal.addEventListener('abort', this.#onAbort);
-    const isInline = sizeBytes <= path.settings.inlineBodyBytesMax;
-    this.#layout = {
-      sizeBytes,
-      storage: isInline ? 'inline' : 'chunks',
-      chunkSizeBytes: isInline ? sizeBytes : path.settings.chunkSizeBytes,
-    };
-    const blobId = makeBlobId({ timeMs, homeShard: shard, random: path.random.bytes(8) });
-    const linkId = makeLinkId({ timeMs, random: path.random.bytes(10) });
-    const { dataKey, wrapped } = body.isPiece
-      ? { dataKey: path.keys.pieceKey(kek, blobId), wrapped: EMPTY_BYTES }
-      : path.keys.newDataKey(kek, blobId);
-    this.#use = { ...this.#layout, blobId, linkId, wrappedDataKey: wrapped };
-    this.#sealer = path.codecs.open({ blobId, dataKey, pieceBytes: PIECE, sizeBytes, ...wanted });
+    this.#blobId = makeBlobId({ timeMs, homeShard: shard, random: path.random.bytes(8) });
+    this.#linkId = makeLinkId({ timeMs, random: path.random.bytes(10) });
+  }
+
+  /** The body's size, or, where that is not known, what has come of it. */
+  get #sizeBytes(): number {
+    return this.#body.sizeBytes ?? this.#receivedBytes;
+  }
+
+  get #isInline(): boolean {
+    return this.#sizeBytes <= this.#path.settings.inlineBodyBytesMax;
+  }
+
+  /** So much makes a chunk. Its seal says whether it is the last, which of a body of unknown size the next byte tells. */
+  #fullBytes(): number {
+    const { chunkSizeBytes } = this.#path.settings;
+    return this.#body.sizeBytes === undefined ? chunkSizeBytes + 1 : chunkSizeBytes;
+  }
+
+  /** When the first chunk is sealed, a body of unknown size is whole, or larger than whatever is decided by size. */
+  #startSealing(): { sealer: BodySealer; wrappedDataKey: Uint8Array } {
+    if (this.#sealing !== undefined) return this.#sealing;
+    const { codecs, keys } = this.#path;
+    const { kek, wanted, grownPieceBytesMax } = this.#body;
+    const blobId = this.#blobId;
+    const sizeBytes = this.#sizeBytes;
+    const isPiece = grownPieceBytesMax !== undefined && sizeBytes <= grownPieceBytesMax;
+    const { dataKey, wrapped } = isPiece
+      ? { dataKey: keys.pieceKey(kek, blobId), wrapped: EMPTY_BYTES }
+      : keys.newDataKey(kek, blobId);
+    const isKnown = this.#body.sizeBytes !== undefined || this.#hasEnded;
+    const forBytes = isKnown ? sizeBytes : LIMITS.putBytesMax;
+    const sealer = codecs.open({ blobId, dataKey, pieceBytes: PIECE, sizeBytes: forBytes, ...wanted });
+    this.#sealing = { sealer, wrappedDataKey: wrapped };
+    return this.#sealing;
   }
 
   /** The source's pieces, each asked for when there is room for it. */
@@ -116,7 +142,8 @@ class BodyWriter {
     try {
       for (;;) {
         // What has come whole wants no more room, only to hear of its end: it is the way to give room back.
-        const isWhole = this.#receivedBytes >= this.#layout.sizeBytes;
+        const { sizeBytes } = this.#body;
+        const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit();
         if (room !== undefined) await room;
         if (this.#failure !== undefined) throw this.#failure;
@@ -142,41 +169,44 @@ class BodyWriter {
   /** Takes a piece over; to be awaited when it gives a promise: enough chunks are in flight. */
   take(piece: Buffer): Promise<void> | undefined {
     this.#receivedBytes += piece.length;
-    if (this.#receivedBytes > this.#layout.sizeBytes) throw new AppError('IncompleteBody');
+    if (this.#receivedBytes > this.#sizeBytes) throw new AppError('IncompleteBody');
     this.#lease.hold(piece.length);
     this.#pieces.add(piece);
-    return this.#pieces.sizeBytes >= this.#layout.chunkSizeBytes && this.#layout.storage === 'chunks'
+    return this.#pieces.sizeBytes >= this.#fullBytes() && !this.#isInline
       ? this.#sealWholeChunks()
       : undefined;
   }
 
   async #sealWholeChunks(): Promise<void> {
-    const { chunkSizeBytes } = this.#layout;
-    while (this.#pieces.sizeBytes >= chunkSizeBytes) await this.#sealChunk(chunkSizeBytes);
+    const { chunkSizeBytes } = this.#path.settings;
+    while (this.#pieces.sizeBytes >= this.#fullBytes()) {
+      const isLast = this.#sealedBytes + chunkSizeBytes === this.#body.sizeBytes;
+      await this.#sealChunk(chunkSizeBytes, isLast);
+    }
   }
 
   async finish(): Promise<WrittenBody> {
-    const { sizeBytes, storage } = this.#layout;
+    const sizeBytes = this.#sizeBytes;
     if (this.#receivedBytes < sizeBytes) throw new AppError('IncompleteBody');
+    this.#hasEnded = true;
     if (sizeBytes === 0) return this.#result([]);
-    if (storage === 'inline') await this.#sealInline();
-    else if (this.#pieces.sizeBytes > 0) await this.#sealChunk(this.#pieces.sizeBytes);
+    if (this.#isInline) await this.#sealInline(sizeBytes);
+    else if (this.#pieces.sizeBytes > 0) await this.#sealChunk(this.#pieces.sizeBytes, true);
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#result([this.#birth()]);
+    return this.#result([this.#birth(this.#use())]);
   }
 
   async #result(births: BlobBirth[]): Promise<WrittenBody> {
-    const { sizeBytes } = this.#layout;
-    const isEmpty = births.length === 0;
+    const sizeBytes = this.#sizeBytes;
     return {
       sizeBytes,
       births,
       data: {
-        uses: isEmpty ? [] : [this.#use],
-        segments: isEmpty ? [] : [{ use: 0, offsetBytes: 0, sizeBytes }],
+        uses: births.map(({ use }) => use),
+        segments: births.map(() => ({ use: 0, offsetBytes: 0, sizeBytes })),
       },
-      hashes: await this.#sealer.finish(),
+      hashes: await this.#startSealing().sealer.finish(),
       crcs: Object.fromEntries(
         this.#body.wanted.crcs.map((algorithm) => [algorithm, this.#wholeCrc(algorithm)]),
       ),
@@ -184,17 +214,26 @@ class BodyWriter {
     };
   }
 
-  async #sealInline(): Promise<void> {
-    const { sizeBytes } = this.#layout;
+  /** Of the blob, when all of it has come. */
+  #use(): BlobUse {
+    const sizeBytes = this.#sizeBytes;
+    const layout: BlobLayout = this.#isInline
+      ? { sizeBytes, storage: 'inline', chunkSizeBytes: sizeBytes }
+      : { sizeBytes, storage: 'chunks', chunkSizeBytes: this.#path.settings.chunkSizeBytes };
+    const { wrappedDataKey } = this.#startSealing();
+    return { ...layout, blobId: this.#blobId, linkId: this.#linkId, wrappedDataKey };
+  }
+
+  async #sealInline(sizeBytes: number): Promise<void> {
     const bytes = this.#chunkMemory(sizeBytes);
     this.#layOut(bytes, sizeBytes);
-    const sealed = await this.#sealer.seal({ bytes, sizeBytes, isLast: true });
+    const sealed = await this.#startSealing().sealer.seal({ bytes, sizeBytes, isLast: true });
     this.#crcs.push(sealed.crcs);
     this.#inlineBody = sealed.bytes;
   }
 
   /** Resolves when the next chunk may be begun. */
-  async #sealChunk(sizeBytes: number): Promise<void> {
+  async #sealChunk(sizeBytes: number, isLast: boolean): Promise<void> {
     while (this.#inFlight.size >= LIMITS.chunksInFlightPerBody) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
     const bytes = this.#chunkMemory(sizeBytes);
@@ -203,7 +242,6 @@ class BodyWriter {
     this.#layOut(bytes, sizeBytes);
     this.#lease.release(sizeBytes);
     this.#sealedBytes += sizeBytes;
-    const isLast = this.#sealedBytes === this.#layout.sizeBytes;
     const stored = this.#store(this.#storedChunks++, { bytes, sizeBytes, isLast })
       .catch((error) => this.#fail(error))
       .finally(() => {
@@ -232,16 +270,16 @@ class BodyWriter {
   }
 
   async #store(index: number, chunk: Parameters<BodySealer['seal']>[0]): Promise<void> {
-    const { bytes, crcs, sealedCrc32 } = await this.#sealer.seal(chunk);
+    const { bytes, crcs, sealedCrc32 } = await this.#startSealing().sealer.seal(chunk);
     this.#crcs[index] = crcs;
     // After a failure nothing more is stored: it would only have to be dropped again.
     if (this.#failure !== undefined) return;
-    const { blobId } = this.#use;
+    const blobId = this.#blobId;
     this.#places[index] = await this.#path.chunks.put({ blobId, index }, bytes, sealedCrc32);
   }
 
-  #birth(): BlobBirth {
-    const birth: BlobBirth = { use: this.#use, chunkCrc32: this.#chunkCrcs('CRC32') };
+  #birth(use: BlobUse): BlobBirth {
+    const birth: BlobBirth = { use, chunkCrc32: this.#chunkCrcs('CRC32') };
     if (this.#inlineBody !== undefined) birth.body = this.#inlineBody;
     const placed = gatherPlaces(this.#places);
     if (placed !== undefined) birth.placed = placed;
@@ -255,7 +293,8 @@ class BodyWriter {
   }
 
   #wholeCrc(algorithm: CrcAlgorithm): Uint8Array {
-    const { sizeBytes, chunkSizeBytes } = this.#layout;
+    const sizeBytes = this.#sizeBytes;
+    const chunkSizeBytes = this.#isInline ? sizeBytes : this.#path.settings.chunkSizeBytes;
     let whole = crcOf(algorithm, EMPTY_BYTES);
     for (const [index, crcs] of this.#crcs.entries()) {
       const chunkBytes = Math.min(chunkSizeBytes, sizeBytes - index * chunkSizeBytes);
@@ -266,9 +305,9 @@ class BodyWriter {
 
   async abandon(): Promise<void> {
     this.#fail(new Error('the body was abandoned'));
-    this.#sealer.abandon();
+    this.#sealing?.sealer.abandon();
     await Promise.allSettled(this.#inFlight);
-    const { blobId } = this.#use;
+    const blobId = this.#blobId;
     const ids = Array.from({ length: this.#storedChunks }, (_, index) => ({ blobId, index }));
     if (ids.length === 0) return;
     // It goes on by itself where a disk does not answer: who hears that the write has failed need not wait for that.
@@ -276,7 +315,7 @@ class BodyWriter {
   }
 
   async #drop(ids: readonly ChunkId[]): Promise<void> {
-    const { blobId } = this.#use;
+    const blobId = this.#blobId;
     try {
       await this.#path.chunks.drop(ids, this.#path.fenceOf(this.#body.shard));
     } catch (err) {
@@ -286,7 +325,7 @@ class BodyWriter {
 
   close(): void {
     this.#body.signal.removeEventListener('abort', this.#onAbort);
-    this.#sealer.abandon();
+    this.#sealing?.sealer.abandon();
     this.#lease.close();
   }
 

@@ -135,10 +135,10 @@ export async function takeIn(
     kek: Uint8Array;
     body: BodySource;
     kept: ChecksumAlgorithm | undefined;
-    isPiece?: boolean;
+    grownPieceBytesMax?: number;
   },
 ): Promise<WrittenBody> {
-  const { shard, kek, body, kept, isPiece = false } = options;
+  const { shard, kek, body, kept, grownPieceBytesMax } = options;
   const written = await writeBody(path, {
     stream: body.stream,
     sizeBytes: body.sizeBytes,
@@ -146,7 +146,7 @@ export async function takeIn(
     shard,
     timeMs: await path.times.timeMs(input.calls, shard),
     kek,
-    isPiece,
+    ...(grownPieceBytesMax !== undefined && { grownPieceBytesMax }),
     signal: input.signal,
   });
   try {

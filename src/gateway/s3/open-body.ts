@@ -28,7 +28,7 @@ const ALGORITHM_OF_HEADER = new Map(
 );
 
 /**
- * Throws MissingContentLength (unless the body may be absent), NotImplemented (Transfer-Encoding without aws-chunked),
+ * Throws MissingContentLength (unless the body may be absent), NotImplemented (a Transfer-Encoding other than chunked),
  * InvalidDigest, InvalidRequest, BadDigest; its stream IncompleteBody, SignatureDoesNotMatch, MalformedTrailerError, RequestTimeout.
  */
 export function openBody(
@@ -70,8 +70,11 @@ async function* pieces(read: () => Promise<Buffer | undefined>): AsyncGenerator<
   for (let piece = await read(); piece !== undefined; piece = await read()) yield piece;
 }
 
-function plainSize(exchange: Exchange, headers: Headers, mayBeAbsent: boolean): number {
-  if (headers['transfer-encoding'] !== undefined) {
+/** Undefined: the end of the chunks tells. */
+function plainSize(exchange: Exchange, headers: Headers, mayBeAbsent: boolean): number | undefined {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined) {
+    if (coding.toLowerCase() === 'chunked') return undefined;
     throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
   }
   const { declaredBytes } = exchange.body;

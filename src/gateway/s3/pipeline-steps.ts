@@ -275,7 +275,7 @@ export async function takeDocument(
     mayBeAbsent: true,
     ...(checksumOf && { checksumOf }),
   });
-  if (body.sizeBytes > LIMITS.shortDocumentBytesMax) await precheck(deps, parts);
+  if ((body.sizeBytes ?? 0) > LIMITS.shortDocumentBytesMax) await precheck(deps, parts);
   return await readDocument(deps.objects, body, {
     bytesMax: row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax,
     async understand(document) {

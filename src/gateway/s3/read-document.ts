@@ -7,17 +7,21 @@ import { AppError } from '../../model/errors.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** What `understand` makes of it. Throws what that throws, MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
+/** What `understand` makes of it. Throws what that throws, NotImplemented (of unknown size), MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
 export async function readDocument<T>(
   objects: Pick<ObjectStore, 'collectBody'>,
   body: RequestBody,
   options: { bytesMax: number; understand(document: Buffer): Promise<T> },
 ): Promise<T> {
   const { bytesMax, understand } = options;
-  if (body.sizeBytes > bytesMax) {
+  const { stream, sizeBytes } = body;
+  if (sizeBytes === undefined) {
+    throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
+  }
+  if (sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  return await objects.collectBody(body, async (pieces) => {
+  return await objects.collectBody({ stream, sizeBytes }, async (pieces) => {
     const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
     pieces.length = 0;
     checkDigests(body, document);

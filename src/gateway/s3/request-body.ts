@@ -6,8 +6,11 @@ import { AppError } from '../../model/errors.ts';
 export interface RequestBody {
   /** Decoded payload. Ends early by throwing AppError: IncompleteBody, SignatureDoesNotMatch (chunk), and so on. */
   readonly stream: AsyncIterable<Buffer>;
-  /** Bytes of decoded payload: Content-Length, or x-amz-decoded-content-length for aws-chunked. */
-  readonly sizeBytes: number;
+  /**
+   * Bytes of decoded payload: Content-Length, or x-amz-decoded-content-length for aws-chunked; undefined with
+   * Transfer-Encoding: chunked alone, where the end tells.
+   */
+  readonly sizeBytes: number | undefined;
   /** The client waits to be asked for it (100-continue): until then a refusal spares it the sending. */
   readonly isUnasked: boolean;
   /** Content-MD5, hex. */
@@ -22,8 +25,23 @@ export interface RequestBody {
   trailerChecksum(): string | undefined;
 }
 
-/** Throws EntityTooLarge before the first byte of it is read. */
-export function refuseLargerThan(bytesMax: number, { sizeBytes }: RequestBody): void {
-  if (sizeBytes <= bytesMax) return;
-  throw new AppError('EntityTooLarge', { fields: { ProposedSize: sizeBytes, MaxSizeAllowed: bytesMax } });
+/** The body, of `bytesMax` at most. Throws EntityTooLarge before a byte is read; of unknown size its stream does. */
+export function boundBody(bytesMax: number, body: RequestBody): RequestBody {
+  const { sizeBytes, stream } = body;
+  if (sizeBytes === undefined) return { ...body, stream: boundStream(bytesMax, stream) };
+  if (sizeBytes > bytesMax) throw tooLarge(sizeBytes, bytesMax);
+  return body;
+}
+
+async function* boundStream(bytesMax: number, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let sizeBytes = 0;
+  for await (const piece of stream) {
+    sizeBytes += piece.length;
+    if (sizeBytes > bytesMax) throw tooLarge(sizeBytes, bytesMax);
+    yield piece;
+  }
+}
+
+function tooLarge(sizeBytes: number, bytesMax: number): AppError {
+  return new AppError('EntityTooLarge', { fields: { ProposedSize: sizeBytes, MaxSizeAllowed: bytesMax } });
 }

@@ -6,7 +6,7 @@ import { addCustomerKey, parseCustomerKey, requireUploadKey } from '../../custom
 import { findUpload, requireUploadChecksum } from '../../find-upload.ts';
 import type { AnswerHeaders } from '../../object-headers.ts';
 import { defineOperation, objectArn } from '../../operation.ts';
-import { refuseLargerThan } from '../../request-body.ts';
+import { boundBody } from '../../request-body.ts';
 
 export const uploadPart = defineOperation({
   name: 'UploadPart',
@@ -23,10 +23,11 @@ export const uploadPart = defineOperation({
     'NoSuchUpload',
     'XAmzContentSHA256Mismatch',
   ],
+  differences: 'With `Transfer-Encoding: chunked` the body may come without a length, which AWS refuses.',
   parse: (request) => {
-    const { bucket, key, query, body } = request;
+    const { bucket, key, query } = request;
     const partNumber = parsePartNumber(query.get('partNumber') ?? '');
-    refuseLargerThan(LIMITS.partBytesMax, body);
+    const body = boundBody(LIMITS.partBytesMax, request.body);
     const uploadId = parseUploadId(query.get('uploadId'));
     const customerKey = parseCustomerKey(request);
     return { key, resource: objectArn({ bucket, key }), uploadId, partNumber, customerKey, body };

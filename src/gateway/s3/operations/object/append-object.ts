@@ -12,7 +12,7 @@ import {
 import type { OperationContext } from '../../context.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { defineOperation, type OperationResult, objectArn } from '../../operation.ts';
-import { type RequestBody, refuseLargerThan } from '../../request-body.ts';
+import { boundBody, type RequestBody } from '../../request-body.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
 
@@ -46,12 +46,12 @@ export const appendObject = defineOperation({
     'XAmzContentSHA256Mismatch',
   ],
   differences:
-    'Not of AWS: the body goes behind the bytes of the object that is there, whose headers, tags and owner stay ([extensions.md](extensions.md#append)).',
+    'Not of AWS: the body goes behind the bytes of the object that is there, whose headers, tags and owner stay ([extensions.md](extensions.md#append)). It may come without a length, as that of PutObject.',
   parse: (request) => {
-    const { bucket, key, body, headers } = request;
+    const { bucket, key, headers } = request;
     refuseCustomerKeys(headers);
     refuseCopySource(headers);
-    refuseLargerThan(LIMITS.putBytesMax, body);
+    const body = boundBody(LIMITS.putBytesMax, request.body);
     return {
       ...{ key, body, resource: objectArn({ bucket, key }) },
       offsetBytes: parseWriteOffset(headers),

@@ -13,7 +13,7 @@ import { queryVersion, shownVersionId } from '../../find-version.ts';
 import { parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
 import { type AnswerHeaders, parseObjectHeaders } from '../../object-headers.ts';
 import { defineOperation, type OperationRequest, objectArn } from '../../operation.ts';
-import { refuseLargerThan } from '../../request-body.ts';
+import { boundBody } from '../../request-body.ts';
 import { parseTaggingHeader, taggingAccess } from '../../tagging.ts';
 import { parseWriteConditions, WRITE_CONDITION_HEADERS } from '../../write-conditions.ts';
 import { parseWriteOffset, WRITE_OFFSET_HEADER } from '../../write-offset.ts';
@@ -44,10 +44,10 @@ export const putObject = defineOperation({
     'XAmzContentSHA256Mismatch',
   ],
   differences:
-    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)).',
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`), which AWS refuses.',
   parse: (request) => {
-    const { bucket, key, body } = request;
-    refuseLargerThan(LIMITS.putBytesMax, body);
+    const { bucket, key } = request;
+    const body = boundBody(LIMITS.putBytesMax, request.body);
     const offsetBytes = parseWriteOffset(request.headers);
     if (offsetBytes !== undefined) refuseCustomerKeys(request.headers);
     return {
