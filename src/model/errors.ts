@@ -197,6 +197,8 @@ export class AppError extends Error {
   override name = 'AppError';
   readonly code: ErrorCode;
   readonly fields: ErrorFields;
+  /** Of the HTTP answer. */
+  readonly status: number;
   /** Answer headers besides the usual ones (x-amz-delete-marker, Allow and so on). */
   readonly headers: Readonly<Record<string, string>>;
 
@@ -204,6 +206,8 @@ export class AppError extends Error {
     code: ErrorCode,
     options: {
       message?: string;
+      /** Where AWS answers the code with another status than usually. */
+      status?: number;
       fields?: ErrorFields;
       headers?: Readonly<Record<string, string>>;
       cause?: unknown;
@@ -215,10 +219,7 @@ export class AppError extends Error {
     );
     this.code = code;
     this.fields = options.fields ?? {};
+    this.status = options.status ?? ERRORS[code].status;
     this.headers = options.headers ?? {};
-  }
-
-  get status(): number {
-    return ERRORS[this.code].status;
   }
 }

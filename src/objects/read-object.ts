@@ -1,6 +1,7 @@
 // THE GET STORY: open the key, locate and fetch the first piece, so that damage is an honest error and not a cut
 // connection; then stream the rest behind it (read-body.ts), looking now and then whether the version is still there.
 import { Readable } from 'node:stream';
+import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
@@ -132,7 +133,7 @@ class PieceStream extends Readable {
   }
 }
 
-/** Where a part lies (GET with partNumber): by its place in the list of parts, as they were completed. */
+/** Where a part lies (GET with partNumber): by the number that it was uploaded with. */
 export async function partRange(
   input: Parameters<ObjectStore['partRange']>[0],
 ): ReturnType<ObjectStore['partRange']> {
@@ -141,23 +142,33 @@ export async function partRange(
   const whole = { offsetBytes: 0, sizeBytes };
   if (manifest.kind === 'direct') {
     if (manifest.parts.length === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
-    return partAt(manifest.parts, { partNumber, partStart: 0, startBytes: 0 }, manifest.parts.length);
+    return partAt(manifest.parts, { partNumber, startBytes: 0 }, manifest.parts.length);
   }
   // What was composed, or has grown since it was completed, is in no parts.
   if (manifest.partCount === 0) return partNumber === 1 ? { range: whole, partCount: 1 } : undefined;
-  const page = manifest.pages.findLastIndex(({ partStart }) => partStart < partNumber);
-  const bounds = manifest.pages[page];
-  if (partNumber > manifest.partCount || bounds === undefined) return undefined;
-  const { parts } = await fetchPage(calls, manifest, page);
-  return partAt(parts, { partNumber, ...bounds }, manifest.partCount);
+  // Numbers ascend, so a part's number is greater than the count of parts before it: no later page can hold it. Where the
+  // numbers have no gaps, this page does; else it is searched for among those before it.
+  let low = 0;
+  let high = manifest.pages.findLastIndex(({ partStart }) => partStart < partNumber);
+  for (let page = high; low <= high; page = (low + high) >>> 1) {
+    const { parts } = await fetchPage(calls, manifest, page);
+    const [first, last] = [parts[0]?.partNumber ?? 0, parts.at(-1)?.partNumber ?? 0];
+    if (partNumber < first) high = page - 1;
+    else if (partNumber > last) low = page + 1;
+    else {
+      const { startBytes } = must(manifest.pages[page], 'a page that was read');
+      return partAt(parts, { partNumber, startBytes }, manifest.partCount);
+    }
+  }
+  return undefined;
 }
 
 function partAt(
   parts: Extract<VersionRecord['manifest'], { kind: 'direct' }>['parts'],
-  at: { partNumber: number; partStart: number; startBytes: number },
+  at: { partNumber: number; startBytes: number },
   partCount: number,
 ): { range: ByteRange; partCount: number; checksum?: string } | undefined {
-  const index = at.partNumber - 1 - at.partStart;
+  const index = parts.findIndex(({ partNumber }) => partNumber === at.partNumber);
   const part = parts[index];
   if (part === undefined) return undefined;
   const offsetBytes = parts

@@ -175,6 +175,8 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
       isTruncated: boolean;
       nextKeyMarker?: string;
       nextUploadIdMarker?: string;
+      /** The upload of the marker is open, and another key's: nothing is listed. */
+      isMarkerOfOtherKey?: true;
     };
   };
   'list-parts': {

@@ -22,13 +22,13 @@ test('the empty set, of the current version and of one by its id', async () => {
   expect(byId.headers['x-amz-version-id']).toBe(versionId);
 });
 
-test('the tags in the order in which they were set', async () => {
+test('the tags are sorted by key, in whichever order they were set', async () => {
   const tagging = 'b=2&a=1&c';
   await api.put(bucket, 'tagged', 'bytes', { 'x-amz-tagging': tagging });
   const answer = await api.s3.send(new GetObjectTaggingCommand({ Bucket: bucket, Key: 'tagged' }));
   expect(answer.TagSet).toEqual([
-    { Key: 'b', Value: '2' },
     { Key: 'a', Value: '1' },
+    { Key: 'b', Value: '2' },
     { Key: 'c', Value: '' },
   ]);
   const raw = await api.send({ method: 'GET', path: `/${bucket}/tagged?tagging` });

@@ -1,7 +1,7 @@
 // ListMultipartUploads.
 import { beforeAll, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
-import { beginUpload } from '../support/multipart.ts';
+import { beginUpload, uploadPath } from '../support/multipart.ts';
 import { expectError, expectStatus, fieldsOf, useApi, xmlOf } from '../support/s3-api.ts';
 
 const api = useApi();
@@ -75,6 +75,24 @@ test.each([1, 2, 3, 4])('pages of %i, within a key too', async (max) => {
   expect(found).toEqual(ALL());
 });
 
+test('the upload of another key is no marker, one that has been aborted is', async () => {
+  const address = { bucket: await api.makeBucket(), key: 'a' };
+  const first = await beginUpload(api, address);
+  const other = await beginUpload(api, { ...address, key: 'b' });
+  const listFrom = (uploadId: string) =>
+    api.send({
+      method: 'GET',
+      path: `/${address.bucket}?key-marker=a&upload-id-marker=${uploadId}&uploads=`,
+    });
+  expectError(await listFrom(other.uploadId), {
+    status: 400,
+    code: 'InvalidArgument',
+    ArgumentName: 'upload-id-marker',
+  });
+  expectStatus(await api.send({ method: 'DELETE', path: uploadPath(first) }), 204);
+  expectStatus(await listFrom(first.uploadId), 200);
+});
+
 test('a key marker alone is behind all uploads of its key; an id alone is nothing', async () => {
   expect((await list('key-marker=dir%2F2&')).uploads).toEqual([['z&', ids[4]]]);
   expect((await list('upload-id-marker=x&')).uploads).toEqual(ALL());
@@ -120,6 +138,7 @@ test.each([
   ['max-uploads=x&', 'max-uploads', 'x'],
   ['max-uploads=-1&', 'max-uploads', '-1'],
   ['encoding-type=base64&', 'encoding-type', 'base64'],
+  ['encoding-type=&', 'encoding-type', ''],
   ['key-marker=a&upload-id-marker=x&', 'upload-id-marker', 'x'],
 ])('%s is refused', async (query, ArgumentName, ArgumentValue) => {
   const answer = await api.send({ method: 'GET', path: `/${bucket}?${query}uploads` });

@@ -161,6 +161,7 @@ describe('pages', () => {
     ['key-marker=a&version-id-marker=x', 'version-id-marker'],
     ['max-keys=-1', 'max-keys'],
     ['encoding-type=base64', 'encoding-type'],
+    ['encoding-type=', 'encoding-type'],
   ])('%s is refused', async (query, name) => {
     const answer = await api.send({ method: 'GET', path: `/${bucket}?versions&${query}` });
     expectError(answer, { status: 400, code: 'InvalidArgument', ArgumentName: name });

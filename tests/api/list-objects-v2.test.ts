@@ -76,7 +76,9 @@ test('rule 37: an empty token is taken and given back', async () => {
   const { keys, fields } = await list('continuation-token=');
   expect(keys).toEqual(KEYS);
   expect(fields.ContinuationToken).toBe('');
-  expect((await list('continuation-token=&start-after=dir%2F2')).keys).toEqual(KEYS.slice(3));
+  expect((await list('continuation-token=&prefix=dir%2F')).keys).toEqual(
+    KEYS.filter((key) => key.startsWith('dir/')),
+  );
 });
 
 test('rule 36: encoding-type=url', async () => {
@@ -101,8 +103,10 @@ test('a token goes on in another listing of the bucket, where that has keys behi
 });
 
 test('elements in the order in which AWS gives them', async () => {
-  const query = 'prefix=&delimiter=%2F&max-keys=2&encoding-type=url&fetch-owner=true&start-after=A';
-  const { root } = await list(`${query}&continuation-token=`);
+  const query = 'prefix=&delimiter=%2F&encoding-type=url&fetch-owner=true&start-after=A';
+  const { fields } = await list(`${query}&max-keys=1`);
+  const token = fields.NextContinuationToken ?? '';
+  const { root } = await list(`${query}&max-keys=2&continuation-token=${token}`);
   expect(root.children.map(({ name }) => name)).toEqual([
     ...['Name', 'Prefix', 'ContinuationToken', 'NextContinuationToken', 'StartAfter', 'KeyCount', 'MaxKeys'],
     ...['Delimiter', 'EncodingType', 'IsTruncated', 'Contents', 'CommonPrefixes'],
@@ -138,6 +142,8 @@ test.each([
   ['max-keys=x', 'max-keys', 'x'],
   ['max-keys=-5', 'max-keys', '-5'],
   ['encoding-type=gzip', 'encoding-type', 'gzip'],
+  ['encoding-type=', 'encoding-type', ''],
+  ['continuation-token=&start-after=a', 'continuation-token', ''],
   ['continuation-token=nonsense', 'continuation-token', 'nonsense'],
   ['continuation-token=1', 'continuation-token', '1'],
   ['continuation-token=1%2F%2B', 'continuation-token', '1/+'],

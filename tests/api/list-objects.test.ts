@@ -160,6 +160,7 @@ test.each([
   ['max-keys=2147483648', 'max-keys', '2147483648'],
   ['max-keys=%E2%91%A0', 'max-keys', '①'],
   ['encoding-type=base64', 'encoding-type', 'base64'],
+  ['encoding-type=', 'encoding-type', ''],
   ['list-type=1', 'list-type', '1'],
   ['list-type=', 'list-type', ''],
 ])('%s is refused', async (query, ArgumentName, ArgumentValue) => {

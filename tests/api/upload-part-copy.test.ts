@@ -114,7 +114,7 @@ test.each<[string, Parameters<typeof copyPart>[1], Parameters<typeof expectError
   [
     'rule 32: a range beyond the source',
     { range: `bytes=0-${source.length}` },
-    { status: 416, code: 'InvalidRange', ActualObjectSize: source.length },
+    { status: 400, code: 'InvalidRange', ActualObjectSize: source.length },
   ],
   ['part 0', { partNumber: 0 }, { status: 400, code: 'InvalidArgument', ArgumentName: 'partNumber' }],
   ['part 10001', { partNumber: 10_001 }, { status: 400, code: 'InvalidArgument' }],

@@ -71,15 +71,23 @@ export function sendComplete(
   return api.send({ method: 'POST', path: uploadPath(upload), body: completeXml(parts), headers });
 }
 
-/** Makes an object of these parts; its ETag without quotes. */
-export async function completeUpload(
+/** Makes an object of these parts, numbered from 1 on; its ETag without quotes. */
+export function completeUpload(
   api: Api,
   object: { bucket: string; key: string; parts: readonly Buffer[] },
 ): Promise<{ etag: string }> {
+  const parts = object.parts.map((body, index) => ({ partNumber: index + 1, body }));
+  return completeNumbered(api, { ...object, parts });
+}
+
+/** Makes an object of parts with these numbers; its ETag without quotes. */
+export async function completeNumbered(
+  api: Api,
+  object: { bucket: string; key: string; parts: readonly { partNumber: number; body: Buffer }[] },
+): Promise<{ etag: string }> {
   const upload = await beginUpload(api, object);
   const listed: ListedPart[] = [];
-  for (const [index, body] of object.parts.entries()) {
-    const partNumber = index + 1;
+  for (const { partNumber, body } of object.parts) {
     listed.push({ partNumber, etag: await putPart(api, upload, { partNumber, body }) });
   }
   const answer = await sendComplete(api, upload, listed);

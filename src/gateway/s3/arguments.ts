@@ -51,7 +51,7 @@ function parseWholeNumber(text: string, name: string): number {
 /** True when names in the answer are to be percent-encoded (s3-behaviour 36). */
 export function parseEncodingType(query: QueryParameters): boolean {
   const text = query.get('encoding-type');
-  if (text === undefined || text === '') return false;
+  if (text === undefined) return false;
   if (text !== 'url') {
     const message = 'Invalid Encoding Method specified in Request';
     throw invalidArgument({ name: 'encoding-type', value: text, message });

@@ -19,12 +19,22 @@ export function* parseCompleteBody(body: Uint8Array): Steps<CompletePart[]> {
   if (body.length === 0) {
     throw new AppError('InvalidRequest', { message: 'You must specify at least one part' });
   }
-  return yield* readXmlBody(body, 'CompleteMultipartUpload', (root) => {
+  const parts = yield* readXmlBody(body, 'CompleteMultipartUpload', (root) => {
     const parts = childrenOf(root, 'Part');
     if (parts.length === 0 || parts.length > LIMITS.partCountMax) {
       throw new XmlError(`${parts.length} parts`);
     }
     return readEach(parts, parsePart);
+  });
+  return withoutRepetitions(parts);
+}
+
+/** A part that is listed twice in a row in the same way counts once (AWS CompleteMultipartUpload). */
+function withoutRepetitions(parts: readonly CompletePart[]): CompletePart[] {
+  return parts.filter((part, at) => {
+    const before = parts[at - 1];
+    const isSame = before?.partNumber === part.partNumber && before.etag === part.etag;
+    return !isSame || before.checksum?.value !== part.checksum?.value;
   });
 }
 

@@ -21,9 +21,9 @@ export function parseCopyConditions(headers: Headers): Headers {
   return conditions;
 }
 
-/** PreconditionFailed where the source is not, or no longer, the one that is meant. */
-export function requireCopyConditions(conditions: Headers, source: Validators): void {
-  const verdict = judgeRead(conditions, source);
+/** PreconditionFailed where the source is not, or no longer, the one that is meant at `nowMs`. */
+export function requireCopyConditions(conditions: Headers, source: Validators, nowMs: number): void {
+  const verdict = judgeRead(conditions, source, nowMs);
   if (verdict.kind === 'met') return;
   const failed = verdict.kind === 'precondition-failed' ? verdict.condition : notModifiedBy(conditions);
   throw new AppError('PreconditionFailed', { fields: { Condition: PREFIX + failed } });

@@ -87,7 +87,7 @@ export async function prepareRead(
   if (version.tags !== undefined && mayReadTags(context, input)) {
     headers['x-amz-tagging-count'] = version.tags.length;
   }
-  requireConditions(input, version, headers);
+  requireConditions(input, { version, headers, nowMs: context.clock.wallMs() });
   addResponseOverrides(headers, {
     query: input.query,
     headers: input.headers,
@@ -102,8 +102,12 @@ export async function prepareRead(
   return { status: 206, headers, found, range };
 }
 
-function requireConditions(input: ReadInput, version: VersionRecord, headers: AnswerHeaders): void {
-  const verdict = judgeRead(input.headers, version);
+function requireConditions(
+  input: ReadInput,
+  read: { version: VersionRecord; headers: AnswerHeaders; nowMs: number },
+): void {
+  const { version, headers, nowMs } = read;
+  const verdict = judgeRead(input.headers, version, nowMs);
   if (verdict.kind === 'met') return;
   if (verdict.kind === 'precondition-failed') {
     throw new AppError('PreconditionFailed', { fields: { Condition: verdict.condition } });

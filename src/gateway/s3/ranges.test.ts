@@ -33,7 +33,8 @@ test.each(['bytes=10-', 'bytes=10-12', 'bytes=-0', 'bytes=99999999999999999999-'
 
 test('an empty object satisfies no range', () => {
   expect(resolveRange('bytes=0-', 0)).toEqual({ kind: 'unsatisfiable' });
-  expect(resolveRange('bytes=-1', 0)).toEqual({ kind: 'unsatisfiable' });
+  expect(resolveRange('bytes=-1', 0)).toEqual({ kind: 'whole' });
+  expect(resolveRange('bytes=-0', 0)).toEqual({ kind: 'unsatisfiable' });
 });
 
 test('a copy range has both ends', () => {
@@ -67,7 +68,8 @@ test('a range is the bytes that it names, of an object of any size', () => {
       const from = bytes.slice(first);
       expect(named(`bytes=${first}-`)).toEqual(from.length === 0 ? 'unsatisfiable' : from);
       const suffix = last === 0 ? [] : bytes.slice(-last);
-      expect(named(`bytes=-${last}`)).toEqual(suffix.length === 0 ? 'unsatisfiable' : suffix);
+      const ofNothing = last === 0 ? 'unsatisfiable' : 'whole';
+      expect(named(`bytes=-${last}`)).toEqual(suffix.length === 0 ? ofNothing : suffix);
       const between = bytes.slice(first, last + 1);
       const wanted = last < first ? 'whole' : between.length === 0 ? 'unsatisfiable' : between;
       expect(named(` bytes= ${first} - ${last} `.trim())).toEqual(wanted);

@@ -21,8 +21,10 @@ export function resolveRange(header: string, sizeBytes: number): RangeOutcome {
   const [, first = '', last = ''] = match;
   if (first === '') {
     if (last === '') return WHOLE;
+    if (Number(last) === 0) return UNSATISFIABLE;
+    // AWS: the last bytes of an empty object are all of it, with 200.
+    if (sizeBytes === 0) return WHOLE;
     const suffixBytes = Math.min(Number(last), sizeBytes);
-    if (suffixBytes === 0) return UNSATISFIABLE;
     return { kind: 'range', range: { offsetBytes: sizeBytes - suffixBytes, sizeBytes: suffixBytes } };
   }
   const offsetBytes = Number(first);

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { expectLinear, nearly } from '../../../tests/support/properties.ts';
+import { httpDate } from '../../lib/http-dates.ts';
 import { isRangeStillWanted, judgeRead } from './read-conditions.ts';
 
 const ETAG = '5d41402abc4b2a76b9719d911017c592';
 const MODIFIED = 'Sun, 06 Nov 1994 08:49:37 GMT';
+const NOW = Date.UTC(2020, 0, 1);
 const BEFORE = 'Sun, 06 Nov 1994 08:49:36 GMT';
 const validators = { etag: ETAG, modifiedAtMs: Date.UTC(1994, 10, 6, 8, 49, 37, 500) };
 
@@ -22,6 +24,8 @@ test.each([
   ['If-None-Match: another', { 'if-none-match': '"a"' }, 'met'],
   ['If-Modified-Since: the time', { 'if-modified-since': MODIFIED }, 'not-modified'],
   ['If-Modified-Since: earlier', { 'if-modified-since': BEFORE }, 'met'],
+  ['If-Modified-Since: now', { 'if-modified-since': httpDate(NOW) }, 'not-modified'],
+  ['If-Modified-Since: in the future is ignored', { 'if-modified-since': httpDate(NOW + 1000) }, 'met'],
   ['If-Modified-Since: no date', { 'if-modified-since': 'soon' }, 'met'],
   ['If-Unmodified-Since: the time', { 'if-unmodified-since': MODIFIED }, 'met'],
   ['If-Unmodified-Since: earlier', { 'if-unmodified-since': BEFORE }, 'precondition-failed'],
@@ -42,11 +46,11 @@ test.each([
     'precondition-failed',
   ],
 ])('%s', (_name, headers, kind) => {
-  expect(judgeRead(headers, validators).kind).toBe(kind);
+  expect(judgeRead(headers, validators, NOW).kind).toBe(kind);
 });
 
 test('the header that failed is named', () => {
-  expect(judgeRead({ 'if-unmodified-since': BEFORE }, validators)).toEqual({
+  expect(judgeRead({ 'if-unmodified-since': BEFORE }, validators, NOW)).toEqual({
     kind: 'precondition-failed',
     condition: 'If-Unmodified-Since',
   });
@@ -77,7 +81,9 @@ test('any texts are conditions, and an ETag is found in every list that holds it
         string,
         string
       >;
-      expect(['met', 'not-modified', 'precondition-failed']).toContain(judgeRead(headers, validators).kind);
+      expect(['met', 'not-modified', 'precondition-failed']).toContain(
+        judgeRead(headers, validators, NOW).kind,
+      );
       expect(typeof isRangeStillWanted(match, validators)).toBe('boolean');
     }),
   );
@@ -85,16 +91,19 @@ test('any texts are conditions, and an ETag is found in every list that holds it
   fc.assert(
     fc.property(fc.array(other), fc.array(other), (before, behind) => {
       const list = [...before, `"${ETAG}"`, ...behind].join(' , ');
-      expect(judgeRead({ 'if-match': list }, validators).kind).toBe('met');
-      expect(judgeRead({ 'if-none-match': list }, validators).kind).toBe('not-modified');
+      expect(judgeRead({ 'if-match': list }, validators, NOW).kind).toBe('met');
+      expect(judgeRead({ 'if-none-match': list }, validators, NOW).kind).toBe('not-modified');
     }),
   );
 });
 
 test('a long list takes time in proportion to its length', () => {
   const pieces = ['"', ',', ' ', 'W/', 'W/"', '"a"', '"a",', 'a', '* '];
-  expectLinear((text) => judgeRead({ 'if-match': text }, validators), { pieces, starts: ['', '"', 'W/'] });
-  expectLinear((text) => judgeRead({ 'if-modified-since': text }, validators), {
+  expectLinear((text) => judgeRead({ 'if-match': text }, validators, NOW), {
+    pieces,
+    starts: ['', '"', 'W/'],
+  });
+  expectLinear((text) => judgeRead({ 'if-modified-since': text }, validators, NOW), {
     pieces: [' ', '0', 'Sun, ', ':'],
   });
 });

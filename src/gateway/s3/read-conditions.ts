@@ -22,8 +22,11 @@ const MET: ReadVerdict = { kind: 'met' };
 const NOT_MODIFIED: ReadVerdict = { kind: 'not-modified' };
 const ETAG_IN_LIST = /(W\/)?"([^"]*)"|[^\s,"]+/g;
 
-/** Decides the conditional headers of a read. Dates that cannot be parsed are ignored (RFC 9110 13.1.3). */
-export function judgeRead(headers: Headers, validators: Validators): ReadVerdict {
+/**
+ * Decides the conditional headers of a read at `nowMs`. Dates that cannot be parsed are ignored (RFC 9110 13.1.3), as is
+ * an If-Modified-Since that is later than now (AWS GetObject; RFC 7232 3.3).
+ */
+export function judgeRead(headers: Headers, validators: Validators, nowMs: number): ReadVerdict {
   const ifMatch = headers['if-match'];
   if (ifMatch !== undefined) {
     if (!listsETag({ list: ifMatch, etag: validators.etag, mayBeWeak: false })) {
@@ -36,7 +39,9 @@ export function judgeRead(headers: Headers, validators: Validators): ReadVerdict
   if (ifNoneMatch !== undefined) {
     return listsETag({ list: ifNoneMatch, etag: validators.etag, mayBeWeak: true }) ? NOT_MODIFIED : MET;
   }
-  return isModifiedSince(headers['if-modified-since'], validators) === false ? NOT_MODIFIED : MET;
+  const since = headers['if-modified-since'];
+  const isFuture = since !== undefined && (parseHttpDate(since) ?? 0) > nowMs;
+  return !isFuture && isModifiedSince(since, validators) === false ? NOT_MODIFIED : MET;
 }
 
 /** False when If-Range asks for the whole object because it has changed (RFC 9110 13.1.5). */

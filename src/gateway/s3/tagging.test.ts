@@ -165,7 +165,8 @@ test('what is written is read again, by document and by header', () => {
   );
   fc.assert(
     fc.property(tags, (given) => {
-      expect(parse(Buffer.from(taggingDocument(given)))).toEqual(given);
+      const sorted = given.toSorted((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+      expect(parse(Buffer.from(taggingDocument(given)))).toEqual(sorted);
       const pairs = given.map(({ key, value }) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`);
       expect(header(pairs.join('&'))).toEqual(given);
     }),

@@ -83,9 +83,10 @@ function requireOnly(parent: XmlElement, names: readonly string[]): void {
   if (other !== undefined) throw new XmlError(`${other.name} in ${parent.name}`);
 }
 
-/** The document of GetObjectTagging. */
+/** The document of GetObjectTagging: tags sorted by the bytes of their keys. */
 export function taggingDocument(tags: readonly Tag[]): string {
-  const elements = tags.map(({ key, value }) =>
+  const sorted = tags.toSorted((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+  const elements = sorted.map(({ key, value }) =>
     xmlElement('Tag', xmlText('Key', key), xmlText('Value', value)),
   );
   return s3Document('Tagging', xmlElement('TagSet', ...elements));

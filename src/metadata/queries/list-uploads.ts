@@ -2,12 +2,12 @@
 import { must } from '../../lib/assert.ts';
 import { afterPrefix, compareBytes, concatBytes, fromHex } from '../../lib/bytes.ts';
 import { commonPrefixOf, markerBytes, pageAfter } from '../../model/listing.ts';
-import type { BucketId } from '../../model/names.ts';
+import type { BucketId, ObjectKey, UploadId } from '../../model/names.ts';
 import { uploadCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateReader } from '../../ports/state-machine.ts';
 import { escapeBytes } from '../key-parts.ts';
-import { TABLES, uploadsAfter } from '../keyspace.ts';
+import { TABLES, uploadsAfter, uploadTimeRow, uploadTimeValue } from '../keyspace.ts';
 import { createRowScan, SCAN_BYTES_MAX } from './row-scan.ts';
 
 type Query = QueryOf<'list-uploads'>;
@@ -16,10 +16,20 @@ type Page = ResultOf<'list-uploads'>;
 export const listUploads: QuerySpec<Query, Page> = {
   async run(query, state) {
     const page: Page = { uploads: [], commonPrefixes: [], isTruncated: false };
+    if (await isMarkerOfOtherKey(query, state)) return { ...page, isMarkerOfOtherKey: true };
     if (query.max > 0) await fillPage(page, query, state);
     return page;
   },
 };
+
+/** An upload that has been completed or aborted since the page before marks its place all the same. */
+async function isMarkerOfOtherKey(query: Query, state: StateReader): Promise<boolean> {
+  const { bucketId, keyMarker, uploadIdMarker } = query;
+  if (!keyMarker || uploadIdMarker === undefined) return false;
+  const [place] = await state.rows([uploadTimeRow(uploadIdMarker as UploadId)]);
+  if (place === undefined) return false;
+  return compareBytes(place, uploadTimeValue(bucketId, keyMarker as ObjectKey)) !== 0;
+}
 
 async function fillPage(page: Page, query: Query, state: StateReader): Promise<void> {
   const { bucketId, max } = query;

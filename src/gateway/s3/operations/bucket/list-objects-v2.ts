@@ -1,8 +1,9 @@
 // ListObjectsV2: pages by opaque token, owners on request.
 import { escapeXml } from '../../../../lib/xml-writer.ts';
+import { invalidArgument } from '../../arguments.ts';
 import { echoXml, parseList, queryPage } from '../../list-objects-page.ts';
 import { commonPrefixesXml, contentsXml, makeToken, ownersXml, readToken } from '../../list-xml.ts';
-import { defineOperation } from '../../operation.ts';
+import { defineOperation, type QueryParameters } from '../../operation.ts';
 import { s3Document } from '../../vendor.ts';
 
 export const listObjectsV2 = defineOperation({
@@ -13,12 +14,14 @@ export const listObjectsV2 = defineOperation({
   errors: ['InvalidArgument'],
   parse: (request) => {
     const token = request.query.get('continuation-token');
+    const startAfter = request.query.get('start-after');
+    if (token === '') refuseBesideEmptyToken(request.query);
     return {
       ...parseList(request),
       token,
       // An empty token is a token that says nothing (s3-behaviour 37).
       after: token ? readToken(token) : undefined,
-      startAfter: request.query.get('start-after'),
+      startAfter,
       wantsOwner: request.query.get('fetch-owner')?.toLowerCase() === 'true',
     };
   },
@@ -44,3 +47,11 @@ export const listObjectsV2 = defineOperation({
     return { status: 200, body: { kind: 'xml', text } };
   },
 });
+
+/** An empty token says that the listing goes on from nowhere: another place to begin at contradicts it (AWS refuses it). */
+function refuseBesideEmptyToken(query: QueryParameters): void {
+  const other = ['start-after', 'marker', 'key-marker'].find((name) => query.get(name));
+  if (other === undefined) return;
+  const message = 'The continuation token provided is incorrect';
+  throw invalidArgument({ name: 'continuation-token', value: '', message });
+}

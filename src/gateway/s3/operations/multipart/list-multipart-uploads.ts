@@ -1,5 +1,6 @@
 // The uploads of a bucket that are neither completed nor aborted, by key and then by time of initiation.
 import { isoSeconds } from '../../../../lib/http-dates.ts';
+import type { AppError } from '../../../../model/errors.ts';
 import { LIMITS } from '../../../../model/limits.ts';
 import type { AccountId, UploadId } from '../../../../model/names.ts';
 import type { UploadRecord } from '../../../../model/records/rows.ts';
@@ -44,6 +45,7 @@ export const listMultipartUploads = defineOperation({
         ...(uploadIdMarker && { uploadIdMarker }),
       },
     );
+    if (page.isMarkerOfOtherKey) throw invalidUploadMarker(uploadIdMarker);
     const text = s3Document(
       'ListMultipartUploadsResult',
       `<Bucket>${input.bucket}</Bucket><KeyMarker>${writeName(keyMarker)}</KeyMarker><UploadIdMarker>${uploadIdMarker}</UploadIdMarker>` +
@@ -64,11 +66,11 @@ function parseMarkers(query: QueryParameters): { keyMarker: string; uploadIdMark
   const uploadIdMarker = query.get('upload-id-marker') ?? '';
   if (keyMarker === '' || uploadIdMarker === '') return { keyMarker, uploadIdMarker: '' };
   if (isUploadId(uploadIdMarker)) return { keyMarker, uploadIdMarker };
-  throw invalidArgument({
-    name: 'upload-id-marker',
-    value: uploadIdMarker,
-    message: 'Invalid uploadId marker',
-  });
+  throw invalidUploadMarker(uploadIdMarker);
+}
+
+function invalidUploadMarker(value: string): AppError {
+  return invalidArgument({ name: 'upload-id-marker', value, message: 'Invalid uploadId marker' });
 }
 
 /** s3-behaviour 33: initiator and owner, each with ID and DisplayName. */

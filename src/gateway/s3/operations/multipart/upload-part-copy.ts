@@ -86,7 +86,7 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
     requireObjectKey(context, version, sourceKey);
-    requireCopyConditions(input.sourceConditions, version);
+    requireCopyConditions(input.sourceConditions, version, context.clock.wallMs());
     requireBytes(version.sizeBytes, range);
   };
   requireFit(source.found.version);
@@ -121,10 +121,11 @@ async function copyPart(context: OperationContext, input: PartCopyInput): Promis
   };
 }
 
-/** s3-behaviour 32: a range beyond the source is InvalidRange. A part holds 5 GiB at most. */
+/** s3-behaviour 32: a range beyond the source is 400 InvalidRange. A part holds 5 GiB at most. */
 function requireBytes(sourceBytes: number, range: ByteRange | undefined): void {
   if (range !== undefined && range.offsetBytes + range.sizeBytes > sourceBytes) {
     throw new AppError('InvalidRange', {
+      status: 400,
       message: `Range specified is not valid for source object of size: ${sourceBytes}`,
       fields: { ActualObjectSize: sourceBytes },
     });

@@ -42,7 +42,7 @@ export const copyObject = defineOperation({
     'PreconditionFailed',
   ],
   differences:
-    'Any size in one request: only metadata is written. Conditions on the target as for PutObject.',
+    'Any size in one request: only metadata is written. A copy of a multipart object keeps its ETag `…-N` and its parts, where AWS makes a new ETag. Conditions on the target as for PutObject.',
   parse,
   access: ({ resource, tags }) => [['s3:PutObject', resource], ...taggingAccess(resource, tags)],
   run: (context, input) =>
@@ -91,7 +91,7 @@ async function copy(context: OperationContext, input: CopyInput): Promise<Operat
   const source = await openCopySource(context, input.source, input.expectedOwner);
   const requireFit = (version: VersionRecord) => {
     requireObjectKey(context, version, sourceKey);
-    requireCopyConditions(input.sourceConditions, version);
+    requireCopyConditions(input.sourceConditions, version, context.clock.wallMs());
   };
   requireFit(source.found.version);
   requireChange(context, input, source);
