@@ -5,6 +5,7 @@ import { type ChunkBuffers, createChunkBuffers } from '../src/objects/chunk-buff
 import { createObjectStore } from '../src/objects/create-object-store.ts';
 import type { ObjectStore } from '../src/objects/object-store.ts';
 import type { ShardTimes } from '../src/objects/shard-times.ts';
+import type { LostChunks } from '../src/storage/lost-chunks.ts';
 import type { Stores } from './open-stores.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -17,13 +18,19 @@ export function createBuffers({ storage, memory }: Config): ChunkBuffers {
 
 export function openObjects(
   { config, log, telemetry, clock, random, closing }: Surroundings,
-  { chunks, keyring, fenceOf }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'>,
+  {
+    chunks,
+    keyring,
+    fenceOf,
+    lost,
+  }: Pick<Stores, 'chunks' | 'keyring' | 'fenceOf'> & { lost?: Pick<LostChunks, 'note'> },
   { buffers, times }: { buffers: ChunkBuffers; times: ShardTimes },
 ): ObjectStore {
   const codecs = createCodecPool({ workers: config.codec.workers });
   closing.defer(() => codecs.close());
   const objects = createObjectStore({
     ...{ chunks, codecs, keyring, clock, random, log, telemetry, buffers, times, fenceOf },
+    ...(lost && { noteLost: (id, kind) => lost.note(id, kind) }),
     settings: {
       inlineBodyBytesMax: config.storage.inlineBodyMaxBytes,
       chunkSizeBytes: config.storage.chunkSizeBytes,

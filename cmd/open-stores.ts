@@ -18,7 +18,9 @@ import type { Worker } from '../src/ports/worker.ts';
 import { createShards } from '../src/shard/shards.ts';
 import { openChunkStore } from '../src/storage/chunk-store.ts';
 import { createDiskReserve } from '../src/storage/disk-reserve.ts';
+import { LostChunks } from '../src/storage/lost-chunks.ts';
 import { createReclaim } from '../src/storage/reclaim.ts';
+import { createScrub, type Scrub } from '../src/storage/scrub.ts';
 import { refuseNodeFolder } from './cluster/node-folder.ts';
 import { isWithoutDatabase, openDatabases } from './open-databases.ts';
 import { openRootCredentials, type RootCredentials } from './root-credentials.ts';
@@ -35,6 +37,10 @@ export interface Stores {
   /** Background work of the stores themselves. */
   storeWorkers: readonly Worker[];
   chunks: ChunkPort;
+  /** Chunks that are known to be damaged or missing. */
+  lost: LostChunks;
+  /** Reads all chunks again and again. */
+  scrub: Scrub;
   /** Deleted, but still on the disk. */
   pendingReclaimBytes(): Promise<number>;
   /** In whose name chunks of a shard are dropped (R21). */
@@ -46,7 +52,7 @@ export async function openStores(
   surroundings: Surroundings,
   events: { onFatal(error: Error): void; onReleased(buffer: ArrayBuffer): void },
 ): Promise<Stores> {
-  const { config, log, clock, random, closing } = surroundings;
+  const { config, log, telemetry, clock, random, closing } = surroundings;
   const dataDir = await openDataDir({ path: config.dataDir, shards: config.shards });
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
@@ -68,9 +74,12 @@ export async function openStores(
   });
   closing.defer(() => shards.close());
   warnOfTimeJump(log, shards.timeJumps);
-  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
   const metadata = refuseGrowth(shards, reserve);
-  const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log });
+  const lost = await LostChunks.open({ kv: chunkKv, clock, log, telemetry });
+  const chunks = await openChunkStore({ kv: chunkKv, reserve, clock, log, lost });
+  const { scrubRateBytes: bytesPerSecond, scrubPeriodMs: periodMs } = config.storage;
+  const scrub = createScrub({ kv: chunkKv, store: chunks, clock, log, bytesPerSecond, periodMs });
   const pendingChunkBytes = async () => (await chunks.usage()).pendingReclaimBytes;
   const pendingBodyBytes = async () => metadataKv.usage().pendingReclaimBytes;
   const how = {
@@ -87,10 +96,11 @@ export async function openStores(
     metadata: config.metadata.forceLoopback ? createLoopbackMetadata({ metadata, random }) : metadata,
     storeWorkers: [
       ...shards.workers,
+      scrub,
       createReclaim({ ...how, name: 'reclaim-chunks', kv: chunkKv, pendingBytes: pendingChunkBytes }),
       createReclaim({ ...how, name: 'reclaim-metadata', kv: metadataKv, pendingBytes: pendingBodyBytes }),
     ],
-    chunks,
+    ...{ chunks, lost, scrub },
     pendingReclaimBytes: async () => (await pendingChunkBytes()) + (await pendingBodyBytes()),
     fenceOf: (shard) => must(fences[shard], `no shard ${shard}`),
     timeJumps: shards.timeJumps,

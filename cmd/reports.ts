@@ -6,7 +6,10 @@ import type { StatusReport } from '../src/gateway/operator/status-report.ts';
 import type { KeyRotation } from '../src/metadata/background/rotate-keys.ts';
 import { JOB_KINDS, JOB_STATES } from '../src/model/records/job-record.ts';
 import type { MetadataPort } from '../src/ports/metadata.ts';
+import { chunkRoomOf } from '../src/storage/disk-reserve.ts';
+import { alarmsOfNode } from './node-alarms.ts';
 import type { Stores } from './open-stores.ts';
+import { measureFolderRoom } from './room-report.ts';
 import type { Surroundings } from './surroundings.ts';
 import { readVersion } from './version.ts';
 
@@ -19,9 +22,11 @@ export function createReports(
   parts: Pick<Stores, 'metadata' | 'chunks' | 'pendingReclaimBytes' | 'timeJumps'> & {
     rotation: Pick<KeyRotation, 'progress'>;
     accounts: Pick<Accounts, 'list'>;
+    /** Of a single node. */
+    own?: Pick<Stores, 'lost' | 'scrub'>;
   },
 ): Reports {
-  const { metadata, chunks, rotation, accounts, pendingReclaimBytes, timeJumps } = parts;
+  const { metadata, chunks, rotation, accounts, pendingReclaimBytes, timeJumps, own } = parts;
   const startedAtMs = clock.wallMs();
   const startedAt = new Date(startedAtMs).toISOString();
 
@@ -44,9 +49,34 @@ export function createReports(
     gaugeIfKnown(telemetry, 'holdfast_chunks', stored?.chunkCount);
     gaugeIfKnown(telemetry, 'holdfast_chunk_bytes', stored?.liveBytes);
     gaugeIfKnown(telemetry, 'holdfast_pending_reclaim_bytes', pendingBytes);
-    gaugeIfKnown(telemetry, 'holdfast_disk_free_bytes', stored?.diskFreeBytes);
-    gaugeIfKnown(telemetry, 'holdfast_disk_bytes', stored?.diskTotalBytes);
+    if (own === undefined) {
+      gaugeIfKnown(telemetry, 'holdfast_disk_free_bytes', stored?.diskFreeBytes);
+      gaugeIfKnown(telemetry, 'holdfast_disk_bytes', stored?.diskTotalBytes);
+      return;
+    }
+    measureFolderRoom(telemetry, stored && chunkRoomOf(stored));
+    telemetry.gauge('holdfast_lost_chunks', own.lost.list().length);
+    const { share, foundCount, endedAtMs } = own.scrub.progress();
+    telemetry.gauge('holdfast_disk_scrub_progress_ratio', share);
+    telemetry.gauge('holdfast_disk_scrub_found_chunks', foundCount);
+    const endedAt = endedAtMs === undefined ? undefined : endedAtMs / 1000;
+    gaugeIfKnown(telemetry, 'holdfast_disk_scrub_ended_timestamp_seconds', endedAt);
   });
+
+  function stateOf(
+    stored: { diskFreeBytes: number; diskTotalBytes: number },
+    { lost }: Pick<Stores, 'lost'>,
+  ) {
+    const [damagedCount, missingCount] = [lost.count('damaged'), lost.count('missing')];
+    const room = chunkRoomOf(stored);
+    return {
+      diskFullBelowBytes: room.fullBelowBytes,
+      diskScarceBelowBytes: room.scarceBelowBytes,
+      damagedChunkCount: damagedCount,
+      missingChunkCount: missingCount,
+      alarms: alarmsOfNode({ room, damagedCount, missingCount, clockJumpMs: timeJumps.unacceptedMs() }),
+    };
+  }
 
   return {
     async readStatus(endpoint) {
@@ -68,6 +98,7 @@ export function createReports(
         pendingReclaimBytes: pendingBytes,
         diskFreeBytes: stored.diskFreeBytes,
         diskTotalBytes: stored.diskTotalBytes,
+        ...(own && stateOf(stored, own)),
         clockJumpMs: timeJumps.unacceptedMs(),
         keys: rotation.progress(),
         lastErrors: log.recent(),

@@ -58,8 +58,12 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
     gateway.oldestRequestMs(),
   );
-  const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
-  const reports = createReports(surroundings, { ...stores, rotation, accounts });
+  const fsck = createFsck({
+    ...{ metadata, chunks, clock, log },
+    keyIds: () => keyring.keyIds(),
+    noteLost: (id, kind) => stores.lost.note(id, kind),
+  });
+  const reports = createReports(surroundings, { ...stores, rotation, accounts, own: stores });
   let endpoint = '';
   const isReady = () => state.isReady;
   const readStatus = () => reports.readStatus(endpoint);

@@ -1,11 +1,12 @@
 // What is wrong with chunks and disks, in sentences. Pure.
-import { formatBytes, formatCount } from '../../src/cli/format.ts';
+import { formatCount } from '../../src/cli/format.ts';
 import { countOwnerNodes, isMissed } from '../../src/cluster/see-disks.ts';
 import { areEnough, neededCopies, nodeCountOf } from '../../src/cluster/write-needs.ts';
 import type { ClusterIdentity } from '../../src/ports/cluster-identity.ts';
 import type { Member } from '../../src/ports/members.ts';
 import type { NodeId } from '../../src/ports/replication.ts';
-import { chunkRoomLimitsOf, isFull } from '../../src/storage/disk-reserve.ts';
+import { chunkRoomOf, isFull } from '../../src/storage/disk-reserve.ts';
+import { alarmsOfRoom } from '../room-report.ts';
 import {
   type ChunkStatus,
   type DiskStatus,
@@ -133,13 +134,8 @@ function alarmsOfUnserved(
 function alarmsOfUse(disk: DiskStatus): string[] {
   const { usage } = disk;
   if (usage === undefined) return [];
-  const alarms: string[] = [];
-  const { diskFreeBytes, diskTotalBytes, asideCount = 0, unreadCount = 0 } = usage;
-  const { fullBelowBytes, scarceBelowBytes } = chunkRoomLimitsOf({ totalBytes: diskTotalBytes });
-  if (isFull(usage))
-    alarms.push(`${nameOf(disk)} is full: it has ${formatBytes(diskFreeBytes)} and takes no new chunks`);
-  else if (diskFreeBytes < scarceBelowBytes)
-    alarms.push(`${nameOf(disk)} is nearly full: ${formatBytes(diskFreeBytes - fullBelowBytes)} are left`);
+  const { asideCount = 0, unreadCount = 0 } = usage;
+  const alarms = alarmsOfRoom(nameOf(disk), chunkRoomOf(usage), 'new chunks');
   if (asideCount > 0) alarms.push(`${nameOf(disk)} has ${formatCount(asideCount)} damaged copies set aside`);
   if (unreadCount > 0) alarms.push(`${nameOf(disk)} cannot read ${formatCount(unreadCount)} of its chunks`);
   return alarms;

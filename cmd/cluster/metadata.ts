@@ -73,7 +73,7 @@ export async function startMetadata(surroundings: Surroundings): Promise<Running
   const { peerServer, metadataNode, witness } = node;
   const { clock, log, telemetry } = surroundings;
   measureReplicas(telemetry, () => metadataNode.status());
-  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
   measureRoom(telemetry, { reserve, clock });
   const revocations = createRevocationWait({ clock, epoch: () => openEpoch(metadataNode) });
   const sources = { folder, nodeId, replicaId, kv, witness, cluster: joined.identity, isAtRest: false };

@@ -5,7 +5,8 @@ import { within } from '../../src/lib/within.ts';
 import type { ClockPort } from '../../src/ports/clock.ts';
 import type { DiskReservePort } from '../../src/ports/disk-reserve.ts';
 import type { ReplicaStatus } from '../../src/ports/shard-calls.ts';
-import { roomLimitsOf } from '../../src/storage/disk-reserve.ts';
+import { roomOf } from '../../src/storage/disk-reserve.ts';
+import { measureFolderRoom } from '../room-report.ts';
 
 /** A drive that hangs must not hold up the other figures. */
 const ROOM_ANSWER_MAX_MS = 3000;
@@ -79,13 +80,7 @@ export function measureRoom(
 ): void {
   telemetry.onScrape(async () => {
     const space = await within(reserve.measure(), ROOM_ANSWER_MAX_MS, clock).catch(() => undefined);
-    const tell = (name: string, value: number | undefined) =>
-      gaugeIfKnown(telemetry, `holdfast_disk_${name}`, value);
-    const limits = space && roomLimitsOf(space);
-    tell('free_bytes', space?.freeBytes);
-    tell('bytes', space?.totalBytes);
-    tell('full_below_bytes', limits?.fullBelowBytes);
-    tell('scarce_below_bytes', limits?.scarceBelowBytes);
+    measureFolderRoom(telemetry, space && roomOf(space, { holdsChunks: false }));
   });
 }
 

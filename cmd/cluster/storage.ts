@@ -127,7 +127,11 @@ function disksToOpen(surroundings: Surroundings, folder: string, buffers: ChunkB
   }));
 }
 
-async function openDisk({ config, clock, telemetry }: Surroundings, folder: string, buffers: ChunkBuffers) {
+async function openDisk(
+  { config, clock, telemetry, log }: Surroundings,
+  folder: string,
+  buffers: ChunkBuffers,
+) {
   const hangs = { clock, afterMs: config.storage.hangAfterMs };
   const kv = await openRocksdbKv({
     folder: join(folder, CHUNKS_FOLDER),
@@ -142,7 +146,7 @@ async function openDisk({ config, clock, telemetry }: Surroundings, folder: stri
       telemetry.count('holdfast_kv_commit_bytes_total', labels, group.sizeBytes);
     },
   });
-  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock });
+  const reserve = createDiskReserve({ readSpace: () => readDiskSpace(folder), clock, log });
   try {
     return { kv, reserve, witness: await openWitnessFile(join(folder, 'chunks.witness'), clock, hangs) };
   } catch (error) {

@@ -28,7 +28,7 @@ export const CLUSTER_METRICS = {
   holdfast_placement_copies: { kind: 'gauge', help: 'Owners that each partition is to have.' },
   holdfast_disk_full_below_bytes: {
     kind: 'gauge',
-    help: 'With less room than this a disk of a storage node takes no whole new chunks: its reserve, and twice a chunk; without a disk, of the data folder of a metadata node: it takes nothing that grows.',
+    help: 'With less room than this a disk of a storage node takes no whole new chunks: its reserve, and twice a chunk; without a disk, of the data folder of a single node, likewise, or of a metadata node: it takes nothing that grows.',
     labels: ['disk'],
   },
   holdfast_disk_scarce_below_bytes: {

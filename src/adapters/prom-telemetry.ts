@@ -104,11 +104,11 @@ export const METRICS = {
   },
   holdfast_lost_chunks: {
     kind: 'gauge',
-    help: 'Chunks of live data that no disk has: data is lost unless a disk comes back.',
+    help: 'Chunks of live data that no disk has: data is lost unless a disk comes back. On a single node, which has no other copies: those known to be damaged or missing.',
   },
   holdfast_lost_chunks_found_total: {
     kind: 'counter',
-    help: 'How often a repair has found a chunk on no disk; each time it looks.',
+    help: 'How often a repair has found a chunk on no disk; each time it looks. On a single node: chunks that were found missing, by readers and by fsck, each once.',
   },
   holdfast_audited_chunks_total: {
     kind: 'counter',
@@ -116,7 +116,7 @@ export const METRICS = {
   },
   holdfast_damaged_chunks_found_total: {
     kind: 'counter',
-    help: 'Copies that a disk has found damaged, or cannot read, of data that lives.',
+    help: 'Copies that a disk has found damaged, or cannot read, of data that lives. On a single node: chunks that were found damaged, by readers, scrub and fsck, each once.',
   },
   holdfast_damaged_chunks_repaired_total: {
     kind: 'counter',
@@ -257,7 +257,7 @@ export const METRICS = {
   },
   holdfast_disk_scrub_progress_ratio: {
     kind: 'gauge',
-    help: 'How much of a disk the pass of its scrub has read; 1 between passes.',
+    help: 'How much of a disk the pass of its scrub has read; 1 between passes. Without a disk: of the data folder of a single node.',
     labels: ['disk'],
   },
   holdfast_disk_scrub_found_chunks: {

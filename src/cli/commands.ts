@@ -18,7 +18,9 @@ export function addClientCommands(program: Command, context: CliContext): void {
   addJobsCommand(program, context);
   addComposedCommand(program, context);
   withConnection(program.command('status').description('how the server is doing')).action(
-    async (options: ConnectOptions) => (await import('./status-command.ts')).showStatus(context, options),
+    async (options: ConnectOptions) => {
+      process.exitCode = await (await import('./status-command.ts')).showStatus(context, options);
+    },
   );
 }
 

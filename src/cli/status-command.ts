@@ -1,4 +1,4 @@
-// holdfast status: how the server is doing, on one screen.
+// holdfast status: how the server is doing, on one screen, and what is wrong with it.
 import { describeClock } from './clock-command.ts';
 import { type CliContext, type ConnectOptions, connect } from './connect.ts';
 import { formatAnswer, formatBytes, formatCount, formatDuration, formatTable } from './format.ts';
@@ -19,15 +19,21 @@ interface Status {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  alarms?: string[];
   clockJumpMs: number;
   keys: Keys;
   lastErrors: { at: string; event: string; message: string }[];
 }
 
-export async function showStatus(context: CliContext, options: ConnectOptions): Promise<void> {
+/** Of a server that has alarms. */
+export const ALARMED = 2;
+
+/** Gives the exit code: 0, or ALARMED. */
+export async function showStatus(context: CliContext, options: ConnectOptions): Promise<number> {
   const client = await connect(context, options);
   const status = (await client.call('GET', '/status')) as Status;
   context.print(formatAnswer(options, status, () => formatStatus(status)));
+  return (status.alarms ?? []).length === 0 ? 0 : ALARMED;
 }
 
 function formatStatus(status: Status): string {
@@ -50,5 +56,6 @@ function formatStatus(status: Status): string {
     ['last errors', status.lastErrors.length === 0 ? 'none' : ''],
   ];
   const errors = status.lastErrors.map(({ at, event, message }) => ['', at, event, message]);
-  return [formatTable(rows), ...(errors.length === 0 ? [] : [formatTable(errors)])].join('\n');
+  const alarms = status.alarms?.map((alarm) => `ALARM ${alarm}`) ?? [];
+  return [formatTable(rows), ...(errors.length === 0 ? [] : [formatTable(errors)]), ...alarms].join('\n');
 }

@@ -240,7 +240,7 @@ export const SETTINGS = [
     default: '8MiB',
     min: 64 * KiB,
     max: 64 * GiB,
-    help: 'Bytes per second that a storage node reads of each disk, to find what the disk has lost. More where a pass would not end within storage.scrubPeriod.',
+    help: 'Bytes per second that a storage node reads of each disk, and a single node of its chunks, to find what the disk has lost. More where a pass would not end within storage.scrubPeriod.',
   },
   {
     key: 'storage.scrubPeriod',

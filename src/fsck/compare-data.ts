@@ -94,9 +94,15 @@ async function lookAtChunk(run: FsckRun, { id, sizeBytes }: StoredChunk, layout:
   const read = await run.paced(() => run.deps.chunks.get(id));
   run.progress.readBytes += sizeBytes;
   if (read.kind === 'found') return;
-  // It may have gone with its blob in between.
+  await lookAtLost(run, id, read.kind);
+}
+
+/** It may have gone with its blob in between. */
+async function lookAtLost(run: FsckRun, id: ChunkId, kind: 'missing' | 'damaged'): Promise<void> {
   const { blobs } = await run.ask(homeShardOf(id.blobId), 'get-blobs', { blobIds: [id.blobId] });
-  if (isLiveBlob(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
+  if (!isLiveBlob(blobs[0])) return;
+  run.found(`chunk-${kind}`, placeOf(id));
+  run.deps.noteLost?.(id, kind);
 }
 
 /** Chunks come before their blob and go after it is condemned: one that a live blob lacks now will not come. */
@@ -104,8 +110,7 @@ async function lookAtMissing(run: FsckRun, ids: readonly ChunkId[]): Promise<voi
   for (const id of ids) {
     const read = await run.paced(() => run.deps.chunks.get(id));
     if (read.kind === 'found') continue;
-    const { blobs } = await run.ask(homeShardOf(id.blobId), 'get-blobs', { blobIds: [id.blobId] });
-    if (isLiveBlob(blobs[0])) run.found(`chunk-${read.kind}`, placeOf(id));
+    await lookAtLost(run, id, read.kind);
   }
 }
 

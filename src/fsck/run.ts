@@ -2,7 +2,7 @@
 // the other files of this room. It changes nothing, and asks only through the ports, so shards and chunks may be anywhere.
 import type { Finding, FindingKind, FindingPlace, Pending } from '../model/findings.ts';
 import type { BlobId } from '../model/names.ts';
-import type { ChunkPort } from '../ports/chunks.ts';
+import type { ChunkId, ChunkPort } from '../ports/chunks.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { MetadataPort, QueryName, QueryOf, Reply, ResultOf } from '../ports/metadata.ts';
 import type { CheckedTable } from '../ports/metadata-checks.ts';
@@ -27,6 +27,8 @@ export interface FsckDeps {
   metadata: MetadataPort;
   chunks: ChunkPort;
   clock: ClockPort;
+  /** Told of chunks that are found lost, where there are no other copies. */
+  noteLost?(id: ChunkId, kind: 'missing' | 'damaged'): void;
 }
 
 export interface FsckOptions {

@@ -304,6 +304,8 @@ export const LIMITS = {
   chunkReadsHangMs: 60 * SECOND,
   /** Of one disk: chunks that could not be read and are remembered; and when such a one is tried again. */
   unreadChunksMax: 256,
+  /** Of the disk of a single node: chunks that are known to be damaged or missing, and are remembered. */
+  lostChunksMax: 1000,
   unreadChunkAgainMs: 60 * SECOND,
   /** Of one disk: chunks that it fetches from others at once. */
   chunkPullsMax: 8,

@@ -33,6 +33,8 @@ export interface ObjectStoreDeps {
   bodyBufferBytes: number;
   /** Learns from the port that the calls of requests go to. */
   times: ShardTimes;
+  /** As DataPath.noteLost. */
+  noteLost?: NonNullable<DataPath['noteLost']>;
   /** As DataPath.fenceOf. */
   fenceOf(shard: number): Fence;
 }

@@ -1,5 +1,5 @@
 // What the stories of this room share: ports, keys, memory and settings. Built once, by create-object-store.ts.
-import type { ChunkPort, Fence } from '../ports/chunks.ts';
+import type { ChunkId, ChunkPort, Fence } from '../ports/chunks.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CodecPoolPort } from '../ports/codec-pool.ts';
 import type { Logger } from '../ports/telemetry.ts';
@@ -19,6 +19,8 @@ export interface DataPath {
   readonly buffers: ChunkBuffers;
   readonly times: ShardTimes;
   readonly settings: ObjectSettings;
+  /** Told of chunks that a reader has found lost, where there is no other copy. */
+  noteLost?(id: ChunkId, kind: 'missing' | 'damaged'): void;
   /** In whose name an abandoned body's chunks are dropped (R21). */
   fenceOf(shard: number): Fence;
 }

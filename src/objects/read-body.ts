@@ -24,6 +24,8 @@ export interface BodyToRead {
   inlineBody?: Uint8Array;
   /** Reads the version again: its manifest, where it still has these bytes (R33); they may have been folded meanwhile. */
   reread(): Promise<Manifest | undefined>;
+  /** Whose bytes they are, for the log of the operator. */
+  name?: { bucket: string; key: string; version: string };
   /** The reader stands still while others wait for memory. */
   onEvicted(error: AppError): void;
 }
@@ -152,7 +154,7 @@ class ChunkReader {
       return await this.#runs.next();
     } catch (error) {
       if (error instanceof MissingPage && (await this.#body.reread()) !== undefined)
-        this.#path.log.error({ err: error.cause }, 'data-of-a-version-is-lost');
+        this.#path.log.error({ ...this.#body.name, err: error.cause }, 'data-of-a-version-is-lost');
       throw error;
     }
   }
@@ -307,7 +309,8 @@ class ChunkReader {
     const { blobId } = use;
     if (kind === 'missing' && (await this.#isReplaced(blobId)))
       throw new AppError('ServiceUnavailable', { cause: GONE });
-    this.#path.log.error({ blobId, chunkIndex, kind }, 'data-of-a-version-is-lost');
+    this.#path.log.error({ ...this.#body.name, blobId, chunkIndex, kind }, 'data-of-a-version-is-lost');
+    if (use.storage === 'chunks') this.#path.noteLost?.({ blobId, index: chunkIndex }, kind);
     throw new AppError(kind === 'missing' ? 'ServiceUnavailable' : 'InternalError', {
       cause: new Error(`chunk ${chunkIndex} of ${blobId} is ${kind}`),
     });

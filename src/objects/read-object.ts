@@ -41,6 +41,7 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
     manifest,
     range,
     ...(found.inlineBody && { inlineBody: found.inlineBody }),
+    name: { bucket: input.bucket.claim.name, key: input.key, version: found.version.versionId },
     reread: () => rereadManifest(input),
     onEvicted: (error) => stream?.destroy(error),
   });

@@ -24,6 +24,7 @@ import { DiskTotals, usageOf } from './disk-totals.ts';
 import { assertOfHome, Fences } from './fences.ts';
 import { dataKey, encodeIndexRow, indexKey, removalsOf } from './keyspace.ts';
 import { listChunks, listChunksOf } from './list-chunks.ts';
+import type { LostChunks } from './lost-chunks.ts';
 import { PendingDrops } from './pending-drops.ts';
 import { recountChunks } from './recount-chunks.ts';
 import { byName, mergeIds, UnreadChunks, type UnreadDeps } from './unread-chunks.ts';
@@ -41,6 +42,8 @@ export interface ChunkStoreDeps {
   onAside?: () => void;
   onUnread?: NonNullable<UnreadDeps['onUnread']>;
   onHangs?: NonNullable<ChunkReadsDeps['onHangs']>;
+  /** Where there is no other copy: what is known to be lost. */
+  lost?: LostChunks;
 }
 
 export async function openChunkStore(deps: ChunkStoreDeps): Promise<ChunkStore> {
@@ -76,6 +79,7 @@ export class ChunkStore implements ChunkPort {
   readonly #reads: ChunkReads | undefined;
   readonly #unread: UnreadChunks;
   readonly #setsAside: boolean;
+  readonly #lost: LostChunks | undefined;
   /** Chunks wait here, rather than being refused by a store whose queue is full. */
   readonly #gate = createByteGate(LIMITS.chunkPutsBytesMax);
   /** Chunks that are read to be verified, of all who ask. */
@@ -101,6 +105,7 @@ export class ChunkStore implements ChunkPort {
     this.#reads = reads;
     this.#unread = unread;
     this.#setsAside = deps.onAside !== undefined;
+    this.#lost = deps.lost;
     this.#fills = new ChunkFills({
       ...{ drops: this.#drops, reserve: deps.reserve, verify: (id) => this.verify(id) },
       put: (id, bytes, how) => this.#put(id, bytes, how),
@@ -165,6 +170,7 @@ export class ChunkStore implements ChunkPort {
     moved.moved();
     this.#reads?.wasReplaced(dataKey(id));
     this.#unread.forget(id);
+    this.#lost?.forget(id);
   }
 
   /**
@@ -183,11 +189,14 @@ export class ChunkStore implements ChunkPort {
 
   async #judge(id: ChunkId, isProven: boolean): Promise<Verdict> {
     let verdict = await this.#read(id, isProven);
+    if (verdict.kind === 'whole' && !isProven) this.#lost?.forget(id);
     if (verdict.kind !== 'damaged') return verdict;
     if (!this.#setsAside) {
       // A put or a drop may have come between the two halves.
       verdict = await this.#read(id, false);
-      if (verdict.kind === 'damaged') this.#log.error({ ...id, why: verdict.why }, 'chunk-damaged');
+      if (verdict.kind !== 'damaged') return verdict;
+      if (this.#lost === undefined) this.#log.error({ ...id, why: verdict.why }, 'chunk-damaged');
+      else this.#lost.note(id, 'damaged');
       return verdict;
     }
     const outcome = await this.#takeAside(id);
@@ -342,6 +351,7 @@ export class ChunkStore implements ChunkPort {
     aside.dropped();
     for (const id of ids) {
       this.#unread.forget(id);
+      this.#lost?.forget(id);
       this.#reads?.wasReplaced(dataKey(id));
     }
     this.#fences.kept(fence);
@@ -369,6 +379,11 @@ export class ChunkStore implements ChunkPort {
   /** Those that could not be read, and are to be tried again. */
   unreadToTry(): ChunkId[] {
     return this.#unread.due();
+  }
+
+  /** Whether it is known to be damaged or missing, where there is no other copy. */
+  isLost(id: ChunkId): boolean {
+    return this.#lost?.has(id) === true;
   }
 
   get unreadCount(): number {

@@ -4,12 +4,15 @@ import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskReservePort, DiskSpace } from '../ports/disk-reserve.ts';
+import type { Logger } from '../ports/telemetry.ts';
 
 const MEASURE_EVERY_MS = 1000;
 /** Nothing is refused by an older measure. */
 const REFUSE_BY_MS = 100;
 /** What is written takes its room twice for a while: in the log and in a table. */
 const ROOM_PER_BYTE = 2;
+/** Refusals are logged together, once in this time. */
+const WARN_EVERY_MS = 60_000;
 const LARGEST_CHUNK_BYTES = sealedBytes({
   sizeBytes: LIMITS.chunkBytesMax,
   pieceBytes: LIMITS.sealPieceBytes,
@@ -20,8 +23,12 @@ export function createDiskReserve(deps: {
   clock: ClockPort;
   /** Default: a share of the file system, within bounds (LIMITS). */
   reserveBytes?: number;
+  /** Told of refusals, at most once a minute. */
+  log?: Pick<Logger, 'warn'>;
 }): DiskReservePort {
-  const { readSpace, clock } = deps;
+  const { readSpace, clock, log } = deps;
+  let refusedCount = 0;
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
   let known: { space: DiskSpace; atMs: number } | undefined;
   let measuring: Promise<DiskSpace> | undefined;
   /** Of writes under way. */
@@ -46,6 +53,14 @@ export function createDiskReserve(deps: {
     if (known === undefined || clock.monotonicMs() - known.atMs > ageMs) await measure();
   }
 
+  function warnOfRefusal(): void {
+    refusedCount++;
+    if (log === undefined || clock.monotonicMs() - warnedAtMs < WARN_EVERY_MS) return;
+    warnedAtMs = clock.monotonicMs();
+    log.warn({ refusedCount, ...known?.space }, 'disk-full');
+    refusedCount = 0;
+  }
+
   function hasRoom(neededBytes: number): boolean {
     if (known === undefined) return false;
     const { space } = known;
@@ -59,7 +74,10 @@ export function createDiskReserve(deps: {
       const neededBytes = sizeBytes * ROOM_PER_BYTE;
       await measureIfOlder(MEASURE_EVERY_MS);
       if (!hasRoom(neededBytes)) await measureIfOlder(REFUSE_BY_MS);
-      if (!hasRoom(neededBytes)) return undefined;
+      if (!hasRoom(neededBytes)) {
+        warnOfRefusal();
+        return undefined;
+      }
       heldBytes += neededBytes;
       return {
         release() {
@@ -91,9 +109,29 @@ export function chunkRoomLimitsOf(space: Pick<DiskSpace, 'totalBytes'>): RoomLim
   return { fullBelowBytes, scarceBelowBytes: Math.max(limits.scarceBelowBytes, fullBelowBytes) };
 }
 
+/** The room of a file system as operators are told of it: tables, alarms and metrics all go by this. */
+export interface Room extends DiskSpace, RoomLimits {
+  state: 'ok' | 'scarce' | 'full';
+}
+
+/** `holdsChunks`: it is a disk with chunks, and not of metadata alone. */
+export function roomOf(space: DiskSpace, { holdsChunks }: { holdsChunks: boolean }): Room {
+  const limits = holdsChunks ? chunkRoomLimitsOf(space) : roomLimitsOf(space);
+  const { freeBytes, totalBytes } = space;
+  const isScarce = freeBytes < limits.scarceBelowBytes;
+  const state = freeBytes < limits.fullBelowBytes ? 'full' : isScarce ? 'scarce' : 'ok';
+  return { freeBytes, totalBytes, ...limits, state };
+}
+
+/** The room of a disk with chunks, from what it says that it holds. */
+export function chunkRoomOf(usage: { diskFreeBytes: number; diskTotalBytes: number }): Room {
+  const space = { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskTotalBytes };
+  return roomOf(space, { holdsChunks: true });
+}
+
 /** Whether a disk with this room takes no new chunks of full size. */
 export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number }): boolean {
-  return usage.diskFreeBytes < chunkRoomLimitsOf({ totalBytes: usage.diskTotalBytes }).fullBelowBytes;
+  return chunkRoomOf(usage).state === 'full';
 }
 
 /** What is kept free of a file system, by default. */

@@ -11,7 +11,17 @@ import type { KvPut } from '../ports/kv.ts';
 export const CHUNK_COLUMNS = ['data', 'index'] as const;
 
 const CHUNK_KEY_BYTES = 20;
-const TABLE = { chunk: 1, fence: 2, totals: 3, disk: 4, aside: 5, scrub: 6, commits: 7, unread: 8 } as const;
+const TABLE = {
+  chunk: 1,
+  fence: 2,
+  totals: 3,
+  disk: 4,
+  aside: 5,
+  scrub: 6,
+  commits: 7,
+  unread: 8,
+  lost: 9,
+} as const;
 const FORMAT = 1;
 
 /** Column `data`: blob id 16 | index 4. */
@@ -93,6 +103,15 @@ export function unreadKey(id: ChunkId): Uint8Array {
 
 export function unreadBounds(): { gte: Uint8Array; lt: Uint8Array } {
   return boundsIn(TABLE.unread, undefined);
+}
+
+/** Column `index`: table 9 | blob id 16 | index 4: a chunk that is damaged or missing for good (lost-chunks.ts). */
+export function lostKey(id: ChunkId): Uint8Array {
+  return keyIn(TABLE.lost, id);
+}
+
+export function lostBounds(): { gte: Uint8Array; lt: Uint8Array } {
+  return boundsIn(TABLE.lost, undefined);
 }
 
 function boundsIn(table: number, after: ChunkId | undefined): { gte: Uint8Array; lt: Uint8Array } {

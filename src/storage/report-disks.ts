@@ -3,7 +3,7 @@ import { within } from '../lib/within.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
 import type { Worker } from '../ports/worker.ts';
-import { chunkRoomLimitsOf } from './disk-reserve.ts';
+import { chunkRoomOf } from './disk-reserve.ts';
 import type { OpenDisk } from './node-disks.ts';
 import type { ScrubProgress } from './scrub.ts';
 
@@ -38,14 +38,14 @@ export function createDiskReport(deps: ReportDeps): Worker {
 
   async function figuresOf(disk: OpenDisk): Promise<Figures & { bytes: number }> {
     const usage = await disk.chunks.usage();
-    const room = chunkRoomLimitsOf({ totalBytes: usage.diskTotalBytes });
+    const room = chunkRoomOf(usage);
     const { share, foundCount, endedAtMs } = deps.scrubOf(disk);
     return {
       chunks: usage.chunkCount,
       chunk_bytes: usage.liveBytes,
       pending_reclaim_bytes: usage.pendingReclaimBytes,
-      free_bytes: usage.diskFreeBytes,
-      bytes: usage.diskTotalBytes,
+      free_bytes: room.freeBytes,
+      bytes: room.totalBytes,
       full_below_bytes: room.fullBelowBytes,
       scarce_below_bytes: room.scarceBelowBytes,
       aside_chunks: disk.chunks.asideCount,

@@ -58,6 +58,7 @@ function scrubOf(change: Partial<ScrubDeps> = {}) {
     store: {
       usage: () => store.usage(),
       unreadToTry: () => store.unreadToTry(),
+      isLost: (id) => store.isLost(id),
       verify(id) {
         verified.push(id);
         return store.verify(id);

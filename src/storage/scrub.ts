@@ -22,7 +22,7 @@ import { readPage } from './read-page.ts';
 
 export interface ScrubDeps {
   kv: KvPort;
-  store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry'>;
+  store: Pick<ChunkStore, 'verify' | 'usage' | 'unreadToTry' | 'isLost'>;
   clock: ClockPort;
   log: Logger;
   /** At least so many are read, while a pass goes on; more on a disk that would not be read within a period. */
@@ -190,7 +190,7 @@ class DiskScrub implements Scrub {
     const found = await this.#deps.store.verify(id);
     record.checkedCount++;
     record.checkedBytes += sizeBytes;
-    if (found.kind === 'missing' && found.isAside) record.foundCount++;
+    if (found.kind === 'missing' && (found.isAside || this.#deps.store.isLost(id))) record.foundCount++;
   }
 }
 

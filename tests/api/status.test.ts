@@ -17,7 +17,7 @@ afterAll(() => server.stop());
 
 const { context, taken } = createPrintedTool();
 
-async function run(command: (options: { dataDir: string; json?: boolean }) => Promise<void>, json = true) {
+async function run(command: (options: { dataDir: string; json?: boolean }) => Promise<unknown>, json = true) {
   await command({ dataDir: server.dataDir, ...(json && { json }) });
   return taken();
 }
@@ -39,6 +39,9 @@ test('status --json tells what is stored, and on what', async () => {
     objectBytes: 3_000_005,
     chunkCount: 3,
     clockJumpMs: 0,
+    alarms: [],
+    damagedChunkCount: 0,
+    missingChunkCount: 0,
     keys: { olderKeyIds: [] },
     lastErrors: [],
   });
@@ -46,6 +49,7 @@ test('status --json tells what is stored, and on what', async () => {
   expect(Date.parse(status.startedAt)).toBeLessThan(Date.now());
   expect(status.diskFreeBytes).toBeGreaterThan(0);
   expect(status.diskTotalBytes).toBeGreaterThan(status.diskFreeBytes);
+  expect(status.diskScarceBelowBytes).toBeGreaterThanOrEqual(status.diskFullBelowBytes);
 });
 
 test('status for people is a table', async () => {

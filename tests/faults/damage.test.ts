@@ -14,9 +14,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
 import { must } from '../../src/lib/assert.ts';
 import type { KvPut, KvRow } from '../../src/ports/kv.ts';
 import { rewriteRows } from '../support/databases.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { answerOf, openRequest, pathOf, send } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 import { seededBytes } from '../support/tree.ts';
@@ -107,7 +109,8 @@ describe('damaged rows', () => {
         return { key, value: change(value) };
       });
     });
-    server = await startServer({ child: true, dataDir, isDamaged: true });
+    const settings = { 'storage.scrubPeriod': '10s', 'storage.readingGrace': '1s' };
+    server = await startServer({ child: true, dataDir, isDamaged: true, settings });
   });
   afterAll(async () => expect(await server.stop()).toBe(0));
 
@@ -125,6 +128,39 @@ describe('damaged rows', () => {
 
   test.each(BODY_DAMAGES)('%s in an inline body', async (what) => {
     expectRefused(await read(server, `inline ${what}`));
+  });
+
+  test('damage that readers and the scrub find reaches metrics, status and the log, also after a restart', async () => {
+    const figures = async () => {
+      const text = await (await fetch(`${server.endpoint}/metrics`)).text();
+      const read = (name: string) => Number(new RegExp(`^holdfast_${name} (.*)$`, 'm').exec(text)?.[1]);
+      const names = ['damaged_chunks_found_total', 'lost_chunks', 'disk_scrub_found_chunks'];
+      return Object.fromEntries(names.map((name) => [name, read(name)]));
+    };
+    const { context, taken } = createPrintedTool();
+    // All of the six, each once, whoever has found it.
+    const found = { damaged_chunks_found_total: 6, lost_chunks: 6, disk_scrub_found_chunks: 6 };
+    await expect.poll(figures, { timeout: 30_000 }).toEqual(found);
+    expect(await showStatus(context, { dataDir, json: true })).toBe(ALARMED);
+    const status = JSON.parse(taken());
+    expect(status).toMatchObject({ damagedChunkCount: 6, missingChunkCount: 0 });
+    expect(status.alarms).toEqual([expect.stringContaining('6 chunks are damaged')]);
+    expect(server.logs().filter(({ event }) => event === 'chunk-lost')).toHaveLength(6);
+    expect(server.logs()).toContainEqual(
+      expect.objectContaining({
+        ...{ event: 'data-of-a-version-is-lost', bucket: 'damage', key: 'chunk the chunk gone' },
+        version: expect.any(String),
+      }),
+    );
+    expect(await server.stop()).toBe(0);
+    server = await startServer({
+      ...{ child: true, dataDir, isDamaged: true },
+      settings: { 'storage.readingGrace': '1s' },
+    });
+    expect(await figures()).toMatchObject({ damaged_chunks_found_total: 0, lost_chunks: 6 });
+    const answer = await send(server, { method: 'DELETE', path: pathOf('damage', 'chunk the chunk gone') });
+    expect(answer.status).toBe(204);
+    await expect.poll(figures, { timeout: 60_000 }).toMatchObject({ lost_chunks: 5 });
   });
 
   test('what is not damaged', async () => {

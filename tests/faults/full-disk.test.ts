@@ -4,7 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ALARMED, showStatus } from '../../src/cli/status-command.ts';
 import { LIMITS } from '../../src/model/limits.ts';
+import { createPrintedTool } from '../support/printed-tool.ts';
 import { type RawAnswer, type RawRequest, send } from '../support/raw-s3.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
@@ -73,6 +75,21 @@ describe.skipIf(disk === undefined)('a full disk (skipped where nobody may mount
     expect(count).toBeGreaterThan(100);
     // What was let through is still being written out to tables: that, too, the reserve is for.
     expect(small.freeBytes()).toBeGreaterThan(RESERVE_BYTES / 2);
+  });
+
+  test('a full disk is an alarm of status, a metric to alert by, and a warning of the log; health stays good', async () => {
+    const { context, taken } = createPrintedTool();
+    expect(await showStatus(context, { dataDir: server.dataDir, json: true })).toBe(ALARMED);
+    const status = JSON.parse(taken());
+    expect(status.alarms).toEqual([expect.stringMatching(/^the disk of the data folder is (nearly )?full/)]);
+    const text = await (await fetch(`${server.endpoint}/metrics`)).text();
+    const bytesOf = (name: string) =>
+      Number(new RegExp(`^holdfast_disk_${name}_bytes (.*)$`, 'm').exec(text)?.[1]);
+    expect(bytesOf('full_below')).toBe(status.diskFullBelowBytes);
+    expect(bytesOf('free')).toBeLessThan(bytesOf('scarce_below'));
+    const warnings = server.logs().filter(({ event }) => event === 'disk-full');
+    expect(warnings).toEqual([expect.objectContaining({ level: 'warn', refusedCount: 1 })]);
+    expect((await fetch(`${server.endpoint}/health/ready`)).status).toBe(200);
   });
 
   test('all else that grows is refused too; reads, lists and deletes go on', async () => {

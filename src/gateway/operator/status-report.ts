@@ -19,6 +19,14 @@ export interface StatusReport {
   pendingReclaimBytes: number;
   diskFreeBytes: number;
   diskTotalBytes: number;
+  /** Of a single node: with less room it takes no new chunks, and with less than the other it will soon be so. */
+  diskFullBelowBytes?: number;
+  diskScarceBelowBytes?: number;
+  /** Of a single node: chunks of live data that are known to be damaged, and to be missing. */
+  damagedChunkCount?: number;
+  missingChunkCount?: number;
+  /** What is wrong, in sentences; empty: nothing is. Absent for gateways of a cluster, which has a status of its own. */
+  alarms?: readonly string[];
   /** How far the clock has jumped at a start, waiting for `holdfast clock accept`; else 0 (protocol R19). */
   clockJumpMs: number;
   keys: RotationProgress;
