@@ -20,7 +20,7 @@ test('a jump is told at every start and in the status until it is accepted, once
   const nowMs = () => Date.now() + aheadMs;
   let printed: string[] = [];
   const context: CliContext = { env: {}, print: (line) => void printed.push(line), nowMs, sleep };
-  const run = async (command: typeof acceptClock, options: { json?: boolean } = {}) => {
+  const run = async (command: typeof acceptClock | typeof showStatus, options: { json?: boolean } = {}) => {
     printed = [];
     await command(context, { dataDir, ...options });
     return printed.join('\n');
