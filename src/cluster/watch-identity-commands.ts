@@ -6,6 +6,7 @@ import type { CommandName, CommandOf, MetadataPort } from '../ports/metadata.ts'
 const CHANGES: { readonly [N in CommandName]?: (command: CommandOf<N>) => IdentityChange } = {
   'set-account': ({ accountId }) => ({ accountId }),
   'delete-account': ({ accountId }) => ({ accountId }),
+  'change-access-key': ({ accountId }) => ({ accountId }),
 };
 
 export function watchIdentityCommands(

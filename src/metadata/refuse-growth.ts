@@ -16,6 +16,9 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'create-account': () => ROWS_BYTES,
   'set-account': GOES_ON,
   'delete-account': GOES_ON,
+  // Whoever must replace a key that was stolen can do so on a full disk.
+  'add-access-key': GOES_ON,
+  'change-access-key': GOES_ON,
   // The first step of a new bucket decides for the others.
   'reserve-name': () => ROWS_BYTES,
   'activate-name': GOES_ON,

@@ -16,10 +16,12 @@ import { checkRows } from './checks/check-rows.ts';
 import { findStrays } from './checks/find-strays.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
+import { addAccessKey } from './commands/add-access-key.ts';
 import { appendVersion } from './commands/append-version.ts';
 import { assertLinks } from './commands/assert-links.ts';
 import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
+import { changeAccessKey } from './commands/change-access-key.ts';
 import { claimLinks } from './commands/claim-links.ts';
 import { closeBucket } from './commands/close-bucket.ts';
 import { commitPart } from './commands/commit-part.ts';
@@ -68,7 +70,13 @@ import { historyRow } from './history.ts';
 import { countComposedOnly, findCompositions } from './queries/count-composed-only.ts';
 import { countKept } from './queries/count-kept.ts';
 import { countUsage } from './queries/count-usage.ts';
-import { findAccount, getAccessKey, getAccount, listAccounts } from './queries/find-accounts.ts';
+import {
+  findAccount,
+  getAccessKey,
+  getAccount,
+  listAccounts,
+  listKeysOfAccount,
+} from './queries/find-accounts.ts';
 import { findIdentityChanges } from './queries/find-identity-changes.ts';
 import { findMoves } from './queries/find-moves.ts';
 import { findName, getBucket, listNames } from './queries/find-names.ts';
@@ -105,6 +113,8 @@ const commands: Commands = {
   'create-account': createAccount,
   'set-account': setAccount,
   'delete-account': deleteAccount,
+  'add-access-key': addAccessKey,
+  'change-access-key': changeAccessKey,
   'reserve-name': reserveName,
   'activate-name': activateName,
   'begin-rename': beginRename,
@@ -160,6 +170,7 @@ const commands: Commands = {
 /** All that ask nothing of any rule. */
 const queries: Omit<Queries, 'look-for-kept'> = {
   'get-access-key': getAccessKey,
+  'list-access-keys': listKeysOfAccount,
   'get-account': getAccount,
   'identity-changes': findIdentityChanges,
   'find-account': findAccount,

@@ -14,6 +14,8 @@ const DAY = 24 * HOUR;
 export const LIMITS = {
   // Contract: service.txt 8, s3-behaviour.md, AWS "Amazon S3 multipart upload limits".
   bucketsPerAccountDefault: 1000,
+  /** As AWS has it of a user: enough to exchange one for another. */
+  accessKeysPerAccountMax: 2,
   keyBytesMax: 1024,
   objectBytesMax: 5 * TiB,
   putBytesMax: 5 * GiB,

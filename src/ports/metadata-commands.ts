@@ -170,6 +170,19 @@ export interface CommandTable extends DebtCommands, ExtensionCommands {
       | { kind: 'owns-buckets' }
       | { kind: 'is-root' };
   };
+  'add-access-key': {
+    command: { accountId: AccountId; accessKey: Pick<AccessKeyRecord, 'accessKey' | 'sealedSecret'> };
+    outcome:
+      | { kind: 'added'; accessKey: AccessKeyRecord }
+      | { kind: 'no-such-account' }
+      | { kind: 'taken' }
+      | { kind: 'too-many-keys' };
+  };
+  'change-access-key': {
+    command: { accountId: AccountId; accessKey: string; change: 'disable' | 'enable' | 'delete' };
+    outcome: /** Of a key that is gone: who revokes again hears it no sooner than who did. */
+    (({ kind: 'changed' } | { kind: 'no-such-key' }) & Revocation) | { kind: 'last-key-of-root' };
+  };
   /** R41 first step: checks name and limit, writes the name as `creating`, and the outbox. */
   'reserve-name': {
     command: { name: BucketName; owner: AccountId };

@@ -119,6 +119,8 @@ export interface QueryTable extends CheckQueries, DebtQueries, ExtensionQueries 
     query: { accessKey: string };
     result: { kind: 'found'; accessKey: AccessKeyRecord; account: AccountRecord } | { kind: 'unknown' };
   };
+  /** The keys of an account by name, in order. */
+  'list-access-keys': { query: { accountId: AccountId }; result: { accessKeys: AccessKeyRecord[] } };
   'get-account': { query: { accountId: AccountId }; result: { account: AccountRecord | null } };
   /**
    * R46: what has changed since. `gateway` names who asks, one process for its life: revocations wait for it. `reset`:

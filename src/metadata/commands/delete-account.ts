@@ -1,16 +1,11 @@
 // Deletes an account that owns no bucket, with its access keys.
-import { fromUtf8 } from '../../lib/bytes.ts';
-import type { AccountId } from '../../model/names.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
-import type { RangeAddress } from '../../ports/state-machine.ts';
+import { listAccessKeys } from '../access-keys.ts';
 import { findAccount, indexRows } from '../accounts.ts';
 import { defineCommand, exclusive, LOCK } from '../define-command.ts';
 import { allChanges, lookAtChanges, noteChange } from '../identity-changes.ts';
-import { accessKeyRow, accountAccessKeyRow, accountRow, prefixRange, remove, TABLES } from '../keyspace.ts';
+import { accessKeyRow, accountAccessKeyRow, accountRow, remove } from '../keyspace.ts';
 import { refuse } from '../write-version.ts';
-
-/** More access keys than any account is let have. */
-const ACCESS_KEYS_MAX = 1000;
 
 export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeOf<'delete-account'>>({
   locks: ({ accountId }) => [
@@ -21,7 +16,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
 
   look({ accountId }, view) {
     findAccount(view, accountId);
-    view.range(accessKeyRange(accountId));
+    listAccessKeys(view, accountId);
     lookAtChanges(view);
   },
 
@@ -30,8 +25,7 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
     if (account === undefined) return refuse({ kind: 'no-such-account', ...allChanges(view) });
     if (account.isRoot) return refuse({ kind: 'is-root' });
     if (account.bucketCount > 0) return refuse({ kind: 'owns-buckets' });
-    const listRows = view.range(accessKeyRange(accountId));
-    const accessKeys = listRows.map((row) => fromUtf8(row.key.subarray(6)));
+    const accessKeys = listAccessKeys(view, accountId);
     const change = noteChange(view, { accountId, random });
     return {
       outcome: { kind: 'deleted', revokedSeq: change.seq },
@@ -45,8 +39,3 @@ export const deleteAccount = defineCommand<CommandOf<'delete-account'>, OutcomeO
     };
   },
 });
-
-function accessKeyRange(accountId: AccountId): RangeAddress {
-  const prefix = accountAccessKeyRow(accountId, '').key;
-  return prefixRange({ table: TABLES.accountAccessKeys, prefix, limit: ACCESS_KEYS_MAX });
-}

@@ -4,16 +4,15 @@ import type { AccountId } from '../../model/names.ts';
 import { type AccountRecord, accessKeyCodec, accountCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, RowAddress, StateReader } from '../../ports/state-machine.ts';
+import { accessKeyRange } from '../access-keys.ts';
 import { decodeAccountId } from '../accounts.ts';
 import { u48 } from '../key-parts.ts';
 import {
   accessKeyRow,
-  accountAccessKeyRow,
   accountEmailRow,
   accountNameRow,
   accountRow,
   canonicalIdRow,
-  prefixRange,
   TABLES,
 } from '../keyspace.ts';
 
@@ -22,8 +21,17 @@ export const getAccessKey: QuerySpec<QueryOf<'get-access-key'>, ResultOf<'get-ac
     const [row] = await state.rows([accessKeyRow(query.accessKey)]);
     if (row === undefined) return { kind: 'unknown' };
     const accessKey = accessKeyCodec.decode(row);
+    if (accessKey.isDisabled === true) return { kind: 'unknown' };
     const account = await readAccount(accessKey.accountId, state);
     return account === null ? { kind: 'unknown' } : { kind: 'found', accessKey, account };
+  },
+};
+
+export const listKeysOfAccount: QuerySpec<QueryOf<'list-access-keys'>, ResultOf<'list-access-keys'>> = {
+  async run({ accountId }, state) {
+    const names = await listAccessKeys(accountId, state);
+    const rows = await state.rows(names.map(accessKeyRow));
+    return { accessKeys: rows.flatMap((row) => (row === undefined ? [] : [accessKeyCodec.decode(row)])) };
   },
 };
 
@@ -63,7 +71,7 @@ function indexRow({ name, email, canonicalId }: QueryOf<'find-account'>): RowAdd
 }
 
 async function listAccessKeys(accountId: AccountId, state: StateReader): Promise<string[]> {
-  const prefix = accountAccessKeyRow(accountId, '').key;
-  const rows = await state.range(prefixRange({ table: TABLES.accountAccessKeys, prefix, limit: 1000 }));
-  return rows.map((row) => fromUtf8(row.key.subarray(prefix.length)));
+  const range = accessKeyRange(accountId);
+  const rows = await state.range(range);
+  return rows.map((row) => fromUtf8(row.key.subarray(range.gte.length)));
 }

@@ -42,6 +42,8 @@ export interface AccessKeyRecord {
   /** The secret key, sealed by the master key, because SigV4 needs it in the clear. */
   sealedSecret: WrappedKek;
   createdAtMs: number;
+  /** Requests that it signs are refused as if it were not there. */
+  isDisabled?: true;
 }
 export const accessKeyCodec = defineRecord<AccessKeyRecord>({ name: 'access-key', version: 1 });
 

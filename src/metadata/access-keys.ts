@@ -1,0 +1,27 @@
+// An account's access keys as rows of the system shard: each key, and the list of an account's keys.
+import { fromUtf8 } from '../lib/bytes.ts';
+import type { AccountId } from '../model/names.ts';
+import { type AccessKeyRecord, accessKeyCodec } from '../model/records/rows.ts';
+import type { RangeAddress, View } from '../ports/state-machine.ts';
+import { accessKeyRow, accountAccessKeyRow, prefixRange, TABLES } from './keyspace.ts';
+
+/** More access keys than any account is let have. */
+const ACCESS_KEYS_MAX = 1000;
+
+/** The rows that list the keys of an account. */
+export function accessKeyRange(accountId: AccountId): RangeAddress {
+  const { key: prefix } = accountAccessKeyRow(accountId, '');
+  return prefixRange({ table: TABLES.accountAccessKeys, prefix, limit: ACCESS_KEYS_MAX });
+}
+
+/** The keys of an account by name, in order. */
+export function listAccessKeys(view: View, accountId: AccountId): string[] {
+  const range = accessKeyRange(accountId);
+  return view.range(range).map((row) => fromUtf8(row.key.subarray(range.gte.length)));
+}
+
+/** Undefined: there is no such key. */
+export function findAccessKey(view: View, accessKey: string): AccessKeyRecord | undefined {
+  const row = view.row(accessKeyRow(accessKey));
+  return row && accessKeyCodec.decode(row);
+}
