@@ -9,6 +9,7 @@ import { readSecretFile } from '../src/adapters/secret-file.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import type { RandomPort } from '../src/ports/clock.ts';
+import type { Logger } from '../src/ports/telemetry.ts';
 
 export const CREDENTIALS_FILE = 'root-credentials.json';
 
@@ -71,6 +72,11 @@ export async function openRootCredentials(options: {
     return made;
   }
   return agreed(path, stored, given);
+}
+
+/** The root account has other access keys by now: the server serves, and the command line has none to sign with. */
+export function warnOfRootKey(log: Logger, folder: string): void {
+  log.warn({ file: join(folder, CREDENTIALS_FILE) }, 'root-credentials-outdated');
 }
 
 function agreed(path: string, stored: RootCredentials, given: GivenCredentials): RootCredentials {

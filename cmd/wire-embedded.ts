@@ -17,6 +17,7 @@ import {
 import { createBuffers, openObjects } from './open-objects.ts';
 import { openStores, type Stores } from './open-stores.ts';
 import { createReports } from './reports.ts';
+import { warnOfRootKey } from './root-credentials.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** The server put together and running; who ends it is embedded.ts. */
@@ -52,7 +53,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   const { metadata, feed: identityFeed } = createLocalIdentityFeed(times.learnFrom(stores.metadata));
   const objects = openObjects(surroundings, stores, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
-  await accounts.ensureRoot(root);
+  if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);
   const tls = await openListenerTls(config, folder);
 
   const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>

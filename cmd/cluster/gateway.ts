@@ -20,7 +20,7 @@ import { endpointOf } from '../endpoint.ts';
 import { exchangeCertificate, gatewaySettings, openListenerTls, startListening } from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
-import { readRootCredentials } from '../root-credentials.ts';
+import { readRootCredentials, warnOfRootKey } from '../root-credentials.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { measureWriting } from './chunk-metrics.ts';
 import { type JoinedCluster, joinCluster } from './join.ts';
@@ -60,7 +60,8 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   measureWriting(telemetry, { placement: () => placement.current(), takesWrites, directory, clock });
   const objects = openObjects(surroundings, { chunks, keyring, fenceOf }, { buffers, times });
   const accounts = createAccounts({ metadata, keyring, random });
-  await untilAnswered(surroundings, joined.stopping, () => accounts.ensureRoot(root));
+  const isUsable = await untilAnswered(surroundings, joined.stopping, () => accounts.ensureRoot(root));
+  if (!isUsable) warnOfRootKey(log, keysFolder);
   const tls = await openListenerTls(config, await ownFolder(config));
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
@@ -129,11 +130,11 @@ function openMetadata(
 }
 
 /** A cluster that starts has shards that do not answer yet: it is asked again until they do, or the process ends. */
-async function untilAnswered(
+async function untilAnswered<T>(
   { clock, log }: Surroundings,
   stopping: AbortSignal,
-  ask: () => Promise<void>,
-): Promise<void> {
+  ask: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
       return await ask();

@@ -4,7 +4,7 @@ import { utf8 } from '../lib/bytes.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { AccountId } from '../model/names.ts';
-import type { AccountRecord, AccountState } from '../model/records/rows.ts';
+import type { AccessKeyRecord, AccountRecord, AccountState } from '../model/records/rows.ts';
 import { settleReply } from '../model/settle-reply.ts';
 import type { RandomPort } from '../ports/clock.ts';
 import type { KeyringPort } from '../ports/keyring.ts';
@@ -36,6 +36,8 @@ export interface AccountWithKeys {
   accessKeys: string[];
 }
 
+export type KeyChange = 'disable' | 'enable' | 'delete';
+
 export interface AccountChanges {
   state?: AccountState;
   bucketsMax?: number;
@@ -52,8 +54,26 @@ export interface Accounts {
   change(reference: string, changes: AccountChanges): Promise<AccountWithKeys>;
   /** Throws NoSuchEntity; DeleteConflict while it owns a bucket; AccessDenied for the root account. */
   remove(reference: string): Promise<void>;
-  /** Makes the root account unless it is there; `keys` are the ones its data folder keeps. */
-  ensureRoot(keys: { accessKey: string; secretKey: string }): Promise<void>;
+  /** The access keys of an account, by name. Throws NoSuchEntity. */
+  keys(reference: string): Promise<{ account: AccountRecord; keys: AccessKeyRecord[] }>;
+  /**
+   * One more access key, made up where none is given; the only time that its secret is told. Throws NoSuchEntity,
+   * ValidationError, EntityAlreadyExists, and LimitExceeded for one key too many.
+   */
+  addKey(
+    reference: string,
+    given: Pick<NewAccount, 'accessKey' | 'secretKey'>,
+  ): Promise<{ account: AccountRecord; key: AccessKeyRecord; secretKey: string }>;
+  /**
+   * Resolves when no gateway takes a disabled or deleted key any more. Throws NoSuchEntity; DeleteConflict for the last key
+   * that the root account can sign with.
+   */
+  changeKey(reference: string, change: { accessKey: string; change: KeyChange }): Promise<void>;
+  /**
+   * Makes the root account unless it is there; `keys` are the ones its data folder keeps. Resolves with whether the root
+   * account can sign with them.
+   */
+  ensureRoot(keys: { accessKey: string; secretKey: string }): Promise<boolean>;
 }
 
 export function createAccounts(deps: {
@@ -65,10 +85,7 @@ export function createAccounts(deps: {
   const system = { shard: SYSTEM_SHARD };
 
   async function insert(input: NewAccount & { isRoot: boolean }) {
-    const keys =
-      input.accessKey !== undefined && input.secretKey !== undefined
-        ? { accessKey: input.accessKey, secretKey: input.secretKey }
-        : mintKeyPair(random);
+    const keys = keyPair(input);
     for (let attempt = 1; ; attempt++) {
       const outcome = settleReply(
         await metadata.execute(system, 'create-account', {
@@ -88,6 +105,16 @@ export function createAccounts(deps: {
       if (outcome.kind === 'created') return { account: outcome.account, ...keys };
       if (outcome.field !== 'accountId' || attempt === ID_ATTEMPTS) throw conflict(outcome.field);
     }
+  }
+
+  async function keysOf({ accountId }: AccountRecord): Promise<AccessKeyRecord[]> {
+    return settleReply(await metadata.query(system, 'list-access-keys', { accountId })).accessKeys;
+  }
+
+  function keyPair({ accessKey, secretKey }: Pick<NewAccount, 'accessKey' | 'secretKey'>) {
+    return accessKey !== undefined && secretKey !== undefined
+      ? { accessKey, secretKey }
+      : mintKeyPair(random);
   }
 
   async function list(): Promise<AccountWithKeys[]> {
@@ -157,21 +184,59 @@ export function createAccounts(deps: {
         });
       }
     },
+    async keys(reference) {
+      const { account } = await find(reference);
+      return { account, keys: await keysOf(account) };
+    },
+    async addKey(reference, given) {
+      checkAccountFields(given);
+      const { account } = await find(reference);
+      const { accessKey, secretKey } = keyPair(given);
+      const sealed = { accessKey, sealedSecret: deps.keyring.wrap(utf8(secretKey)) };
+      const outcome = settleReply(
+        await metadata.execute(system, 'add-access-key', {
+          accountId: account.accountId,
+          accessKey: sealed,
+        }),
+      );
+      if (outcome.kind === 'no-such-account') throw new AppError('NoSuchEntity');
+      if (outcome.kind === 'taken') throw conflict('accessKey');
+      if (outcome.kind === 'too-many-keys') throw new AppError('LimitExceeded', { message: TWO_KEYS });
+      return { account, key: outcome.accessKey, secretKey };
+    },
+    async changeKey(reference, { accessKey, change }) {
+      const { accountId } = (await find(reference)).account;
+      const command = { accountId, accessKey, change };
+      const outcome = settleReply(await metadata.execute(system, 'change-access-key', command));
+      if (outcome.kind === 'no-such-key')
+        throw new AppError('NoSuchEntity', { message: 'The account has no such access key.' });
+      if (outcome.kind === 'last-key-of-root')
+        throw new AppError('DeleteConflict', { message: LAST_KEY_STAYS });
+    },
     async ensureRoot(keys) {
       const question = { accessKey: keys.accessKey };
-      const isKnown = async () =>
-        settleReply(await metadata.query(system, 'get-access-key', question)).kind !== 'unknown';
-      if (await isKnown()) return;
+      const isKnown = async () => {
+        const found = settleReply(await metadata.query(system, 'get-access-key', question));
+        return found.kind === 'found' && found.account.isRoot;
+      };
+      if (await isKnown()) return true;
       try {
         await insert({ name: ROOT_NAME, email: ROOT_EMAIL, ...keys, isRoot: true });
+        return true;
       } catch (error) {
         // Gateways of a new cluster start together: another one was first.
-        if (!(await isKnown())) throw error;
+        if (await isKnown()) return true;
+        // Its keys have been exchanged since these were written down.
+        if ((await byWord(ROOT_NAME))?.isRoot === true) return false;
+        throw error;
       }
     },
   };
 }
 
+const TWO_KEYS = `An account has ${LIMITS.accessKeysPerAccountMax} access keys at most. Delete one first.`;
+const LAST_KEY_STAYS =
+  'It is the last access key with which the root account can sign. Make a new one first.';
 const ROOT_STAYS = 'The root account can be neither suspended nor deleted.';
 
 function conflict(field: string): AppError {

@@ -16,6 +16,8 @@ interface Account {
   bucketsMax: number;
   createdAt: string;
   accessKey: string | null;
+  /** All of them; in the answer to a creation there is the one. */
+  accessKeys?: string[];
   /** In the answer to a creation only. */
   secretKey?: string;
 }
@@ -46,7 +48,7 @@ export async function listAccounts(context: CliContext, options: ConnectOptions)
     account.id,
     account.state,
     `${formatCount(account.bucketCount)} of ${formatCount(account.bucketsMax)}`,
-    account.accessKey ?? '-',
+    account.accessKeys?.join(' ') || '-',
     account.name,
     account.email,
   ]);
@@ -118,7 +120,7 @@ function printAccount(context: CliContext, account: Account, options: ConnectOpt
     ['state', account.state],
     ['buckets', `${formatCount(account.bucketCount)} of ${formatCount(account.bucketsMax)}`],
     ['created', account.createdAt],
-    ['access key', account.accessKey ?? '-'],
+    ['access key', (account.accessKeys?.join(' ') ?? account.accessKey) || '-'],
   ];
   if (account.secretKey !== undefined) rows.push(['secret key', account.secretKey]);
   context.print(formatAnswer(options, account, () => formatTable(rows)));

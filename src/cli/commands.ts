@@ -124,6 +124,14 @@ function addAccountCommands(program: Command, context: CliContext): void {
   command(`delete ${reference}`, 'delete an account that owns no bucket').action(async (account, options) =>
     (await load()).deleteAccount(context, account, options),
   );
+  command(`keys ${reference}`, 'list its access keys, or change one of them: two at most')
+    .option('--new', 'make one and show its secret; the other goes on working')
+    .option('--disable <key>', 'refuse what it signs, from now on and everywhere')
+    .option('--enable <key>', 'take what it signs again')
+    .option('--delete <key>', 'remove it for good')
+    .action(async (account, options) =>
+      (await import('./access-key-commands.ts')).accountKeys(context, account, options),
+    );
   command(`set ${reference}`, 'change its state or limits')
     .option('--max-buckets <number>', 'how many buckets it may own')
     .option('--state <state>', 'trial, paid or suspended')

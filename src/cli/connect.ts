@@ -24,6 +24,7 @@ export interface ConnectOptions {
   json?: boolean;
 }
 
+const CREDENTIALS_FILE = 'root-credentials.json';
 const DEFAULT_ENDPOINT = 'http://127.0.0.1:9000';
 
 export async function connect(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
@@ -81,11 +82,22 @@ async function findServer(
   };
 }
 
+/** Where the root account's credentials are written down: in the folder, in the environment, in both, or in neither. */
+export async function findRootCredentials(
+  context: CliContext,
+  options: ConnectOptions,
+): Promise<{ file: string | undefined; isInEnvironment: boolean }> {
+  const { HOLDFAST_ROOT_ACCESS_KEY: accessKey, HOLDFAST_ROOT_SECRET_KEY: secretKey } = context.env;
+  const path = join(folderOf(context, options), CREDENTIALS_FILE);
+  const file = (await readText(path)) === undefined ? undefined : path;
+  return { file, isInEnvironment: Boolean(accessKey && secretKey) };
+}
+
 async function findCredentials(env: CliContext['env'], folder: string): Promise<Credentials> {
   const accessKey = env.HOLDFAST_ROOT_ACCESS_KEY;
   const secretKey = env.HOLDFAST_ROOT_SECRET_KEY;
   if (accessKey && secretKey) return { accessKey, secretKey };
-  const path = join(folder, 'root-credentials.json');
+  const path = join(folder, CREDENTIALS_FILE);
   const rights = await stat(path).catch(() => undefined);
   if (rights !== undefined) refuseExposedSecret(path, rights, process.getuid?.() ?? 0);
   const stored = await readJson(path);

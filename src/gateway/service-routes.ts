@@ -52,6 +52,7 @@ interface SmallAnswer {
 interface DoorRecord {
   readonly requestId: string;
   accountId?: string;
+  accessKey?: string;
   errorCode?: string;
 }
 
@@ -97,6 +98,7 @@ function logRequest(
     requestId: record.requestId,
     account: record.accountId,
     path: redact(path),
+    accessKey: record.accessKey,
     status,
     errorCode: record.errorCode,
     isAborted: isAborted || undefined,
@@ -184,7 +186,10 @@ async function answerOperator(
     throw new AppError('NoSuchEntity', { message: 'There is no such endpoint.' });
   }
   const { account, body } = await takeOperatorRequest(deps, exchange, record);
-  const answer = await deps.answerOperator({ method, url: uri, body, account });
+  const answer = await deps.answerOperator({
+    ...{ method, url: uri, body, account },
+    accessKey: record.accessKey ?? '',
+  });
   return { ...answer, contentType: JSON_TYPE };
 }
 
@@ -232,6 +237,7 @@ async function identifyOperator(
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
   exchange.proveAccount(caller.account.accountId);
   record.accountId = caller.account.accountId;
+  record.accessKey = caller.accessKey;
   return caller.account;
 }
 

@@ -99,6 +99,10 @@ export const ERRORS = {
     message: 'The write offset value that you specified does not match the current object size.',
   },
   KeyTooLongError: { status: 400, message: 'Your key is too long.' },
+  LimitExceeded: {
+    status: 409,
+    message: 'The request was rejected because it attempted to create resources beyond the current limits.',
+  },
   MalformedTrailerError: {
     status: 400,
     message:

@@ -13,6 +13,8 @@ export interface EndpointRequest {
   path: Readonly<Record<string, string>>;
   /** The JSON object of the body; `{}` when there is none. */
   body: Readonly<Record<string, unknown>>;
+  /** The access key by which the request is signed. */
+  signedBy: string;
 }
 
 export interface EndpointContext {

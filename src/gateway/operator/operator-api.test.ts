@@ -49,7 +49,13 @@ test('any call is answered, or refused as the mistake of who calls', async () =>
       fc.boolean(),
       async (row, segment, text, isPlain) => {
         const url = OPERATOR_PREFIX + (isPlain ? row.path : row.path.replace(/:\w+/g, () => segment));
-        const request = { method: row.method, url, body: Buffer.from(text, 'latin1'), account };
+        const request = {
+          method: row.method,
+          url,
+          body: Buffer.from(text, 'latin1'),
+          account,
+          accessKey: 'AK',
+        };
         const error = await answerOperator(nothing, request).then(
           () => undefined,
           (caught: unknown) => caught,

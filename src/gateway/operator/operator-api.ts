@@ -5,6 +5,12 @@ import type { AccountRecord } from '../../model/records/rows.ts';
 import { redactError } from '../redact.ts';
 import type { Endpoint, EndpointContext, EndpointRequest } from './endpoint.ts';
 import {
+  changeAccessKey,
+  createAccessKey,
+  deleteAccessKey,
+  listAccessKeys,
+} from './endpoints/access-keys.ts';
+import {
   changeAccount,
   createAccount,
   deleteAccount,
@@ -29,6 +35,10 @@ export const ENDPOINTS: readonly Endpoint[] = [
   getAccount,
   changeAccount,
   deleteAccount,
+  createAccessKey,
+  listAccessKeys,
+  changeAccessKey,
+  deleteAccessKey,
   getKeys,
   rotateKeys,
   acceptClock,
@@ -49,6 +59,8 @@ export interface OperatorRequest {
   body: Uint8Array;
   /** Whose signature it was. */
   account: AccountRecord;
+  /** And by which of its keys. */
+  accessKey: string;
 }
 
 export interface OperatorAnswer {
@@ -64,7 +76,11 @@ export async function answerOperator(
 ): Promise<OperatorAnswer> {
   if (!request.account.isRoot) throw new AppError('AccessDenied');
   const { endpoint, path } = findEndpoint(request);
-  const answer = await endpoint.answer(context, { path, body: parseBody(request.body) });
+  const answer = await endpoint.answer(context, {
+    path,
+    body: parseBody(request.body),
+    signedBy: request.accessKey,
+  });
   return { status: answer.status, text: answer.json === undefined ? '' : JSON.stringify(answer.json) };
 }
 

@@ -22,7 +22,7 @@ function accountJson(account: AccountRecord) {
 }
 
 function withKey({ account, accessKeys }: AccountWithKeys) {
-  return { ...accountJson(account), accessKey: accessKeys[0] ?? null };
+  return { ...accountJson(account), accessKey: accessKeys[0] ?? null, accessKeys };
 }
 
 function parseReference({ path, body }: EndpointRequest): string {
@@ -53,7 +53,7 @@ export const createAccount = defineEndpoint({
   },
   async run({ accounts }, input) {
     const { account, accessKey, secretKey } = await accounts.create(input);
-    return { status: 201, json: { ...accountJson(account), accessKey, secretKey } };
+    return { status: 201, json: { ...accountJson(account), accessKey, accessKeys: [accessKey], secretKey } };
   },
 });
 
