@@ -2,7 +2,7 @@
 // goes into the root-credentials.json that this tool signs with, so that the tool goes on working without the old one.
 import { open, rename } from 'node:fs/promises';
 import { Refusal } from '../lib/refusal.ts';
-import { type CliContext, type ConnectOptions, connect, rootCredentialsFile } from './connect.ts';
+import { type CliContext, type ConnectOptions, connect, findRootCredentials } from './connect.ts';
 import { formatAnswer, formatTable } from './format.ts';
 import { encodeSegment } from './sign-request.ts';
 
@@ -58,15 +58,13 @@ async function makeKey(context: CliContext, path: string, options: KeyOptions): 
   };
   say('\nThe secret key is not shown again. The other key goes on working until it is disabled or deleted.');
   if (!isRoot) return;
-  const file = rootCredentialsFile(context, options);
-  if (file === undefined) {
-    say(
-      'Set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to these before you delete the other key.',
-    );
-    return;
+  const { file, isInEnvironment } = await findRootCredentials(context, options);
+  if (file !== undefined) {
+    await replaceFile(file, `${JSON.stringify({ accessKey, secretKey }, undefined, 2)}\n`);
+    say(`They stand in ${file} now. Copy it to every other place that has it: to each gateway of a cluster.`);
   }
-  await replaceFile(file, `${JSON.stringify({ accessKey, secretKey }, undefined, 2)}\n`);
-  say(`They stand in ${file} now. Copy it to every other place that has it: to each gateway of a cluster.`);
+  if (file === undefined || isInEnvironment)
+    say('Set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to these, wherever they are set.');
 }
 
 /** Whole or as before, whatever happens meanwhile; for its owner alone. */
