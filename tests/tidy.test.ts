@@ -277,14 +277,17 @@ describe('mentions', () => {
 });
 
 describe('the lock', () => {
-  test('a resolved address, and an optional package that is not there', () => {
+  test('a resolved address, a missing integrity, and an optional package that is not there', () => {
     const packages = {
       'node_modules/a': { resolved: 'https://x', optionalDependencies: { 'a-linux': '1', 'a-mac': '1' } },
-      'node_modules/a-linux': {},
+      'node_modules/a-linux': { integrity: 'sha512-x' },
+      'node_modules/b': { integrity: 'sha1-x' },
     };
     expect(lockProblems({ packages })).toEqual([
       'node_modules/a: has a resolved address',
+      'node_modules/a: has no integrity',
       'node_modules/a: its optional package a-mac is not in the lock',
+      'node_modules/b: has no integrity',
     ]);
   });
 

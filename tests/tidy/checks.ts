@@ -229,6 +229,8 @@ export function mentionProblems(texts: readonly { path: string; text: string }[]
 }
 
 interface LockedPackage {
+  /** Digest of the archive: what the registry sends must have it. */
+  readonly integrity?: string;
   readonly resolved?: string;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
@@ -242,6 +244,7 @@ export function lockProblems(lock: { packages: Readonly<Record<string, LockedPac
     );
     return [
       ...(locked.resolved === undefined ? [] : [`${path}: has a resolved address`]),
+      ...(path === '' || locked.integrity?.startsWith('sha512-') ? [] : [`${path}: has no integrity`]),
       ...missing.map((name) => `${path}: its optional package ${name} is not in the lock`),
     ];
   });
