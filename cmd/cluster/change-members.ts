@@ -1,4 +1,5 @@
 // holdfast cluster drain, undrain, remove: of disks and storage nodes, or of metadata nodes.
+import { systemClock } from '../../src/adapters/system-clock.ts';
 import { knownDisks } from '../../src/cluster/name-disks.ts';
 import { nodesNamed } from '../../src/cluster/name-nodes.ts';
 import { NO_PLACEMENT } from '../../src/cluster/placement.ts';
@@ -6,19 +7,23 @@ import { placementOf } from '../../src/cluster/placement-document.ts';
 import { servedDisks } from '../../src/cluster/served-disks.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
+import type { Member } from '../../src/ports/members.ts';
 import type { ShardRecord } from '../../src/ports/shard-registry.ts';
 import { createAskPrimary } from './ask-primary.ts';
 import { type DiskWish, writeDiskChange } from './change-disks.ts';
 import { metadataNodeIds, writeNodeChange } from './change-nodes.ts';
 import { answer } from './join.ts';
-import { type OperatorTools, withOperatorTools } from './operator-tools.ts';
+import { type OperatorTools, short, withOperatorTools } from './operator-tools.ts';
 import { whyNeeded } from './owed-by-disks.ts';
+import { takesConnections, waitUntilGone } from './wait-until-gone.ts';
 
 /** Throws {@link Refusal} when it cannot be, and then nothing has changed. */
 export function changeMembers(config: Config, wish: DiskWish, print: (line: string) => void): Promise<void> {
   return withOperatorTools({ config, clusterId: undefined }, async (tools) => {
-    const { coordination, identity, members, calls } = tools;
+    const { coordination, identity, calls } = tools;
     if (identity === undefined) throw new Refusal('etcd does not say which shards there are');
+    if (wish.change === 'remove' && (await forgetGateways(tools, wish.names, print))) return;
+    const members = wish.change === 'remove' ? await runningMembers(tools, wish.names, print) : tools.members;
     const { shardCount, replicaCount } = identity;
     const { placementMap, leavingNodes } = coordination;
     const records = await readRecords(tools, shardCount);
@@ -39,6 +44,33 @@ export function changeMembers(config: Config, wish: DiskWish, print: (line: stri
     const whyOwed = (disks: ReadonlySet<string>) => whyNeeded(ask, { shardCount, disks });
     await writeDiskChange({ coordination, members, print, whyOwed }, wish);
   });
+}
+
+function runningMembers(
+  { coordination }: OperatorTools,
+  names: readonly string[],
+  print: (line: string) => void,
+): Promise<readonly Member[]> {
+  const readMembers = () => answer(coordination.members.current());
+  return waitUntilGone({ clock: systemClock, readMembers, isReached: takesConnections, print }, names);
+}
+
+/** Gateways that have ended without leaving, and will not come back. False: something else is named. */
+async function forgetGateways(
+  { coordination }: OperatorTools,
+  names: readonly string[],
+  print: (line: string) => void,
+): Promise<boolean> {
+  const missing = await answer(coordination.members.missingGateways());
+  const named = missing.filter(({ nodeId }) => names.some((name) => name !== '' && nodeId.startsWith(name)));
+  if (named.length === 0) return false;
+  if (named.length !== names.length)
+    throw new Refusal('gateways are removed by a command of their own, each by its id');
+  for (const { nodeId } of named) {
+    await answer(coordination.members.forgetGateway(nodeId));
+    print(`Gateway ${short(nodeId)} is not missed any more.`);
+  }
+  return true;
 }
 
 async function readRecords(

@@ -7,7 +7,7 @@ const DESCRIPTIONS: Record<DiskChange, string> = {
   drain: 'move all data off disks or nodes, or all shards off metadata nodes, while they serve on',
   undrain: 'let disks and nodes that drain stay, and let removed metadata nodes hold shards again',
   remove:
-    'forget drained disks that nobody serves, and metadata nodes that do not run: drained, or lost for good',
+    'forget drained disks that nobody serves, metadata nodes that do not run (drained, or lost for good), and gateways that are missed',
 };
 
 export function addDiskCommands(cluster: Command, context: ClusterCommandContext): void {

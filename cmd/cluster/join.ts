@@ -1,6 +1,7 @@
 // What every process of a cluster does first: reaches the coordinator, learns which cluster it is, proves that it
 // belongs to it, and makes itself and the others known. Wiring only.
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { describeEtcdFailure } from '../../src/adapters/coordination/etcd-failure.ts';
 import type { EtcdAddress } from '../../src/adapters/coordination/etcd-store.ts';
 import { createEtcdCoordinator, type EtcdCoordinator } from '../../src/adapters/etcd-coordinator.ts';
@@ -91,7 +92,9 @@ export async function joinCluster(
       if (members.length > 0) tell(members);
     },
     announce(address, disks = [], unserved = []) {
-      const own = { address, zone, disks, ...(unserved.length > 0 && { unserved }) };
+      // A gateway's id is new with each start.
+      const instance = self.role === 'gateway' && { instance: `${hostname()} ${address}` };
+      const own = { address, zone, disks, ...instance, ...(unserved.length > 0 && { unserved }) };
       const member: Member = { ...self, ...own, version: readVersion() };
       const before = leave();
       announced = new AbortController();

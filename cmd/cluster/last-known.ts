@@ -20,6 +20,8 @@ export interface KnownCluster {
   records: (ShardRecord | null)[];
   /** Null: there is none, or an earlier release has kept this. */
   placement?: PlacementDocument | null;
+  /** Gateways that have ended without leaving. Absent: an earlier release has kept this. */
+  missingGateways?: Member[];
   /** Absent: an earlier release has kept this. */
   leavingNodes?: LeavingNode[];
 }

@@ -14,7 +14,7 @@ import { type ChunkStatus, readChunkStatus } from './chunk-status.ts';
 import { answer, connect, NoAnswer } from './join.ts';
 import { type KnownCluster, keepKnown, readKnown } from './last-known.ts';
 import { alarmsOfLeaving, describeLeaving, type LeavingNodeStatus } from './leaving-status.ts';
-import { askNode, openCalls, SILENT } from './operator-tools.ts';
+import { askNode, openCalls, SILENT, short } from './operator-tools.ts';
 import { alarmsOfDisasters, alarmsOfShards, type Doubts, type Said, timeText } from './shard-alarms.ts';
 
 const ANSWER_MAX_MS = 3000;
@@ -107,6 +107,7 @@ export async function readClusterStatus({
       ...(said.size === 0
         ? [...reasons].map((reason) => `no metadata node is reached from here: ${reason}`)
         : []),
+      ...alarmsOfGateways(known.missingGateways ?? []),
       ...alarmsOfShards(shards, { said, identity, gone }),
       ...alarmsOfLeaving(leavingNodes, { members, replicaCount: identity.replicaCount }),
       ...alarmsOfChunks(chunks, {
@@ -117,6 +118,14 @@ export async function readClusterStatus({
       ...alarmsOfDisasters({ said, doubts, shardCount }),
     ],
   };
+}
+
+/** A gateway that is stopped leaves the list; one that is killed, or cut off, is missed. */
+export function alarmsOfGateways(missing: readonly Member[]): string[] {
+  return missing.map(
+    ({ nodeId, instance = '' }) =>
+      `gateway ${short(nodeId)} (${instance}) does not run, and was not stopped: start it again, or \`holdfast cluster remove ${short(nodeId)}\` it`,
+  );
 }
 
 /** As etcd tells, or as it told last. */
@@ -152,6 +161,7 @@ async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluste
     ...{ identity, members },
     records: found.map((registered) => registered?.record ?? null),
     placement: placement?.document ?? null,
+    missingGateways: await coordinator.members.missingGateways(),
     leavingNodes,
   };
 }

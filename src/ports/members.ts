@@ -30,6 +30,8 @@ export interface Member {
   zone: string;
   /** Of the program. */
   version: string;
+  /** Of a gateway: its machine and address, which it has again when it is started again. */
+  instance?: string;
   /** Of a storage node: where chunks may lie. */
   disks: MemberDisk[];
   /** Of a storage node. Absent: none. */
@@ -44,6 +46,12 @@ export interface MembersPort {
   announce(member: Member, signal: AbortSignal): Promise<void>;
   /** Linearizable, by node id. Rejects when the coordinator is away. */
   current(): Promise<Member[]>;
+  /**
+   * Gateways of the last 24 h that have ended without leaving, or are cut off: those with an `instance`. One that is started
+   * again, or told to `forget`, is none any more. Rejects when the coordinator is away.
+   */
+  missingGateways(): Promise<Member[]>;
+  forgetGateway(nodeId: NodeId): Promise<void>;
   /** The whole list at first and after each change, in the order of node ids. Ends with `signal`. */
   watch(onMembers: (members: Member[]) => void, signal: AbortSignal): void;
 }

@@ -1,6 +1,7 @@
 // Who is there, under `node/<id>`, each key under a lease of its process.
 import type { Member, MembersPort } from '../../ports/members.ts';
 import { createRetryDelay, followKeys } from './follow-keys.ts';
+import { forgetGateway, keepTrace, missingGateways } from './gateway-traces.ts';
 import { type HeldLease, holdLease } from './held-lease.ts';
 import { memberRecord } from './records.ts';
 import type { StoredKey } from './store.ts';
@@ -19,6 +20,9 @@ export function createMembers(surroundings: Surroundings): MembersPort {
 
   return {
     async announce(member, signal) {
+      const { instance } = member;
+      const trace =
+        instance === undefined ? undefined : keepTrace(surroundings, { ...member, instance }, signal);
       const row = { key: prefix + member.nodeId, value: memberRecord.encode(member) };
       const retry = createRetryDelay();
       while (!signal.aborted) {
@@ -33,7 +37,12 @@ export function createMembers(surroundings: Surroundings): MembersPort {
           await clock.sleep(retry.nextMs(), signal);
         }
       }
+      await trace;
     },
+    async missingGateways() {
+      return missingGateways(surroundings, membersOf((await store.list(prefix)).rows));
+    },
+    forgetGateway: (nodeId) => forgetGateway(surroundings, nodeId),
     async current() {
       return membersOf((await store.list(prefix)).rows);
     },
