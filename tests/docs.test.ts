@@ -234,12 +234,25 @@ the default, because the first touch of memory is what costs most there.
 
 ## How bodies share their memory
 
-- Bodies that have begun go before those that have not. So many may be at work at once as memory.bodyBuffer has shares of
-  bodyShareBytesMin. Of the others bodiesWaitingMax wait, bodyBufferWaitMaxMs at most; what comes then is refused at once.
-- What a reader will take (a chunk, and the pieces on their way to the client) is set aside before it is fetched.
-- Who stands still or trickles for bodyStalledMs gives way when others wait: a PUT by SlowDown, a GET by the end of its
-  connection.
-- When all memory is held by bodies in the middle of a chunk, some of them are let through to its end by the extra eighth.
+Memory for bodies, the bodies that may be at work at once (one for each bodyShareBytesMin of memory.bodyBuffer) and the places
+of those that wait (bodiesWaitingMax) are shared by account, and within an account by address: an account may hold
+accountShareWeight times what is free, one address addressShareWeight times. So one address alone may hold 4/5 (102 MiB, 409
+bodies at work, 204 that wait), one account by many addresses 8/9, and something is free for whoever comes next: 25 MiB of
+memory beside one greedy address, 14 MiB beside one greedy account, 7.5 MiB beside two. Requests without a signature are one
+account together. An IPv6 address counts by its first 64 bits.
+
+- A body takes more only while its tenant's share has room. Those that wait are let in by turns: one of each account, and of
+  each of its addresses, in a round; of one address bodies that have begun go before those that have not.
+- Of those that have not begun as many wait as the share has places, bodyBufferWaitMaxMs at most; what comes then is refused at
+  once.
+- What a reader will take (a chunk, and the piece of it on its way to the client) is set aside before it is fetched; of a body
+  that is sent, up to 64 KiB.
+- When others wait, a reader whose client has taken nothing for bodyIdleMs keeps the piece of 256 KiB that it was given; the
+  rest is fetched again when its client goes on. A PUT that has sent no whole chunk, or a GET whose client has not taken its
+  piece, for bodyStalledMs ends then: a PUT by SlowDown, a GET by the end of its connection. It yields to those that wait at its
+  own address, and to anyone where it is over its share; as many end as others wait.
+- When all that an account may hold is held by bodies in the middle of a chunk, some of them are let through to its end by the
+  extra eighth, which is shared in the same way.
 
 ## How documents are read
 
@@ -262,7 +275,7 @@ The time for it is linear in its length, whatever it holds.
 | connections (connectionsMax) | the first request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
 | requests in flight (requestsInFlightMax) | SlowDown before anything is read; health, metrics and operator API are served |
 | unsent answers (unsentBytesMax) | SlowDown; clients that take nothing for bodyStalledMs are let go |
-| bodies that wait for memory (bodiesWaitingMax) | SlowDown before the body is read |
+| bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
 | outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
 | jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |

@@ -49,6 +49,7 @@ export const METRICS = {
     help: 'Idle connections that were closed to make room for others: of whoever holds most.',
   },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
+  holdfast_bodies_waiting: { kind: 'gauge', help: 'Bodies that wait for memory now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },
   holdfast_kv_commit_group_size: {
     kind: 'histogram',

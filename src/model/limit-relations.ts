@@ -76,6 +76,15 @@ assert(
   LIMITS.bodyStalledMs < LIMITS.bodyBufferWaitMaxMs,
   'a stalled body goes before one that waits is refused',
 );
+assert(
+  LIMITS.bodyIdleMs < LIMITS.bodyStalledMs,
+  'what can be fetched again goes before the body that it is of',
+);
+assert(LIMITS.sealPieceBytes <= LIMITS.bodyShareBytesMin, 'all bodies at work may hold a piece each');
+assert(
+  LIMITS.addressShareWeight < LIMITS.accountShareWeight,
+  'one address does not take all that its account may have',
+);
 assert(LIMITS.bodiesWaitingMax < LIMITS.requestsInFlightMax, 'bodies are refused before all requests are');
 assert(
   LIMITS.refusedBodyIdleMaxMs < LIMITS.refusedBodyDrainMaxMs,

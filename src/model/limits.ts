@@ -92,6 +92,12 @@ export const LIMITS = {
   streamBufferBytes: 16 * KiB,
   /** Of the memory for bodies: so many times this, so many bodies at once. */
   bodyShareBytesMin: 256 * KiB,
+  /**
+   * Of memory for bodies, places where bodies wait, intake queues and unsent answers: an account, and one address that uses
+   * it, may hold so many times what is free (lib/fair-share.ts).
+   */
+  accountShareWeight: 8,
+  addressShareWeight: 4,
   /** Bodies that wait for memory before their first byte is taken. */
   bodiesWaitingMax: 256,
 
@@ -109,9 +115,9 @@ export const LIMITS = {
   readAheadChunks: 4,
   chunkPutsBytesMax: 64 * MiB,
   chunkBuffersKeptBytesMax: 32 * MiB,
-  /** Opened pieces of a body between its chunk and the client's connection. */
-  piecesToSendMax: 2,
   bodyBufferWaitMaxMs: 15 * SECOND,
+  /** A reader whose client has taken nothing for so long gives back what it can fetch again when others wait. */
+  bodyIdleMs: 1 * SECOND,
   bodyStalledMs: 5 * SECOND,
   /** An idle shard writes its time half as often at the least, so ids are older than their minting by twice this at most. */
   shardTimeKeptMs: 20 * MINUTE,

@@ -12,6 +12,9 @@ export interface Tenant {
   readonly address: string;
 }
 
+/** The server's own work: what it folds and repairs counts against no account. */
+export const INTERNAL_TENANT: Tenant = { account: 'internal', address: 'internal' };
+
 /**
  * Groups of a tenant, the widest first: the account, then the address that uses it. All that have proved nothing are one
  * group, so that many addresses together cannot take what accounts need.

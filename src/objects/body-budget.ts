@@ -1,25 +1,32 @@
-// Memory that the bodies of all requests may hold together. A body takes more only while there is room; those that have
-// begun are served first, then those that come first. Who waits too long is refused with SlowDown, and who would begin
-// to wait behind too many at once; who holds memory while its client stands still or trickles gives way to those that
-// wait. It counts; it allocates nothing.
+// Memory that the bodies of all requests may hold together, shared by tenant (lib/fair-share.ts): what one may hold shrinks
+// with what is free, so that another one's body always finds room. A body takes more only while its tenant's share has
+// room; those that have begun are served first, then those that come first, and tenants that wait take turns. Who waits too
+// long is refused with SlowDown, and who would begin to wait behind too many of its tenant's at once. When others wait, who
+// holds memory for a client that stands still or trickles gives way: what can be fetched again is given back, then the body
+// ends; those of the same tenant, and of tenants that are over their share. It counts; it allocates nothing.
+import { createFairShare, type FairShare, type SharePath } from '../lib/fair-share.ts';
+import { createTurns } from '../lib/turns.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { sharePathOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
 
 /** One body's share. */
 export interface BodyLease {
   /**
-   * To be awaited before more is taken; undefined when there is room. `takesBytes`: what will be taken for sure, which
-   * is set aside; without it a piece of unknown size comes when the client sends it. Rejects with AppError SlowDown after
-   * LIMITS.bodyBufferWaitMaxMs, at once when LIMITS.bodiesWaitingMax others wait and it has not begun, and when the
-   * lease is closed.
+   * To be awaited before more is taken; undefined when there is room. `takesBytes`: what will be taken, which is set
+   * aside; without it a piece of unknown size comes when the client sends it. Rejects with AppError SlowDown after
+   * LIMITS.bodyBufferWaitMaxMs, at once when the tenant's share of LIMITS.bodiesWaitingMax waits and it has not begun, and
+   * when the lease is closed.
    */
   admit(takesBytes?: number): Promise<void> | undefined;
   /** Without waiting: whether more than the least may be taken (reading ahead). */
   hasRoom(): boolean;
   hold(sizeBytes: number): void;
   release(sizeBytes: number): void;
+  /** The client has got on, whether or not memory was given back. */
+  progress(): void;
   /** From here on the body waits for its client, not for us: only then may it be told to give way. */
   idle(): void;
   /** The client has done its part. */
@@ -35,8 +42,12 @@ export interface BodyBudget {
 }
 
 export interface BodyNeeds {
+  /** Whose body it is. */
+  tenant: Tenant;
   /** What it must hold to get on: its least progress gives some of it back. */
   needBytes: number;
+  /** Its client has taken nothing for LIMITS.bodyIdleMs while others wait: what can be fetched again is to be released. */
+  onShrink?(): void;
   /** The body stood still while others wait: it ends with this error, and closes the lease. */
   onEvicted(error: AppError): void;
 }
@@ -49,16 +60,23 @@ const WATCH_EVERY_MS = 500;
 const GRANTS_SHARE = 1 / 8;
 
 interface Share extends BodyNeeds {
+  path: SharePath;
   heldBytes: number;
   /** What it may still take without waiting, so that it gets on. */
   grantBytes: number;
-  /** Set aside for one that was let in and has not taken it yet, so that not all rush in at once. */
+  /** Of the grants: until it gives memory back. */
+  grantedBytes: number;
+  /** Set aside for what it was let in for and has not taken yet, so that not all rush in at once. */
   reservedBytes: number;
   /** It has been let in: to refuse it now would waste what has been done. */
   hasBegun: boolean;
-  /** When it last gave memory back, or was let in. A client that trickles makes no progress by it. */
+  /** When it last gave memory back, got on, or was let in. A client that trickles into a chunk makes no progress by it. */
   progressAtMs: number;
-  isIdle: boolean;
+  /** Monotonic ms since when it waits for its client. */
+  idleSinceMs: number | undefined;
+  /** It has given back what it can fetch again, and its client has taken nothing since. */
+  isShrunk: boolean;
+  waiter: Waiter | undefined;
   isClosed: boolean;
 }
 
@@ -66,192 +84,340 @@ interface Waiter {
   share: Share;
   takesBytes: number;
   sinceMs: number;
+  /** It has not begun, and holds one of the places where those wait. */
+  hasPlace: boolean;
   resolve(): void;
   reject(error: AppError): void;
 }
 
-export function createBodyBudget(deps: {
+export interface BodyBudgetOptions {
   limitBytes: number;
   clock: ClockPort;
   telemetry: TelemetryPort;
-}): BodyBudget {
-  const { limitBytes, clock, telemetry } = deps;
-  const shares = new Set<Share>();
-  /** Those that have begun before the others, and each in the order of its coming. */
-  let waiters: Waiter[] = [];
-  let usedBytes = 0;
-  let grantedBytes = 0;
-  let begunCount = 0;
-  const begunMax = Math.max(1, Math.floor(limitBytes / LIMITS.bodyShareBytesMin));
-  let isWatching = false;
+}
 
-  telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
-  telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
-
-  function count(share: Share, sizeBytes: number): void {
-    if (share.isClosed) return;
-    share.heldBytes += sizeBytes;
-    usedBytes += sizeBytes;
-    reserve(share, sizeBytes < 0 ? 0 : Math.max(0, share.reservedBytes - sizeBytes));
-    if (sizeBytes < 0) share.progressAtMs = clock.monotonicMs();
-    grant(share, sizeBytes < 0 ? 0 : Math.max(0, share.grantBytes - sizeBytes));
-    telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
-    wake();
-  }
-
-  /** Many that hold little would each keep more of what has arrived waiting outside of this count. */
-  const hasRoomFor = (share: Share) => usedBytes < limitBytes && (share.hasBegun || begunCount < begunMax);
-
-  function reserve(share: Share, sizeBytes: number): void {
-    usedBytes += sizeBytes - share.reservedBytes;
-    share.reservedBytes = sizeBytes;
-  }
-
-  function begin(share: Share): void {
-    if (share.hasBegun) return;
-    share.hasBegun = true;
-    begunCount++;
-  }
-
-  function wake(): void {
-    for (let waiter = waiters[0]; waiter !== undefined && hasRoomFor(waiter.share); waiter = waiters[0]) {
-      waiters.shift();
-      begin(waiter.share);
-      reserve(waiter.share, Math.max(waiter.takesBytes, LIMITS.chunkBytesMin));
-      letIn(waiter);
-    }
-    grantSome();
-  }
-
-  function letIn({ share, resolve }: Waiter): void {
-    // It waited for us, not for its client: that is no standing still.
-    share.progressAtMs = clock.monotonicMs();
-    resolve();
-  }
-
-  function grant(share: Share, sizeBytes: number): void {
-    grantedBytes += sizeBytes - share.grantBytes;
-    share.grantBytes = sizeBytes;
-  }
-
-  /** Lets those that wait in the middle of something through to its end, as many as there are grants for. */
-  function grantSome(): void {
-    const granted = new Set<Waiter>();
-    for (const waiter of waiters) {
-      const { share } = waiter;
-      const missingBytes = share.needBytes - share.heldBytes;
-      if (share.heldBytes === 0 || missingBytes <= 0) continue;
-      if (grantedBytes > 0 && grantedBytes + missingBytes > limitBytes * GRANTS_SHARE) break;
-      grant(share, missingBytes);
-      granted.add(waiter);
-    }
-    if (granted.size === 0) return;
-    waiters = waiters.filter((waiter) => !granted.has(waiter));
-    for (const waiter of granted) letIn(waiter);
-  }
-
-  function admit(share: Share, takesBytes: number): Promise<void> | undefined {
-    if (share.isClosed) return Promise.reject(new AppError('SlowDown'));
-    const isFirst = waiters[0] === undefined || (share.hasBegun && !waiters[0].share.hasBegun);
-    if (share.grantBytes > 0 || (isFirst && hasRoomFor(share))) {
-      begin(share);
-      reserve(share, share.grantBytes > 0 ? 0 : takesBytes);
-      return undefined;
-    }
-    if (!share.hasBegun && waiters.length >= LIMITS.bodiesWaitingMax) {
-      telemetry.count('holdfast_requests_shed_total', { reason: 'bodies', share: 'all' });
-      return Promise.reject(new AppError('SlowDown'));
-    }
-    return wait(share, takesBytes);
-  }
-
-  function wait(share: Share, takesBytes: number): Promise<void> {
-    const waiting = new Promise<void>((resolve, reject) => {
-      const waiter = { share, takesBytes, sinceMs: clock.monotonicMs(), resolve, reject };
-      const behind = share.hasBegun ? waiters.findIndex((other) => !other.share.hasBegun) : -1;
-      if (behind === -1) waiters.push(waiter);
-      else waiters.splice(behind, 0, waiter);
-    });
-    grantSome();
-    void watch();
-    return waiting;
-  }
-
-  /** Runs while anyone waits. */
-  async function watch(): Promise<void> {
-    if (isWatching) return;
-    isWatching = true;
-    while (waiters.length > 0) {
-      await clock.sleep(WATCH_EVERY_MS);
-      wake();
-      if (waiters.length > 0) {
-        refuseLateWaiters();
-        evictStalled();
-      }
-    }
-    isWatching = false;
-  }
-
-  function refuseLateWaiters(): void {
-    const nowMs = clock.monotonicMs();
-    const isLate = ({ sinceMs }: Waiter) => nowMs - sinceMs >= LIMITS.bodyBufferWaitMaxMs;
-    const late = waiters.filter(isLate);
-    waiters = waiters.filter((waiter) => !isLate(waiter));
-    for (const { reject } of late) reject(new AppError('SlowDown'));
-  }
-
-  /** As many as there are others waiting, those first that have given nothing back for longest. */
-  function evictStalled(): void {
-    const stalledSinceMs = clock.monotonicMs() - LIMITS.bodyStalledMs;
-    const stalled = [...shares]
-      .filter((share) => (share.hasBegun || share.heldBytes > 0) && share.isIdle)
-      .filter((share) => share.progressAtMs <= stalledSinceMs)
-      .sort((a, b) => a.progressAtMs - b.progressAtMs);
-    // Counted before the first one goes: it may let others in at once.
-    for (const share of stalled.slice(0, waiters.length)) share.onEvicted(new AppError('SlowDown'));
-  }
-
+export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
+  const ledger = new BodyLedger(options);
   return {
-    usedBytes: () => usedBytes,
+    usedBytes: () => ledger.usedBytes,
     open(body) {
-      const share: Share = {
-        ...body,
-        heldBytes: 0,
-        grantBytes: 0,
-        reservedBytes: 0,
-        hasBegun: false,
-        progressAtMs: clock.monotonicMs(),
-        isIdle: false,
-        isClosed: false,
-      };
-      shares.add(share);
+      const share = ledger.open(body);
       return {
-        admit: (takesBytes = 0) => admit(share, takesBytes),
-        hasRoom: () => usedBytes < limitBytes / 2,
-        hold: (sizeBytes) => count(share, sizeBytes),
-        release: (sizeBytes) => count(share, -sizeBytes),
-        idle() {
-          share.isIdle = true;
-        },
-        busy() {
-          share.isIdle = false;
-        },
-        close() {
-          if (share.isClosed) return;
-          share.isClosed = true;
-          shares.delete(share);
-          if (share.hasBegun) begunCount--;
-          reserve(share, 0);
-          grant(share, 0);
-          usedBytes -= share.heldBytes;
-          share.heldBytes = 0;
-          const own = waiters.filter((waiter) => waiter.share === share);
-          waiters = waiters.filter((waiter) => waiter.share !== share);
-          for (const { reject } of own) reject(new AppError('SlowDown'));
-          telemetry.gauge('holdfast_body_buffer_bytes', usedBytes);
-          wake();
-        },
+        admit: (takesBytes) => ledger.admit(share, takesBytes),
+        hasRoom: () => ledger.hasSpare(share),
+        hold: (sizeBytes) => ledger.count(share, sizeBytes),
+        release: (sizeBytes) => ledger.count(share, -sizeBytes),
+        progress: () => ledger.progress(share),
+        idle: () => ledger.idle(share),
+        busy: () => ledger.busy(share),
+        close: () => ledger.close(share),
       };
     },
   };
+}
+
+class BodyLedger {
+  readonly #options: BodyBudgetOptions;
+  readonly #shares = new Set<Share>();
+  readonly #waiters = createTurns<Waiter>();
+  readonly #bytes: FairShare;
+  /** Of bytes beyond the limit. */
+  readonly #grants: FairShare;
+  /** Bodies at work. Many that hold little would each keep more of what has arrived waiting outside of this count. */
+  readonly #begun: FairShare;
+  /** Places of bodies that have not begun. */
+  readonly #places: FairShare;
+  /** Without what is set aside. */
+  #heldBytes = 0;
+  #isWatching = false;
+
+  constructor(options: BodyBudgetOptions) {
+    this.#options = options;
+    const { limitBytes, telemetry } = options;
+    const weights = [LIMITS.accountShareWeight, LIMITS.addressShareWeight];
+    const share = (limit: number) => createFairShare({ limit: Math.max(1, Math.floor(limit)), weights });
+    this.#bytes = share(limitBytes);
+    this.#grants = share(limitBytes * GRANTS_SHARE);
+    this.#begun = share(limitBytes / LIMITS.bodyShareBytesMin);
+    this.#places = share(LIMITS.bodiesWaitingMax);
+    telemetry.gauge('holdfast_body_buffer_bytes_max', limitBytes);
+    this.#tell();
+    telemetry.gauge('holdfast_bodies_waiting', 0);
+  }
+
+  get usedBytes(): number {
+    return this.#bytes.used;
+  }
+
+  open(body: BodyNeeds): Share {
+    const share: Share = {
+      ...body,
+      path: sharePathOf(body.tenant),
+      heldBytes: 0,
+      grantBytes: 0,
+      grantedBytes: 0,
+      reservedBytes: 0,
+      hasBegun: false,
+      progressAtMs: this.#nowMs(),
+      idleSinceMs: undefined,
+      isShrunk: false,
+      waiter: undefined,
+      isClosed: false,
+    };
+    this.#shares.add(share);
+    return share;
+  }
+
+  count(share: Share, sizeBytes: number): void {
+    if (share.isClosed || sizeBytes === 0) return;
+    share.heldBytes += sizeBytes;
+    this.#heldBytes += sizeBytes;
+    this.#take(share, sizeBytes);
+    if (sizeBytes > 0) {
+      this.#reserve(share, Math.max(0, share.reservedBytes - sizeBytes));
+      share.grantBytes = Math.max(0, share.grantBytes - sizeBytes);
+      this.#tell();
+      return;
+    }
+    this.#reserve(share, 0);
+    this.progress(share);
+    this.#endGrant(share);
+    this.#tell();
+    this.#wake();
+  }
+
+  progress(share: Share): void {
+    share.progressAtMs = this.#nowMs();
+  }
+
+  idle(share: Share): void {
+    share.idleSinceMs ??= this.#nowMs();
+  }
+
+  busy(share: Share): void {
+    share.idleSinceMs = undefined;
+    share.isShrunk = false;
+  }
+
+  /** Whether it may read ahead: while much is free, and its tenant is not near the end of its share. */
+  hasSpare({ path, needBytes }: Share): boolean {
+    return this.#bytes.used < this.#options.limitBytes / 2 && this.#bytes.mayTake(path, needBytes);
+  }
+
+  admit(share: Share, wantedBytes?: number): Promise<void> | undefined {
+    if (share.isClosed) return Promise.reject(new AppError('SlowDown'));
+    if (share.grantBytes > 0) return undefined;
+    // A piece that came was smaller than what was set aside: there is room for the next one still.
+    if (wantedBytes === undefined && share.reservedBytes > 0) return undefined;
+    const takesBytes = wantedBytes ?? Math.min(share.needBytes, LIMITS.chunkBytesMin);
+    if (this.#isFirst(share) && this.#hasRoomFor(share)) {
+      this.#begin(share, takesBytes);
+      return undefined;
+    }
+    if (!share.hasBegun && !this.#places.mayTake(share.path, 1)) {
+      const whose = this.#places.used < LIMITS.bodiesWaitingMax ? 'tenant' : 'all';
+      this.#options.telemetry.count('holdfast_requests_shed_total', { reason: 'bodies', share: whose });
+      return Promise.reject(new AppError('SlowDown'));
+    }
+    return this.#wait(share, takesBytes);
+  }
+
+  close(share: Share): void {
+    if (share.isClosed) return;
+    this.#reserve(share, 0);
+    this.#endGrant(share);
+    this.#take(share, -share.heldBytes);
+    this.#heldBytes -= share.heldBytes;
+    share.heldBytes = 0;
+    share.isClosed = true;
+    this.#shares.delete(share);
+    if (share.hasBegun) this.#begun.giveBack(share.path, 1);
+    if (share.waiter !== undefined) this.#refuse(share.waiter);
+    this.#tell();
+    this.#wake();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  #tell(): void {
+    this.#options.telemetry.gauge('holdfast_body_buffer_bytes', this.#heldBytes);
+  }
+
+  #take({ path }: Share, sizeBytes: number): void {
+    if (sizeBytes > 0) this.#bytes.take(path, sizeBytes);
+    else if (sizeBytes < 0) this.#bytes.giveBack(path, -sizeBytes);
+  }
+
+  #reserve(share: Share, sizeBytes: number): void {
+    this.#take(share, sizeBytes - share.reservedBytes);
+    share.reservedBytes = sizeBytes;
+  }
+
+  #hasRoomFor({ path, hasBegun }: Share): boolean {
+    return this.#bytes.mayTake(path, 1) && (hasBegun || this.#begun.mayTake(path, 1));
+  }
+
+  /** Whether none of its tenant's waits that goes before it. */
+  #isFirst({ path, hasBegun }: Share): boolean {
+    const first = this.#waiters.firstOf(path);
+    return first === undefined || (hasBegun && !first.share.hasBegun);
+  }
+
+  #begin(share: Share, takesBytes: number): void {
+    if (!share.hasBegun) this.#begun.take(share.path, 1);
+    share.hasBegun = true;
+    this.#reserve(share, takesBytes);
+  }
+
+  #wait(share: Share, takesBytes: number): Promise<void> {
+    // What it was let in for before is not to keep it, or its like, waiting.
+    this.#reserve(share, 0);
+    const hasPlace = !share.hasBegun;
+    if (hasPlace) this.#places.take(share.path, 1);
+    const waiting = new Promise<void>((resolve, reject) => {
+      const waiter = { share, takesBytes, sinceMs: this.#nowMs(), hasPlace, resolve, reject };
+      share.waiter = waiter;
+      this.#waiters.add(share.path, waiter, { isAhead: share.hasBegun });
+    });
+    this.#tellWaiting();
+    this.#grantSome();
+    void this.#watch();
+    return waiting;
+  }
+
+  #wake(): void {
+    if (this.#waiters.size === 0) return;
+    for (;;) {
+      const waiter = this.#waiters.next(({ share }) => this.#hasRoomFor(share));
+      if (waiter === undefined) break;
+      this.#begin(waiter.share, waiter.takesBytes);
+      this.#letIn(waiter);
+    }
+    this.#grantSome();
+  }
+
+  /** Of one that is no longer among those that wait. */
+  #letIn({ share, hasPlace, resolve }: Waiter): void {
+    share.waiter = undefined;
+    if (hasPlace) this.#places.giveBack(share.path, 1);
+    // It waited for us, not for its client: that is no standing still.
+    this.progress(share);
+    this.#tellWaiting();
+    resolve();
+  }
+
+  #refuse(waiter: Waiter): void {
+    const { share, hasPlace, reject } = waiter;
+    if (!this.#waiters.remove(share.path, waiter)) return;
+    share.waiter = undefined;
+    if (hasPlace) this.#places.giveBack(share.path, 1);
+    this.#tellWaiting();
+    reject(new AppError('SlowDown'));
+  }
+
+  #tellWaiting(): void {
+    this.#options.telemetry.gauge('holdfast_bodies_waiting', this.#waiters.size);
+  }
+
+  /** Lets those that wait in the middle of something through to its end, as many as there are grants for. */
+  #grantSome(): void {
+    // Where as much is granted as may be, or almost, nobody has to be looked for.
+    const leftBytes = this.#options.limitBytes * GRANTS_SHARE - this.#grants.used;
+    if (this.#grants.used > 0 && leftBytes < LIMITS.chunkBytesMin) return;
+    for (const waiter of [...this.#waiters]) {
+      const { share } = waiter;
+      const missingBytes = share.needBytes - share.heldBytes;
+      if (share.heldBytes === 0 || missingBytes <= 0) continue;
+      if (this.#grants.used > 0 && !this.#grants.mayTake(share.path, missingBytes)) continue;
+      this.#grants.take(share.path, missingBytes);
+      share.grantBytes = missingBytes;
+      share.grantedBytes = missingBytes;
+      this.#waiters.remove(share.path, waiter);
+      this.#letIn(waiter);
+    }
+  }
+
+  #endGrant(share: Share): void {
+    if (share.grantedBytes > 0) this.#grants.giveBack(share.path, share.grantedBytes);
+    share.grantBytes = 0;
+    share.grantedBytes = 0;
+  }
+
+  /** Runs while anyone waits. */
+  async #watch(): Promise<void> {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    while (this.#waiters.size > 0) {
+      await this.#options.clock.sleep(WATCH_EVERY_MS);
+      this.#wake();
+      this.#refuseLate();
+      // Nobody goes while there is something that can be fetched again.
+      if (!this.#shrinkIdle()) this.#evictStalled();
+    }
+    this.#isWatching = false;
+  }
+
+  #refuseLate(): void {
+    const lateMs = this.#nowMs() - LIMITS.bodyBufferWaitMaxMs;
+    for (const waiter of [...this.#waiters]) if (waiter.sinceMs <= lateMs) this.#refuse(waiter);
+  }
+
+  /** False when there was none to shrink. */
+  #shrinkIdle(): boolean {
+    const idleMs = this.#nowMs() - LIMITS.bodyIdleMs;
+    const idle = ({ onShrink, isShrunk, idleSinceMs = Number.POSITIVE_INFINITY }: Share) =>
+      onShrink !== undefined && !isShrunk && idleSinceMs <= idleMs;
+    const yielding = this.#yielding(idle);
+    for (const share of yielding) {
+      const { progressAtMs } = share;
+      share.isShrunk = true;
+      share.onShrink?.();
+      // It has given back what is ours: its client has still taken nothing.
+      share.progressAtMs = progressAtMs;
+    }
+    return yielding.length > 0;
+  }
+
+  #evictStalled(): void {
+    const stalledMs = this.#nowMs() - LIMITS.bodyStalledMs;
+    const stalled = ({ hasBegun, heldBytes, idleSinceMs, progressAtMs }: Share) =>
+      (hasBegun || heldBytes > 0) && idleSinceMs !== undefined && progressAtMs <= stalledMs;
+    for (const share of this.#yielding(stalled)) share.onEvicted(new AppError('SlowDown'));
+  }
+
+  /**
+   * Those that are to yield, as many as others wait: for one of their own address, or, where they are over their share, for
+   * anyone. Those of the tenant that holds most first, and of it those that have got on least lately. Chosen before the
+   * first one yields: it may let others in at once.
+   */
+  #yielding(isCandidate: (share: Share) => boolean): Share[] {
+    if (this.#waiters.size === 0) return [];
+    const waiting = new Map<string | undefined, number>();
+    for (const { share } of this.#waiters) add(waiting, share.path.at(-1), 1);
+    const heldBy = new Map<Share, number>();
+    for (const share of this.#shares)
+      if (isCandidate(share)) heldBy.set(share, this.#bytes.usedBy(share.path));
+    const ranked = [...heldBy.keys()].sort(
+      (a, b) => (heldBy.get(b) ?? 0) - (heldBy.get(a) ?? 0) || a.progressAtMs - b.progressAtMs,
+    );
+    return ranked.filter(({ path }) => {
+      const own = path.at(-1);
+      const [another] = waiting.keys();
+      const forWhom = waiting.has(own) ? own : this.#isOverShare(path) ? another : undefined;
+      if (forWhom !== undefined) add(waiting, forWhom, -1);
+      return forWhom !== undefined;
+    });
+  }
+
+  #isOverShare(path: SharePath): boolean {
+    return this.#bytes.isOverShare(path) || this.#begun.isOverShare(path);
+  }
+}
+
+function add<K>(counts: Map<K, number>, key: K, change: number): void {
+  const count = (counts.get(key) ?? 0) + change;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
 }

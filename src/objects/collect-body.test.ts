@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { CHUNK_BYTES, codeOf, openObjectWorld, sourceOf } from '../../tests/support/object-world.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { INTERNAL_TENANT } from '../model/tenant.ts';
 
 const whole = async (pieces: Buffer[]) => [...pieces];
 
@@ -10,11 +11,13 @@ test('a document comes whole, and is counted until it does', async () => {
   const world = await openObjectWorld();
   const body = randomBytes(300_000);
   expect(
-    Buffer.concat(await world.store.collectBody({ ...sourceOf(body), sizeBytes: body.length }, whole)).equals(
-      body,
-    ),
+    Buffer.concat(
+      await world.store.collectBody({ ...sourceOf(body), sizeBytes: body.length }, INTERNAL_TENANT, whole),
+    ).equals(body),
   ).toBe(true);
-  expect(await world.store.collectBody({ ...sourceOf(Buffer.alloc(0)), sizeBytes: 0 }, whole)).toEqual([]);
+  expect(
+    await world.store.collectBody({ ...sourceOf(Buffer.alloc(0)), sizeBytes: 0 }, INTERNAL_TENANT, whole),
+  ).toEqual([]);
   expect(world.heldBytesMax()).toBe(LIMITS.documentMemoryFactor * body.length);
   expect(world.heldBytes()).toBe(0);
 });
@@ -25,7 +28,7 @@ test('one whose stream fails leaves nothing counted', async () => {
     yield randomBytes(1000);
     throw new AppError('IncompleteBody');
   }
-  const collected = world.store.collectBody({ stream: cut(), sizeBytes: 2000 }, whole);
+  const collected = world.store.collectBody({ stream: cut(), sizeBytes: 2000 }, INTERNAL_TENANT, whole);
   expect(await codeOf(collected)).toBe('IncompleteBody');
   expect(world.heldBytes()).toBe(0);
 });
@@ -39,7 +42,7 @@ test('documents that stand still give way when others wait for memory', async ()
     yield randomBytes(1);
   }
   const documents = Array.from({ length: 4 }, () =>
-    codeOf(world.store.collectBody({ stream: still(), sizeBytes: CHUNK_BYTES + 1 }, whole)),
+    codeOf(world.store.collectBody({ stream: still(), sizeBytes: CHUNK_BYTES + 1 }, INTERNAL_TENANT, whole)),
   );
   await expect.poll(() => world.heldBytes()).toBeGreaterThanOrEqual(2 * CHUNK_BYTES);
   const body = randomBytes(CHUNK_BYTES);

@@ -2,6 +2,7 @@
 // requests, and gives way like them; nothing of it is stored.
 import type { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import type { Tenant } from '../model/tenant.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodySource } from './object-store.ts';
 
@@ -11,13 +12,14 @@ import type { BodySource } from './object-store.ts';
  */
 export async function collectBody<T>(
   { budget }: Pick<DataPath, 'budget'>,
-  { stream, sizeBytes }: Pick<BodySource, 'stream'> & { sizeBytes: number },
+  { body, tenant }: { body: Pick<BodySource, 'stream'> & { sizeBytes: number }; tenant: Tenant },
   use: (pieces: Buffer[]) => Promise<T>,
 ): Promise<T> {
+  const { stream, sizeBytes } = body;
   const evicted = Promise.withResolvers<never>();
   evicted.promise.catch(() => {});
   const onEvicted = (error: AppError) => evicted.reject(error);
-  const lease = budget.open({ needBytes: sizeBytes, onEvicted });
+  const lease = budget.open({ tenant, needBytes: LIMITS.documentMemoryFactor * sizeBytes, onEvicted });
   const source = stream[Symbol.asyncIterator]();
   const pieces: Buffer[] = [];
   try {
@@ -28,7 +30,9 @@ export async function collectBody<T>(
       const next = await Promise.race([source.next(), evicted.promise]);
       lease.busy();
       if (next.done === true) {
-        lease.hold((LIMITS.documentMemoryFactor - 1) * heldBytes);
+        const moreBytes = (LIMITS.documentMemoryFactor - 1) * heldBytes;
+        if (moreBytes > 0) await lease.admit(moreBytes);
+        lease.hold(moreBytes);
         return await use(pieces);
       }
       pieces.push(next.value);

@@ -49,7 +49,7 @@ export function createObjectStore(deps: ObjectStoreDeps): ObjectStore {
   const folding = createFoldPieces(path);
   const recent = createRecentAppends();
   return {
-    collectBody: (body, use) => collectBody(path, body, use),
+    collectBody: (body, tenant, use) => collectBody(path, { body, tenant }, use),
     putObject: (input) => putObject(path, input),
     copyObject: (input) => copyObject(path, input),
     composeObject: (input) => composeObject(path, input),

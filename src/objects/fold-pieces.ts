@@ -7,6 +7,7 @@ import { isCrc } from '../model/checksums.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ObjectKey } from '../model/names.ts';
 import { type FoldPiece, type FoldRule, piecesOf, planFold } from '../model/plan-fold.ts';
+import { INTERNAL_TENANT } from '../model/tenant.ts';
 import { mayBeFolded, ownBody, type VersionRecord, type WrappedKek } from '../model/version.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { FoldedSegment } from '../ports/compose-calls.ts';
@@ -184,13 +185,13 @@ async function writeFolded(
   const kek = path.keys.openKek(version.kek);
   const reading = new AbortController();
   const stream = readPieces(path, {
-    ...{ calls, kek, manifest, range },
+    ...{ tenant: INTERNAL_TENANT, calls, kek, manifest, range },
     reread: async () => manifest,
     onEvicted: (error) => reading.abort(error),
   });
   const crcs = checksum !== undefined && isCrc(checksum.algorithm) ? [checksum.algorithm] : [];
   return writeBody(path, {
-    ...{ stream, sizeBytes: range.sizeBytes, shard, kek },
+    ...{ tenant: INTERNAL_TENANT, stream, sizeBytes: range.sizeBytes, shard, kek },
     // Of the version, for ranges of it that are copied.
     wanted: { hashes: [], crcs: [...new Set(['CRC32' as const, ...crcs])] },
     timeMs: await path.times.timeMs(calls, shard),

@@ -4,6 +4,7 @@ import { must } from '../lib/assert.ts';
 import { AppError } from '../model/errors.ts';
 import type { BucketRecord } from '../model/records/rows.ts';
 import { NO_ANSWER } from '../model/settle-reply.ts';
+import { INTERNAL_TENANT, type Tenant } from '../model/tenant.ts';
 import type { BucketClaim, MetadataPort, Reply } from '../ports/metadata.ts';
 import type { MetadataCalls } from './object-store.ts';
 
@@ -24,13 +25,15 @@ function notEvaluated(error: unknown): unknown {
 
 export function createMetadataCalls(deps: {
   metadata: MetadataPort;
+  /** Default: the server's own. */
+  tenant?: Tenant;
   /**
    * Decides anew whether the request may go on, by this row (null: the shard never had the bucket). Resolves with the
    * claim to ask with; throws AppError NoSuchBucket, AccessDenied and so on.
    */
   reauthorise(claim: BucketClaim, row: BucketRecord | null): Promise<BucketClaim>;
 }): MetadataCalls {
-  const { metadata } = deps;
+  const { metadata, tenant = INTERNAL_TENANT } = deps;
 
   async function ask<T>(
     target: { shard: number; bucket?: BucketClaim },
@@ -60,6 +63,7 @@ export function createMetadataCalls(deps: {
 
   return {
     shardCount: metadata.shardCount,
+    tenant,
     execute: (target, name, command) =>
       ask(target, 'command', (envelope) => metadata.execute(envelope, name, command)),
     query: (target, name, query) => ask(target, 'query', (envelope) => metadata.query(envelope, name, query)),

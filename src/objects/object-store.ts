@@ -8,6 +8,7 @@ import type { AccountId, ObjectKey, VersionId } from '../model/names.ts';
 import type { WriteConditions } from '../model/preconditions.ts';
 import type { BucketRecord, UploadRecord } from '../model/records/rows.ts';
 import type { Tag } from '../model/tags.ts';
+import type { Tenant } from '../model/tenant.ts';
 import type { ObjectHeaders, VersionRecord } from '../model/version.ts';
 import type { IdempotencyToken } from '../ports/extension-calls.ts';
 import type {
@@ -44,6 +45,8 @@ export interface MetadataCalls {
     query: QueryOf<N>,
   ): Promise<{ value: ResultOf<N>; timeMs: number }>;
   readonly shardCount: number;
+  /** Whom the request counts against: what its bodies take is of this tenant's share. */
+  readonly tenant: Tenant;
 }
 
 /** A body and what the client said of it (gateway/s3/request-body.ts fits). */
@@ -181,6 +184,7 @@ export interface ObjectStore {
   /** The pieces of a document, in the memory for bodies. Rejects as the stream does, or with SlowDown. */
   collectBody<T>(
     body: Pick<BodySource, 'stream'> & { sizeBytes: number },
+    tenant: Tenant,
     use: (pieces: Buffer[]) => Promise<T>,
   ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;

@@ -13,7 +13,7 @@ import type { MetadataCalls } from './object-store.ts';
 import { type BodyToRead, readPieces } from './read-body.ts';
 
 /** Whose range: everything of a body to be read but what ends the reading early. */
-export type RangeToDigest = Omit<BodyToRead, 'onEvicted'>;
+export type RangeToDigest = Omit<BodyToRead, 'onEvicted' | 'tenant'>;
 
 /** base64. Throws as reading does. */
 export async function checksumOfRange(
@@ -29,7 +29,7 @@ export async function checksumOfRange(
 
 /** A copy that stands still for memory's sake is told so when it next reads. */
 function neverEvicted(body: RangeToDigest): BodyToRead {
-  return { ...body, onEvicted() {} };
+  return { ...body, tenant: body.calls.tenant, onEvicted() {} };
 }
 
 async function combinedCrc(

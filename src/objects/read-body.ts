@@ -7,6 +7,7 @@ import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { homeShardOf } from '../model/names.ts';
 import { decodePiece, type PieceRecord } from '../model/records/piece-record.ts';
+import type { Tenant } from '../model/tenant.ts';
 import { type Manifest, ownBody } from '../model/version.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
@@ -16,6 +17,8 @@ import type { ByteRange, MetadataCalls } from './object-store.ts';
 const PIECE = LIMITS.sealPieceBytes;
 
 export interface BodyToRead {
+  /** Whose memory it takes. */
+  tenant: Tenant;
   calls: MetadataCalls;
   kek: Uint8Array;
   manifest: Manifest;
@@ -30,17 +33,21 @@ export interface BodyToRead {
   onEvicted(error: AppError): void;
 }
 
-/** Plaintext of the range in order, each piece in memory of its own, at most LIMITS.sealPieceBytes long. */
+/**
+ * Plaintext of the range in order, each piece in memory of its own, at most LIMITS.sealPieceBytes long. A reader that
+ * stands still while others wait for memory keeps the piece that it was given; the rest of its chunk is fetched again.
+ */
 export async function* readPieces(path: DataPath, body: BodyToRead): AsyncGenerator<Buffer> {
   const reader = new ChunkReader(path, body);
   try {
     for (;;) {
       const fetched = await reader.next();
       if (fetched === undefined) return;
-      const [run] = fetched.runs;
-      if (run?.use.storage === 'pieces') yield reader.openGrown(run, fetched.bytes);
-      else if (fetched.runs.length > 1) yield reader.openTogether(fetched);
-      else yield* openSingle(reader, fetched);
+      for await (const piece of openFetched(reader, fetched)) {
+        reader.give(piece);
+        yield piece;
+        if (!reader.goOn(fetched)) break;
+      }
       reader.release(fetched);
     }
   } finally {
@@ -48,15 +55,23 @@ export async function* readPieces(path: DataPath, body: BodyToRead): AsyncGenera
   }
 }
 
+async function* openFetched(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
+  const [run] = fetched.runs;
+  if (run?.use.storage === 'pieces') yield reader.openGrown(run, fetched.bytes);
+  else if (fetched.runs.length > 1) yield reader.openTogether(fetched);
+  else yield* openSingle(reader, fetched);
+}
+
 /** A chunk whose tags are wrong is fetched again. */
-async function* openSingle(reader: ChunkReader, { runs, bytes }: Fetched): AsyncGenerator<Buffer> {
-  const [run] = runs;
-  const [chunk] = bytes;
+async function* openSingle(reader: ChunkReader, fetched: Fetched): AsyncGenerator<Buffer> {
+  const [run] = fetched.runs;
+  const [chunk] = fetched.bytes;
   if (run === undefined || chunk === undefined) return;
   const brokenAtBytes = yield* reader.open({ run, bytes: chunk });
   if (brokenAtBytes === undefined) return;
   const rest = { ...run, fromBytes: Math.max(brokenAtBytes, run.fromBytes) };
-  yield* reader.open({ run: rest, bytes: await reader.fetchSound(run) }, { isLast: true });
+  fetched.bytes = [await reader.fetchSound(run)];
+  yield* reader.open({ run: rest, bytes: fetched.bytes[0] as Uint8Array }, { isLast: true });
 }
 
 /**
@@ -66,6 +81,8 @@ async function* openSingle(reader: ChunkReader, { runs, bytes }: Fetched): Async
 interface Fetched {
   runs: readonly ChunkRun[];
   bytes: readonly Uint8Array[];
+  /** What it held was given back before all of it was read. */
+  isDropped: boolean;
 }
 
 interface Fetch {
@@ -88,7 +105,11 @@ class ChunkReader {
   #window = 1;
   /** Of the range, not yet begun to be fetched. */
   #leftBytes: number;
-  /** Held for what is on its way to the client, once it has begun. */
+  /** Of the range, given to the reader. */
+  #givenBytes = 0;
+  /** What is being read now. */
+  #current: Fetched | undefined;
+  /** Held for the piece that is on its way to the client, once it has begun. */
   readonly #toSendBytes: number;
   #hasBegun = false;
   #validatedAtMs: number;
@@ -97,8 +118,10 @@ class ChunkReader {
     this.#path = path;
     this.#body = body;
     this.#leftBytes = body.range.sizeBytes;
-    this.#toSendBytes = Math.min(body.range.sizeBytes, LIMITS.piecesToSendMax * PIECE);
+    this.#toSendBytes = Math.min(body.range.sizeBytes, PIECE);
     this.#lease = path.budget.open({
+      tenant: body.tenant,
+      onShrink: () => this.#shrink(),
       needBytes: path.settings.chunkSizeBytes + this.#toSendBytes,
       onEvicted: (error) => body.onEvicted(error),
     });
@@ -127,8 +150,49 @@ class ChunkReader {
     while (this.#ahead.length < this.#window && this.#leftBytes > 0 && this.#lease.hasRoom())
       await this.#begin();
     const bytes = await first.bytes;
+    // While the bytes were waited for, nobody was idle: it is still the first.
     this.#ahead.shift();
-    return { runs: first.runs, bytes };
+    this.#current = { runs: first.runs, bytes, isDropped: false };
+    return this.#current;
+  }
+
+  /** The reader is about to have a piece: what follows waits for its client. */
+  give(piece: Buffer): void {
+    this.#givenBytes += piece.length;
+    this.#lease.idle();
+  }
+
+  /** The client has taken its piece. False when the rest of what was fetched has been given back meanwhile. */
+  goOn(fetched: Fetched): boolean {
+    this.#lease.busy();
+    this.#lease.progress();
+    return !fetched.isDropped;
+  }
+
+  /** Gives back all but the piece that the client has yet to take; what follows it is located and fetched again. */
+  #shrink(): void {
+    const { calls, range } = this.#body;
+    if (this.#current !== undefined) this.#drop(this.#current);
+    this.#dropAhead();
+    this.#window = 1;
+    this.#leftBytes = range.sizeBytes - this.#givenBytes;
+    const offsetBytes = range.offsetBytes + this.#givenBytes;
+    const rest = { offsetBytes, sizeBytes: this.#leftBytes };
+    this.#runs = runsToFetch({ calls, manifest: this.#manifest, range: rest });
+  }
+
+  #drop(fetched: Fetched): void {
+    if (fetched.isDropped) return;
+    fetched.isDropped = true;
+    freeChunks(fetched);
+    this.#lease.release(chunkBytesOf(fetched.runs));
+  }
+
+  #dropAhead(): void {
+    for (const { runs, bytes } of this.#ahead.splice(0)) {
+      const drop = (come: readonly Uint8Array[]) => this.#drop({ runs, bytes: come, isDropped: false });
+      bytes.then(drop, () => drop([]));
+    }
   }
 
   /** Begins to fetch the next run, if there is one. */
@@ -280,15 +344,14 @@ class ChunkReader {
         return piece * PIECE;
       }
       const startBytes = piece * PIECE;
-      this.#lease.idle();
       yield plaintext.subarray(Math.max(fromBytes - startBytes, 0), toBytes - startBytes);
-      this.#lease.busy();
     }
     return undefined;
   }
 
-  release({ runs }: Fetched): void {
-    this.#lease.release(chunkBytesOf(runs));
+  release(fetched: Fetched): void {
+    this.#drop(fetched);
+    this.#current = undefined;
   }
 
   async #revalidate(): Promise<void> {
@@ -324,8 +387,14 @@ class ChunkReader {
   }
 
   close(): void {
+    this.#dropAhead();
     this.#lease.close();
   }
+}
+
+/** Chunks of the store's are memory of their own; rows may be others' too. */
+function freeChunks({ runs, bytes }: Fetched): void {
+  if (runs[0]?.use.storage === 'chunks') for (const chunk of bytes) freeMemory(chunk);
 }
 
 function isNamed(blobId: string, manifest: Manifest): boolean {

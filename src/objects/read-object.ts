@@ -36,6 +36,7 @@ export async function openObject(path: DataPath, folding: FoldPieces, input: Ope
   scheduleFold(folding, input);
   let stream: PieceStream | undefined;
   const pieces = readPieces(path, {
+    tenant: input.calls.tenant,
     calls: input.calls,
     kek,
     manifest,
@@ -110,7 +111,8 @@ class PieceStream extends Readable {
   readonly #rest: AsyncGenerator<Buffer>;
 
   constructor(ready: Buffer[], rest: AsyncGenerator<Buffer>) {
-    super({ highWaterMark: LIMITS.sealPieceBytes });
+    // Nothing is asked for while the client has not taken what is there.
+    super({ highWaterMark: 0 });
     this.#ready = ready;
     this.#rest = rest;
   }

@@ -12,6 +12,7 @@ import { gatherPlaces } from '../model/debts.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, type LinkId, makeBlobId, makeLinkId } from '../model/names.ts';
+import type { Tenant } from '../model/tenant.ts';
 import type { BlobLayout, BlobUse, ManifestBody } from '../model/version.ts';
 import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
@@ -24,6 +25,8 @@ import type { BodyDigests, WantedDigests } from './digests.ts';
 const PIECE = LIMITS.sealPieceBytes;
 
 export interface BodyToWrite {
+  /** Whose memory it takes. */
+  tenant: Tenant;
   stream: AsyncIterable<Buffer>;
   /** Undefined: as many as come; the stream ends by an error where there are too many. */
   sizeBytes: number | undefined;
@@ -92,9 +95,10 @@ class BodyWriter {
   constructor(path: DataPath, body: BodyToWrite) {
     this.#path = path;
     this.#body = body;
-    const { sizeBytes, shard, timeMs } = body;
+    const { tenant, sizeBytes, shard, timeMs } = body;
     const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
+      tenant,
       needBytes: sizeBytes === undefined ? needBytes : Math.min(sizeBytes, needBytes),
       onEvicted: (error) => this.#fail(error),
     });
@@ -238,9 +242,10 @@ class BodyWriter {
     if (this.#failure !== undefined) throw this.#failure;
     const bytes = this.#chunkMemory(sizeBytes);
     const heldBytes = bytes.length;
-    this.#lease.hold(heldBytes);
     this.#layOut(bytes, sizeBytes);
-    this.#lease.release(sizeBytes);
+    // In the place of the pieces, which are in it now.
+    this.#lease.hold(heldBytes - sizeBytes);
+    this.#lease.progress();
     this.#sealedBytes += sizeBytes;
     const stored = this.#store(this.#storedChunks++, { bytes, sizeBytes, isLast })
       .catch((error) => this.#fail(error))

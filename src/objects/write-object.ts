@@ -140,6 +140,7 @@ export async function takeIn(
 ): Promise<WrittenBody> {
   const { shard, kek, body, kept, grownPieceBytesMax } = options;
   const written = await writeBody(path, {
+    tenant: input.calls.tenant,
     stream: body.stream,
     sizeBytes: body.sizeBytes,
     wanted: wantedDigests(body, kept),

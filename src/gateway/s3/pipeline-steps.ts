@@ -278,6 +278,7 @@ export async function takeDocument(
   if ((body.sizeBytes ?? 0) > LIMITS.shortDocumentBytesMax) await precheck(deps, parts);
   return await readDocument(deps.objects, body, {
     bytesMax: row.bodyBytesMax ?? LIMITS.xmlBodyBytesMax,
+    tenant: exchange.tenant,
     async understand(document) {
       const steps = parseDocument(document, input);
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { crcOf } from '../../lib/crc.ts';
 import { type ChecksumAlgorithm, isCrc } from '../../model/checksums.ts';
 import { AppError } from '../../model/errors.ts';
+import type { Tenant } from '../../model/tenant.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { RequestBody } from './request-body.ts';
 
@@ -11,9 +12,9 @@ import type { RequestBody } from './request-body.ts';
 export async function readDocument<T>(
   objects: Pick<ObjectStore, 'collectBody'>,
   body: RequestBody,
-  options: { bytesMax: number; understand(document: Buffer): Promise<T> },
+  options: { bytesMax: number; tenant: Tenant; understand(document: Buffer): Promise<T> },
 ): Promise<T> {
-  const { bytesMax, understand } = options;
+  const { bytesMax, tenant, understand } = options;
   const { stream, sizeBytes } = body;
   if (sizeBytes === undefined) {
     throw new AppError('NotImplemented', { fields: { Header: 'Transfer-Encoding' } });
@@ -21,7 +22,7 @@ export async function readDocument<T>(
   if (sizeBytes > bytesMax) {
     throw new AppError('MaxMessageLengthExceeded', { fields: { MaxMessageLengthBytes: bytesMax } });
   }
-  return await objects.collectBody({ stream, sizeBytes }, async (pieces) => {
+  return await objects.collectBody({ stream, sizeBytes }, tenant, async (pieces) => {
     const document = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
     pieces.length = 0;
     checkDigests(body, document);

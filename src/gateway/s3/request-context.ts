@@ -87,6 +87,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
   };
   const metadata = createMetadataCalls({
     metadata: deps.metadata,
+    tenant: exchange.tenant,
     reauthorise: (stale) => reauthorise(deps.buckets, stale, judgeAnew),
   });
   return {

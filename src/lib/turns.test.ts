@@ -1,0 +1,49 @@
+// Groups that take turns: who is next, who is passed over, and that nobody is lost.
+import { expect, test } from 'vitest';
+import { createTurns } from './turns.ts';
+
+const anyone = () => true;
+
+test('a group that has come with many waits after each of its turns for the others', () => {
+  const turns = createTurns<string>();
+  for (const item of ['a1', 'a2', 'a3']) turns.add(['a'], item);
+  turns.add(['b'], 'b1');
+  turns.add(['c'], 'c1');
+  turns.add(['b'], 'b2');
+  expect(Array.from({ length: 6 }, () => turns.next(anyone))).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
+  expect([turns.size, turns.next(anyone)]).toEqual([0, undefined]);
+});
+
+test('addresses of one account share its turns', () => {
+  const turns = createTurns<string>();
+  for (const address of ['1', '2', '3']) turns.add(['a', address], `a${address}`);
+  turns.add(['b', '1'], 'b1');
+  turns.add(['b', '1'], 'b2');
+  expect(Array.from({ length: 5 }, () => turns.next(anyone))).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+});
+
+test('a group whose first one may not go is passed over and keeps its place', () => {
+  const turns = createTurns<string>();
+  turns.add(['a'], 'a1');
+  turns.add(['b'], 'b1');
+  expect(turns.next((item) => item.startsWith('b'))).toBe('b1');
+  turns.add(['b'], 'b2');
+  expect(turns.next(anyone)).toBe('a1');
+});
+
+test('who is ahead goes before the others of its group only', () => {
+  const turns = createTurns<string>();
+  turns.add(['a'], 'a1');
+  turns.add(['b'], 'b1');
+  turns.add(['b'], 'b2', { isAhead: true });
+  expect([turns.next(anyone), turns.next(anyone), turns.next(anyone)]).toEqual(['a1', 'b2', 'b1']);
+});
+
+test('who leaves is not given a turn', () => {
+  const turns = createTurns<string>();
+  turns.add(['a'], 'a1');
+  turns.add(['a'], 'a2', { isAhead: true });
+  expect([turns.remove(['a'], 'a2'), turns.remove(['a'], 'a2')]).toEqual([true, false]);
+  expect([...turns]).toEqual(['a1']);
+  expect([turns.remove(['a'], 'a1'), turns.size, turns.next(anyone)]).toEqual([true, 0, undefined]);
+});
