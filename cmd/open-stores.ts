@@ -8,6 +8,7 @@ import { createLocalCoordinator } from '../src/adapters/local-coordinator.ts';
 import { createLoopbackMetadata } from '../src/adapters/loopback-metadata.ts';
 import { createNeededKeys } from '../src/adapters/needed-keys.ts';
 import { must } from '../src/lib/assert.ts';
+import { createFairTurns } from '../src/lib/fair-turns.ts';
 import { refuseGrowth } from '../src/metadata/refuse-growth.ts';
 import { metadataMachine } from '../src/metadata/table.ts';
 import type { ChunkPort, Fence } from '../src/ports/chunks.ts';
@@ -66,6 +67,7 @@ export async function openStores(
   const shards = await createShards({
     kv: metadataKv,
     machine: metadataMachine,
+    turns: createFairTurns(),
     shardCount: dataDir.shards,
     clock,
     random,

@@ -24,6 +24,7 @@ import { createMetadataRouter } from '../../src/cluster/route-metadata.ts';
 import { seeDisks } from '../../src/cluster/see-disks.ts';
 import { Corruption } from '../../src/lib/corruption.ts';
 import { closeUnlessItHangs } from '../../src/lib/drive-hangs.ts';
+import { createFairTurns } from '../../src/lib/fair-turns.ts';
 import { hostPortText } from '../../src/lib/host-port.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { refuseGrowingCalls } from '../../src/metadata/refuse-growth.ts';
@@ -181,6 +182,7 @@ async function openNode(
   const metadataNode = createMetadataNode({
     ...{ clusterId, nodeId, replicaId, shardCount, kv, witness, clock, random },
     machine: metadataMachine,
+    turns: createFairTurns(),
     onUnreadable: parts.onFatal,
     onEvent: (event) => telemetry.count('holdfast_replica_events_total', { event }),
     registry: joined.coordinator.registry,

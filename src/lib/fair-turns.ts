@@ -2,6 +2,7 @@
 // ready (requests of others, timers, sockets). Owners take turns, so that many computations of one owner delay another
 // owner's by one step each time and not by all of them. Of one owner the computations are done one after the other: only
 // the first of them has memory for its result.
+import { nextTurn } from './next-turn.ts';
 import type { Steps } from './steps.ts';
 
 export interface FairTurns {
@@ -15,9 +16,7 @@ export interface FairTurns {
 type Step = () => boolean;
 
 /** `pause` lets whatever else is ready run: one turn of the event loop. */
-export function createFairTurns(
-  pause: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
-): FairTurns {
+export function createFairTurns(pause: () => Promise<void> = nextTurn): FairTurns {
   /** By owner, in the order of their turns. */
   const queues = new Map<string, Step[]>();
   let isRunning = false;

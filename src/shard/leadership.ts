@@ -1,5 +1,6 @@
 // What a replica does while it leads: opens the shard behind a Begin entry (R12 d), evaluates commands and queries,
 // brings the state of those behind up to date, and keeps the log from growing. Ends once and for good (R13).
+import type { FairTurns } from '../lib/fair-turns.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { Envelope, Reply } from '../ports/metadata.ts';
@@ -42,6 +43,8 @@ export interface LeadershipParts {
   record: ShardRecord;
   kv: KvPort;
   machine: StateMachine;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   clock: ClockPort;
   random: RandomPort;
   budget: OverlayBudget;
@@ -176,10 +179,11 @@ export class Leadership {
   }
 
   #opened(): void {
-    const { shard, shardCount, kv, machine, random, budget, logger, onEvent } = this.#parts;
+    const { shard, shardCount, kv, machine, random, budget, logger, onEvent, turns } = this.#parts;
     if (this.#isOver) return;
     this.#shard = new Shard({
       ...{ shard, shardCount, kv, machine, random, budget },
+      ...(turns && { turns }),
       overlay: this.#overlay,
       log: this.#entries,
       counters: new Counters(shard, { kv, overlay: this.#overlay }),

@@ -1,7 +1,9 @@
 // A metadata node: the replicas of shards that the registry gives it, driven by messages and time, and the calls of
 // gateways that they answer. It decides nothing about who holds what; that stands in the registry (R1, R2).
+
 import { toHex } from '../lib/bytes.ts';
 import { Corruption } from '../lib/corruption.ts';
+import type { FairTurns } from '../lib/fair-turns.ts';
 import { momentNow, passedMs } from '../lib/moment.ts';
 import { LIMITS } from '../model/limits.ts';
 import { compareMoments } from '../model/registry-order.ts';
@@ -45,6 +47,8 @@ export interface MetadataNodeDeps {
   kv: KvPort;
   witness: WitnessPort;
   machine: StateMachine;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   clock: ClockPort;
   random: RandomPort;
   registry: ShardRegistryPort;

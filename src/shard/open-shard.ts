@@ -1,6 +1,8 @@
 // Opens one shard: reads where it stands, takes an epoch, writes the Begin entry (R12 d, for one voter), and only then
 // lets commands in. It does not elect anybody; the coordinator says that this process may act.
+
 import { toHex } from '../lib/bytes.ts';
+import type { FairTurns } from '../lib/fair-turns.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CoordinatorPort, EpochGrant } from '../ports/coordinator.ts';
 import type { KvPort } from '../ports/kv.ts';
@@ -22,6 +24,8 @@ export interface ShardOptions {
   shardCount: number;
   kv: KvPort;
   machine: StateMachine;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   clock: ClockPort;
   random: RandomPort;
   coordinator: CoordinatorPort;
@@ -70,6 +74,7 @@ export async function createShard(options: ShardOptions): Promise<OpenShard> {
     shardCount,
     kv,
     machine,
+    ...(options.turns && { turns: options.turns }),
     random,
     overlay,
     budget: options.budget,

@@ -1,4 +1,5 @@
 // What a replica is made of: what it is given, and what was found when it was opened (open-replica.ts).
+import type { FairTurns } from '../lib/fair-turns.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';
 import type { LogPosition, NodeId, ReplicaMessage } from '../ports/replication.ts';
@@ -21,6 +22,8 @@ export interface ReplicaDeps {
   kv: KvPort;
   witness: WitnessPort;
   machine: StateMachine;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   clock: ClockPort;
   random: RandomPort;
   registry: ShardRegistryPort;

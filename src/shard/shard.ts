@@ -1,7 +1,9 @@
 // The engine of one shard (protocol R6-R8, R18, R19, R45): evaluates commands one after another where they touch,
 // appends their rows as entries, and answers when what they saw is committed. What commands mean is the state
 // machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
+
 import { assert, must } from '../lib/assert.ts';
+import type { FairTurns } from '../lib/fair-turns.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { RandomPort } from '../ports/clock.ts';
@@ -22,6 +24,7 @@ import type { Counters } from './counters.ts';
 import type { EntryLog } from './entry-log.ts';
 import { LockTable, mergeLocks } from './lock-table.ts';
 import { entryBytes, type Overlay, type OverlayBudget } from './overlay.ts';
+import { readInTurns } from './read-in-turns.ts';
 import {
   decodeOutcome,
   forgetRows,
@@ -59,6 +62,8 @@ export interface ShardParts {
   state: StateReader;
   /** A request was answered by the outcome of an earlier try (R18). */
   onRequestFound?(): void;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   /** R19: the jumps at this and earlier starts that wait for the operator's word; 0 when none does. */
   timeJumpMs: number;
 }
@@ -144,7 +149,8 @@ export class Shard {
   }
 
   async #read({ bucket }: Envelope, name: string, query: unknown): Promise<Reply<unknown>> {
-    const { machine, log, state, shard, shardCount } = this.#parts;
+    const { machine, log, shard, shardCount } = this.#parts;
+    const state = this.#stateFor(bucket?.bucketId);
     const spec: QuerySpec<never, unknown> = must(
       machine.queries[name] ?? ENGINE_QUERIES[name],
       `unknown query ${name}`,
@@ -157,6 +163,12 @@ export class Shard {
     }
     const value = await spec.run(query as never, state, { nowMs: log.nowMs(), shard, shardCount });
     return { kind: 'done', value, timeMs };
+  }
+
+  /** Queries of one bucket share its turns; those of none are the server's own work. */
+  #stateFor(bucketId = ''): StateReader {
+    const { state, turns } = this.#parts;
+    return turns === undefined ? state : readInTurns(state, () => turns.take(bucketId));
   }
 
   /** Answers `unknown` to everything from now on (R13). */

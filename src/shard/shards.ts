@@ -1,7 +1,9 @@
 // All shards of a metadata node over one store: the metadata port of the embedded form. It finds the shard of an
 // envelope and hands commands over; what spans shards is for the callers' intents, never for a batch.
+
 import { must } from '../lib/assert.ts';
 import { utf8 } from '../lib/bytes.ts';
+import type { FairTurns } from '../lib/fair-turns.ts';
 import { defineRecord } from '../lib/record-codec.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { CoordinatorPort } from '../ports/coordinator.ts';
@@ -25,6 +27,8 @@ const layoutCodec = defineRecord<{ shardCount: number }>({ name: 'layout', versi
 export interface ShardsOptions {
   kv: KvPort;
   machine: StateMachine;
+  /** Of queries that read many rows. Default: none, each reads on. */
+  turns?: FairTurns;
   /** Fixed when the store is made: another number is refused later. */
   shardCount: number;
   clock: ClockPort;

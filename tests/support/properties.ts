@@ -3,11 +3,15 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { AppError } from '../../src/model/errors.ts';
+import { withinOneTurn } from './loop-watch.ts';
 
-/** What `act` gives, or the code of the client's error that it ends in. Anything else is a fault, and thrown. */
+/**
+ * What `act` gives, or the code of the client's error that it ends in. Anything else is a fault, and thrown; so is an
+ * input that keeps the thread for long.
+ */
 export function outcomeOf<Value>(act: () => Value): { value: Value } | { code: string } {
   try {
-    return { value: act() };
+    return { value: withinOneTurn(act) };
   } catch (error) {
     if (!(error instanceof AppError) || (error.status >= 500 && error.code !== 'NotImplemented')) throw error;
     return { code: error.code };

@@ -47,6 +47,8 @@ export interface OperationContext {
   readonly record: AccessRecord;
   /** Aborts when the client goes away. */
   signal(): AbortSignal;
+  /** Resolves when it is the caller's turn to keep the thread for some 3 ms (the page of a listing). */
+  turn(): Promise<void>;
   /** Whether this gateway has other requests under way: for work that may take its time. */
   hasCompany(): boolean;
   /** Where the client sees step 5's bucket, in path or virtual-host style, without a slash behind: for Location elements. */

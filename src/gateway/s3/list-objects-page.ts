@@ -43,7 +43,7 @@ function requireKnownAttributes(headers: OperationRequest['headers']): void {
   if (!isKnown) throw invalidArgument({ name, value, message: 'Invalid attribute name specified.' });
 }
 
-/** One page behind `after`, exclusive. */
+/** One page behind `after`, exclusive, and the turn to make a document of it. */
 export async function queryPage(
   context: OperationContext,
   input: ListInput,
@@ -58,6 +58,7 @@ export async function queryPage(
     ...(delimiter !== undefined && { delimiter }),
     ...(after && { after }),
   });
+  await context.turn();
   return reply.value;
 }
 

@@ -1,7 +1,6 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
 
-import type { FairTurns } from '../../lib/fair-turns.ts';
 import { finishAtOnce } from '../../lib/steps.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -32,8 +31,6 @@ import type { UnsupportedOperation } from './unsupported.ts';
 
 export interface S3Dependencies extends ContextDependencies {
   match: Matcher<Operation | UnsupportedOperation>;
-  /** Long work of this thread: documents and listings, in turns by account. */
-  turns: FairTurns;
   ids: RequestIds;
   hostsOf(exchange: Exchange, bucketLabel: string | undefined): SignedHosts;
   signing: SigningRules;

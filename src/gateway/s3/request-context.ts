@@ -2,6 +2,7 @@
 
 import { isAllowed, isSomeAllowed } from '../../identity/authorize.ts';
 import { must } from '../../lib/assert.ts';
+import type { FairTurns } from '../../lib/fair-turns.ts';
 import { AppError } from '../../model/errors.ts';
 import type { PolicyAction } from '../../model/policy/actions.ts';
 import { createMetadataCalls } from '../../objects/metadata-calls.ts';
@@ -23,6 +24,8 @@ export interface ContextDependencies {
   objects: ObjectStore;
   clock: ClockPort;
   random: RandomPort;
+  /** Long work of this thread, in turns by account: documents and listings. */
+  turns: FairTurns;
   /** Those under way in this gateway, the one that asks among them. */
   requestCount(): number;
 }
@@ -117,6 +120,8 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     random: deps.random,
     record,
     signal: () => exchange.signal,
+    turn: () =>
+      deps.turns.take(`listings of ${caller.kind === 'account' ? caller.account.accountId : 'nobody'}`),
     hasCompany: () => deps.requestCount() > 1,
     bucketUrl() {
       const { scheme, host } = exchange.client;

@@ -6,7 +6,8 @@ import { LIMITS } from '../../model/limits.ts';
 import type { Row, RowCursor } from '../../ports/state-machine.ts';
 import { isLastPage } from './row-pages.ts';
 
-const CHUNK_MAX = 1001;
+/** What is done with one chunk takes 1 to 3 ms; between two of them others may have the thread. */
+const CHUNK_MAX = 250;
 /** After a skip: often the next thing is another skip. */
 const CHUNK_AFTER_SKIP = 8;
 

@@ -1,6 +1,7 @@
 // Takes the aws-chunked framing off a body as it flows: chunk headers, their signatures, the trailer. Data is passed on
 // as slices of what arrived, before its signature is known to be right: who consumes it must not keep anything of a
 // stream that ends in an error.
+import { nextTurn } from '../../../lib/next-turn.ts';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { ChunkSignatures } from './chunk-signatures.ts';
@@ -23,6 +24,8 @@ export interface ChunkedBody {
 }
 
 const CHUNK_HEADER = /^([0-9a-fA-F]{1,9})(?:;chunk-signature=([0-9a-f]{64}))?$/;
+/** What has arrived is decoded in turns with all else: a chunk may be of one byte, and costs as much as any (5 µs). */
+const CHUNKS_PER_TURN = 500;
 const TRAILER_SIGNATURE = 'x-amz-trailer-signature';
 const LF = 0x0a;
 const CR = 0x0d;
@@ -35,7 +38,8 @@ export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
 
   async function* decode(): AsyncGenerator<Buffer, void> {
     let leftBytes = options.sizeBytes;
-    for (;;) {
+    for (let count = 1; ; count++) {
+      if (count % CHUNKS_PER_TURN === 0) await nextTurn();
       const header = parseChunkHeader(
         await cursor.line(LIMITS.chunkHeaderBytesMax),
         signatures !== undefined,

@@ -32,6 +32,7 @@ export const listObjectVersions = defineOperation({
         ...(versionIdMarker && { versionIdMarker }),
       },
     );
+    await context.turn();
     const { nextKeyMarker, nextVersionIdMarker } = page;
     const owners = await ownersXml(context, page.versions);
     const text = s3Document(

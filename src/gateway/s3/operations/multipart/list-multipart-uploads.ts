@@ -46,6 +46,7 @@ export const listMultipartUploads = defineOperation({
       },
     );
     if (page.isMarkerOfOtherKey) throw invalidUploadMarker(uploadIdMarker);
+    await context.turn();
     const text = s3Document(
       'ListMultipartUploadsResult',
       `<Bucket>${input.bucket}</Bucket><KeyMarker>${writeName(keyMarker)}</KeyMarker><UploadIdMarker>${uploadIdMarker}</UploadIdMarker>` +

@@ -45,6 +45,7 @@ export const listParts = defineOperation({
     const { upload, parts, isTruncated } = value;
     if (customerKey !== undefined) requireUploadKey(context, upload, customerKey);
     const checksum = upload.checksum;
+    await context.turn();
     const text = s3Document(
       'ListPartsResult',
       `<Bucket>${bucket}</Bucket><Key>${escapeXml(key)}</Key><UploadId>${uploadId}</UploadId>` +

@@ -35,6 +35,7 @@ export const deleteObjects = defineOperation({
   },
   async run(context, { bucket }, { isQuiet, entries }) {
     const results = await deleteEntries(context, bucket, entries);
+    await context.turn();
     let inner = '';
     for (const [index, entry] of entries.entries()) {
       const result = must(results[index], 'a result for each entry');

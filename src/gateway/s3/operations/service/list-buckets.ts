@@ -37,6 +37,7 @@ export const listBuckets = defineOperation({
   async run(context, { max, prefix, after, region }) {
     const { accountId } = context.account();
     const { names, isTruncated } = await readNames(context, { max, prefix, after });
+    await context.turn();
     const buckets = names.map(({ name, record }) =>
       xmlElement(
         'Bucket',
