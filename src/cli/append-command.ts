@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { LIMITS } from '../model/limits.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
-import { tokenHeader } from './extension-headers.ts';
+import { ownTokenHeader } from './extension-headers.ts';
 import { type FileSource, withFileSource } from './file-source.ts';
 import { formatAnswer, formatBytes } from './format.ts';
 import { parseObjectAddress } from './object-address.ts';
@@ -44,7 +44,7 @@ function headersOf({ offset, ifMatch, token }: AppendOptions): Record<string, st
   return {
     ...(offset !== undefined && { 'x-amz-write-offset-bytes': offset }),
     ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-    ...tokenHeader(token),
+    ...ownTokenHeader(token),
   };
 }
 

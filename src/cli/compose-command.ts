@@ -2,7 +2,7 @@
 import { Refusal } from '../lib/refusal.ts';
 import { xmlElement, xmlText } from '../lib/xml-writer.ts';
 import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
-import { metadataHeaders, tokenHeader } from './extension-headers.ts';
+import { metadataHeaders, ownTokenHeader } from './extension-headers.ts';
 import { formatAnswer } from './format.ts';
 import { parseObjectAddress, parseVersionAddress } from './object-address.ts';
 
@@ -23,7 +23,7 @@ export async function compose(
     if (component.bucket !== bucket) throw new Refusal(`${text} is in another bucket than ${target}`);
     return component;
   });
-  const chosen = { ...metadataHeaders(options.meta ?? []), ...tokenHeader(options.token) };
+  const chosen = { ...metadataHeaders(options.meta ?? []), ...ownTokenHeader(options.token) };
   const client = await connectS3(context, options);
   const body = xmlElement(
     'ComposeRequest',

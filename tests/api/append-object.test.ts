@@ -7,7 +7,7 @@ import { crcOf } from '../../src/lib/crc.ts';
 import type { ErrorCode } from '../../src/model/errors.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
 import { completeUpload } from '../support/multipart.ts';
-import { pathOf, type RawAnswer } from '../support/raw-s3.ts';
+import { pathOf, type RawAnswer, sendBare, signedHeaders } from '../support/raw-s3.ts';
 import { expectError, expectStatus, fieldsOf, useApi } from '../support/s3-api.ts';
 import {
   listVersions,
@@ -273,6 +273,23 @@ test('a token: sent again, the same bytes are appended once', async () => {
     status: 400,
     code: 'IdempotencyParameterMismatch',
   });
+});
+
+test('one signature sent twice appends twice; a token, an offset or an ETag is the way out', async () => {
+  const etag = await api.put(bucket, 'replayed', 'a');
+  const body = Buffer.from('b');
+  const twice = async (more: Record<string, string>) => {
+    const wanted = { method: 'PUT', path: `${pathOf(bucket, 'replayed')}?append=` };
+    const headers = signedHeaders(api.server, { ...wanted, headers: { 'content-length': '1', ...more } });
+    const statuses = [];
+    for (let count = 2; count > 0; count--)
+      statuses.push((await sendBare(api.server, { ...wanted, headers, body })).status);
+    return [...statuses, await textOf('replayed')];
+  };
+  expect(await twice({ 'if-match': `"${etag}"` })).toEqual([200, 412, 'ab']);
+  expect(await twice({ 'x-svc-idempotency-token': 'replayed once' })).toEqual([200, 200, 'abb']);
+  expect(await twice({ 'x-amz-write-offset-bytes': '3' })).toEqual([200, 400, 'abbb']);
+  expect(await twice({})).toEqual([200, 200, 'abbbbb']);
 });
 
 describe('a token whose object is not what it was', () => {

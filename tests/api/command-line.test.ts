@@ -3,6 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -131,6 +133,27 @@ test('a token that is none is refused before anything is sent', async () => {
   }
   const ifMatch = append(context(), { object: 'b/log', file }, { ...nowhere, ifMatch: '日本' });
   expect(await refusalOf(ifMatch)).toContain('the header if-match cannot have');
+});
+
+test('append and compose send a token of their own where none is given, another one each time', async () => {
+  const file = join(folder, 'tokened');
+  writeFileSync(file, 'a line\n');
+  const tokens: unknown[] = [];
+  const server = createServer((request, response) => {
+    tokens.push(request.headers['x-svc-idempotency-token']);
+    request.resume().on('end', () => response.end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const there = { endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  for (const given of [{}, { offset: '0' }, { token: 'given' }]) {
+    await append(context(), { object: 'b/log', file }, { ...there, ...given });
+    await compose(context(), { target: 'b/t', components: ['b/log'] }, { ...there, ...given });
+  }
+  server.close();
+  server.closeAllConnections();
+  expect(tokens.splice(4)).toEqual(['given', 'given']);
+  for (const token of tokens) expect(token).toMatch(/^[0-9a-f-]{36}$/);
+  expect(new Set(tokens).size).toBe(4);
 });
 
 test('tokens of two blanks, and keys of any kind', async () => {

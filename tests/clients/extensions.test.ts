@@ -73,13 +73,14 @@ test('curl', () => runShell(exampleOf(PAGE, 'curl'), 'Destination: vault'));
 test('boto3', async () => {
   const code = exampleOf(PAGE, 'boto3');
   const at = code.lastIndexOf('changed("DeleteBucket"');
-  const look = 'print(s3.get_object(Bucket="archive", Key="all.txt")["Body"].read().decode(), end="")\n';
+  const look =
+    'print(client().get_object(Bucket="archive", Key="all.txt")["Body"].read().decode(), end="")\n';
   const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint };
   const { stdout } = await world.run(
     PROGRAMS.pypiPython,
     [
       '-c',
-      `${code.slice(0, at)}${look}print(sorted(o["Key"] for o in s3.list_objects_v2(Bucket="archive")["Contents"]))\n${code.slice(at)}`,
+      `${code.slice(0, at)}${look}print(sorted(o["Key"] for o in client().list_objects_v2(Bucket="archive")["Contents"]))\n${code.slice(at)}`,
     ],
     { env },
   );
@@ -96,14 +97,48 @@ test('boto3, and keys that have to be encoded', async () => {
     'move("archive", "one.txt", "100%25 & <ü+日本>")',
     'move("archive", "two.txt", "/two 2")',
     'compose("archive", "a&b", ["100%25 & <ü+日本>", "/two 2"])',
-    'print(sorted(o["Key"] for o in s3.list_objects_v2(Bucket="archive")["Contents"]))',
-    'print(s3.get_object(Bucket="archive", Key="a&b")["Body"].read().decode(), end="")',
+    'print(sorted(o["Key"] for o in client().list_objects_v2(Bucket="archive")["Contents"]))',
+    'print(client().get_object(Bucket="archive", Key="a&b")["Body"].read().decode(), end="")',
     'changed("DeleteBucket", with_query("force_delete=true")).delete_bucket(Bucket="archive")',
   ];
   const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint, PYTHONIOENCODING: 'utf-8' };
   const { stdout } = await world.run(PROGRAMS.pypiPython, ['-c', [functions, ...uses].join('\n')], { env });
   const keys = ['/two 2', '100%25 & <ü+日本>', 'a&b', 'logs/a', 'logs/b/c', 'report.txt'];
   expect(stdout).toBe(`[${keys.map((key) => `'${key}'`).join(', ')}]\none\ntwo\n`);
+});
+
+test('boto3: what keeps its name is an error of the recipe, behind a status of 200, too', async () => {
+  const code = exampleOf(PAGE, 'boto3');
+  const functions = code.slice(0, code.indexOf('\nmove("archive"'));
+  await put('/archive/old-logs/a', Buffer.from('in the way'));
+  const uses = [
+    'from botocore.exceptions import ClientError',
+    'def outcome(*arguments, **options):',
+    '    try:',
+    '        return move("archive", *arguments, **options)',
+    '    except MoveError as error:',
+    '        return [(source, code) for source, _, code, _ in error.errors]',
+    '    except ClientError as error:',
+    '        return error.response["Error"]["Code"]',
+    'print(outcome("logs/", "old-logs/", prefix=True))',
+    'print(outcome("one.txt", "two.txt"))',
+    'print(outcome("none", "two.txt"))',
+    'print(outcome("one.txt", "one.txt"))',
+    'print(outcome("one.txt", "two.txt", overwrite=True))',
+    'print(outcome("old-logs/", "logs/", prefix=True, overwrite=True))',
+    'changed("DeleteBucket", with_query("force_delete=true")).delete_bucket(Bucket="archive")',
+  ];
+  const env = { ...world.awsVariables(), ENDPOINT: world.server.endpoint };
+  const { stdout } = await world.run(PROGRAMS.pypiPython, ['-c', [functions, ...uses].join('\n')], { env });
+  expect(stdout.split('\n')).toEqual([
+    "[('logs/a', 'ObjectAlreadyExists')]",
+    "[('one.txt', 'ObjectAlreadyExists')]",
+    'NoSuchKey',
+    'InvalidRequest',
+    '1',
+    '2',
+    '',
+  ]);
 });
 
 test('curl, and keys that have to be encoded', async () => {
