@@ -2,11 +2,13 @@
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Help, Option } from 'commander';
+import { systemRandom } from '../src/adapters/system-clock.ts';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
+import { toHex } from '../src/lib/bytes.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import '../src/model/limit-relations.ts';
@@ -17,6 +19,8 @@ import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
 
 const ROWS: readonly SettingRow[] = SETTINGS;
+/** Enough that no two commands ever have the same token. */
+const TOKEN_BYTES = 16;
 
 function buildProgram(): Command {
   const program = new Command('holdfast')
@@ -39,6 +43,7 @@ function buildProgram(): Command {
     print,
     nowMs: Date.now,
     sleep,
+    newToken: () => toHex(systemRandom.bytes(TOKEN_BYTES)),
   });
   return program;
 }

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { LIMITS } from '../model/limits.ts';
-import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
-import { ownTokenHeader } from './extension-headers.ts';
+import { type ConnectOptions, connectS3, type TokenCliContext } from './connect.ts';
+import { tokenHeader } from './extension-headers.ts';
 import { type FileSource, withFileSource } from './file-source.ts';
 import { formatAnswer, formatBytes } from './format.ts';
 import { parseObjectAddress } from './object-address.ts';
@@ -21,12 +21,12 @@ export interface AppendOptions extends ConnectOptions {
 }
 
 export async function append(
-  context: CliContext,
+  context: TokenCliContext,
   { object, file }: { object: string; file: string },
   options: AppendOptions,
 ): Promise<void> {
   const { bucket, key } = parseObjectAddress(object);
-  const headers = headersOf(options);
+  const headers = headersOf(options, context);
   const client = await connectS3(context, options);
   const { input = process.stdin } = options;
   const taken = { input, bytesMax: LIMITS.putBytesMax, taker: 'one append' };
@@ -40,11 +40,14 @@ export async function append(
   );
 }
 
-function headersOf({ offset, ifMatch, token }: AppendOptions): Record<string, string> {
+function headersOf(
+  { offset, ifMatch, token }: AppendOptions,
+  { newToken }: TokenCliContext,
+): Record<string, string> {
   return {
     ...(offset !== undefined && { 'x-amz-write-offset-bytes': offset }),
     ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-    ...ownTokenHeader(token),
+    ...tokenHeader(token ?? newToken()),
   };
 }
 

@@ -1,8 +1,8 @@
 // The commands that talk to a running server, for cmd/main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
-import type { CliContext, ConnectOptions } from './connect.ts';
+import type { CliContext, ConnectOptions, TokenCliContext } from './connect.ts';
 
-export function addClientCommands(program: Command, context: CliContext): void {
+export function addClientCommands(program: Command, context: TokenCliContext): void {
   addAccountCommands(program, context);
   addKeysCommands(program, context);
   const clock = program.command('clock').description('the time by which data grows old');
@@ -53,7 +53,7 @@ function addFsckCommand(program: Command, context: CliContext): void {
 }
 
 /** What goes beyond S3, for people: by the keys of AWS_ACCESS_KEY_ID, else the operator's. */
-function addObjectCommands(program: Command, context: CliContext): void {
+function addObjectCommands(program: Command, context: TokenCliContext): void {
   const command = (usage: string, help: string) => withConnection(program.command(usage).description(help));
   const token = ['--token <token>', 'send it again under the same token, and it is done once'] as const;
 

@@ -1,8 +1,8 @@
 // holdfast compose: makes an object of others that are there already, in their order (service.txt 4.2). No byte is copied.
 import { Refusal } from '../lib/refusal.ts';
 import { xmlElement, xmlText } from '../lib/xml-writer.ts';
-import { type CliContext, type ConnectOptions, connectS3 } from './connect.ts';
-import { metadataHeaders, ownTokenHeader } from './extension-headers.ts';
+import { type ConnectOptions, connectS3, type TokenCliContext } from './connect.ts';
+import { metadataHeaders, tokenHeader } from './extension-headers.ts';
 import { formatAnswer } from './format.ts';
 import { parseObjectAddress, parseVersionAddress } from './object-address.ts';
 
@@ -13,7 +13,7 @@ export interface ComposeOptions extends ConnectOptions {
 }
 
 export async function compose(
-  context: CliContext,
+  context: TokenCliContext,
   { target, components }: { target: string; components: readonly string[] },
   options: ComposeOptions,
 ): Promise<void> {
@@ -23,7 +23,10 @@ export async function compose(
     if (component.bucket !== bucket) throw new Refusal(`${text} is in another bucket than ${target}`);
     return component;
   });
-  const chosen = { ...metadataHeaders(options.meta ?? []), ...ownTokenHeader(options.token) };
+  const chosen = {
+    ...metadataHeaders(options.meta ?? []),
+    ...tokenHeader(options.token ?? context.newToken()),
+  };
   const client = await connectS3(context, options);
   const body = xmlElement(
     'ComposeRequest',

@@ -17,6 +17,12 @@ export interface CliContext {
   sleep(ms: number): Promise<void>;
 }
 
+/** The same for commands whose repetition would do something again. */
+export interface TokenCliContext extends CliContext {
+  /** An idempotency token that nobody has had, of 32 hex digits. */
+  newToken(): string;
+}
+
 /** Options that every command takes. */
 export interface ConnectOptions {
   endpoint?: string;

@@ -1,5 +1,4 @@
 // Headers that people give to the commands beyond S3, checked before anything is sent.
-import { randomUUID } from 'node:crypto';
 import { Refusal } from '../lib/refusal.ts';
 import { textToBytes } from '../lib/uri.ts';
 import { LIMITS } from '../model/limits.ts';
@@ -15,11 +14,6 @@ export function tokenHeader(token: string | undefined): Record<string, string> {
   if (!PRINTABLE.test(token) || token.length > charactersMax)
     throw new Refusal(`--token takes 1 to ${charactersMax} printable characters of ASCII`);
   return { 'x-svc-idempotency-token': token };
-}
-
-/** The same, with a token of its own where none is given: what would be done again by a repetition is done once. */
-export function ownTokenHeader(token: string = randomUUID()): Record<string, string> {
-  return tokenHeader(token);
 }
 
 /** Of `name=value`, each: values travel as UTF-8, as S3 clients send them. */

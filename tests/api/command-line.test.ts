@@ -1,6 +1,7 @@
 // What the command line tool makes of odd files, metadata, tokens and names: it does as it is told, or refuses with a
 // reason, before anything is sent where it can know.
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -33,6 +34,7 @@ const context = (as: Access = api.server) => ({
   print: () => {},
   nowMs: () => Date.now(),
   sleep: (ms: number) => sleep(ms),
+  newToken: () => randomBytes(16).toString('hex'),
 });
 const options = () => ({ endpoint: api.server.endpoint });
 /** Where nobody listens. */
@@ -152,7 +154,7 @@ test('append and compose send a token of their own where none is given, another 
   server.close();
   server.closeAllConnections();
   expect(tokens.splice(4)).toEqual(['given', 'given']);
-  for (const token of tokens) expect(token).toMatch(/^[0-9a-f-]{36}$/);
+  for (const token of tokens) expect(token).toMatch(/^[0-9a-f]{32}$/);
   expect(new Set(tokens).size).toBe(4);
 });
 
