@@ -4,7 +4,51 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
+import { createFairShare, type FairShare } from '../lib/fair-share.ts';
+import { LIMITS } from '../model/limits.ts';
+import type { Tenant } from '../model/tenant.ts';
 import { BodyIntake } from './body-intake.ts';
+
+const READ_BYTES = 64 * 1024;
+const ALICE = { account: 'alice', address: '192.0.2.1' };
+const BOB = { account: 'bob', address: '192.0.2.1' };
+
+/** One that somebody reads, and what its client sends without being stopped. */
+function open(queues: FairShare, tenant: Tenant) {
+  const request = new IncomingMessage(new Socket());
+  request.headers = { 'content-length': String(1024 * 1024) };
+  const response = new ServerResponse(request);
+  const intake = new BodyIntake({
+    ...{ request, response, queues },
+    clock: createManualClock(0),
+    tenant: () => tenant,
+  });
+  const first = intake.read();
+  return {
+    ...{ intake, first },
+    /** Reads of the socket until it is paused. */
+    fill(): number {
+      for (let reads = 1; ; reads++) {
+        request.emit('data', Buffer.alloc(READ_BYTES));
+        if (request.isPaused()) return reads;
+      }
+    },
+    close: () => response.emit('close'),
+  };
+}
+
+test('one tenant’s bodies that are not read leave another’s their place in the queues', async () => {
+  const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
+  const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;
+  const crowd = Array.from({ length: 200 }, () => open(queues, ALICE));
+  const reads = crowd.map(({ fill }) => fill());
+  expect([reads[0], reads.at(-1)]).toEqual([whole, 1]);
+  const other = open(queues, BOB);
+  expect(other.fill()).toBe(whole);
+  await Promise.all([...crowd, other].map(({ first }) => first));
+  for (const { close } of [...crowd, other]) close();
+  expect(queues.used).toBe(0);
+});
 
 test('a client that has left before anybody reads its body is not waited for', async () => {
   const request = new IncomingMessage(new Socket());
@@ -13,7 +57,8 @@ test('a client that has left before anybody reads its body is not waited for', a
     request,
     response: new ServerResponse(request),
     clock: createManualClock(0),
-    queues: { usedBytes: 0 },
+    queues: createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] }),
+    tenant: () => ALICE,
   });
   request.destroy();
   await once(request, 'close');

@@ -2,22 +2,27 @@
 // connection must live on for the answer; it asks for the body (100 Continue) only when somebody reads; and it knows
 // since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FairShare, SharePath } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { sharePathOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
-/** What has arrived on all connections and waits for its readers; they share one bound. */
-export interface IntakeQueues {
-  usedBytes: number;
-}
+/** Bytes that have arrived on all connections and wait for their readers, beyond what one read gives: shared by tenant. */
+export type IntakeQueues = FairShare;
+
+/** One read of a socket gives so much at most. */
+const READ_BYTES = 64 * 1024;
 
 export interface BodyIntakeOptions {
   request: IncomingMessage;
   response: ServerResponse;
   clock: ClockPort;
   queues: IntakeQueues;
+  /** Whose share of the queues it takes; asked for once somebody reads. */
+  tenant(): Tenant;
 }
 
 export class BodyIntake {
@@ -40,6 +45,8 @@ export class BodyIntake {
   readonly #response: ServerResponse;
   readonly #clock: ClockPort;
   readonly #queues: IntakeQueues;
+  readonly #tenant: () => Tenant;
+  #path: SharePath = [];
   /** Pieces that wait for their reader; each is what one read of the socket gave. */
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
@@ -50,12 +57,13 @@ export class BodyIntake {
   #wake: (() => void) | undefined;
 
   constructor(options: BodyIntakeOptions) {
-    const { request, response, clock, queues } = options;
+    const { request, response, clock, queues, tenant } = options;
     const length = request.headers['content-length'];
     this.#request = request;
     this.#response = response;
     this.#clock = clock;
     this.#queues = queues;
+    this.#tenant = tenant;
     this.declaredBytes = length === undefined ? undefined : Number(length);
     this.isExpected = length !== undefined || request.headers['transfer-encoding'] !== undefined;
     this.isAtEnd = !this.isExpected || this.declaredBytes === 0;
@@ -115,6 +123,8 @@ export class BodyIntake {
     }
     if (this.#isListening) return;
     this.#isListening = true;
+    // What was taken is given back to the same tenant, whoever has signed meanwhile.
+    this.#path = sharePathOf(this.#tenant());
     const request = this.#request;
     request.on('data', (piece: Buffer) => {
       if (this.#response.closed) return;
@@ -145,14 +155,18 @@ export class BodyIntake {
   }
 
   #count(bytes: number): void {
+    const before = Math.max(0, this.#queuedBytes - READ_BYTES);
     this.#queuedBytes += bytes;
-    this.#queues.usedBytes += bytes;
+    const more = Math.max(0, this.#queuedBytes - READ_BYTES) - before;
+    if (more > 0) this.#queues.take(this.#path, more);
+    else if (more < 0) this.#queues.giveBack(this.#path, -more);
   }
 
   /** Whether the client is to wait. */
   #isFull(): boolean {
-    const isCrowded = this.#queues.usedBytes >= LIMITS.intakeQueuesBytesMax;
-    return this.#queuedBytes >= (isCrowded ? 1 : LIMITS.intakeQueueBytesMax);
+    // Beyond its tenant's share a connection keeps what one read gave: without it nothing would come at all.
+    const isWithinShare = this.#queues.mayTake(this.#path, READ_BYTES);
+    return this.#queuedBytes >= (isWithinShare ? LIMITS.intakeQueueBytesMax : 1);
   }
 
   async #wait(): Promise<void> {

@@ -50,7 +50,7 @@ export class Exchange {
     this.headers = readHeaders(request.rawHeaders);
     this.client = viewer.view(request.socket, this.headers);
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
-    this.body = new BodyIntake({ request, response, clock, queues });
+    this.body = new BodyIntake({ request, response, clock, queues, tenant: () => this.tenant });
     this.startedAtMs = clock.monotonicMs();
     // A relay of HTTP/1.0 may not know chunks, and see other ends of requests than we do (RFC 9112 6.1).
     this.mustClose = request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined;

@@ -90,7 +90,10 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const viewer = createClientViewer(settings);
   const shedding = createShedding(deps);
   const live = new LiveExchanges({ clock, limits: settings });
-  const queues = { usedBytes: 0 };
+  const queues = createFairShare({
+    limit: LIMITS.intakeQueuesBytesMax,
+    weights: [LIMITS.accountShareWeight, LIMITS.addressShareWeight],
+  });
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.
   const domains = settings.domains.map((domain) => domain.toLowerCase()).sort((a, b) => b.length - a.length);
