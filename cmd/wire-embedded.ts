@@ -88,7 +88,8 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   await tellAddress(folder, endpoint);
   state.isReady = true;
   return {
-    ...{ endpoint, folder, root, isFirstStart, isReady },
+    ...{ endpoint, folder, root, isFirstStart },
+    isReady: () => isReady() && gateway.hasRoom(),
     shardCount: metadata.shardCount,
     fingerprint: tls?.current().fingerprint,
     failed: failure.promise,

@@ -107,7 +107,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   return {
     ...{ address, nodeId, clusterId: joined.identity.clusterId },
     failed: new Promise(() => {}),
-    isReady,
+    isReady: () => isReady() && gateway.hasRoom(),
     reload: () => exchangeCertificate(gateway, tls),
   };
 }

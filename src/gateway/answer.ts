@@ -42,7 +42,7 @@ export async function sendAnswer(exchange: Exchange, answer: Answer, clock: Cloc
 /** A connection that closed on bytes of its client's would take the answer away from it again. */
 async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
   const { body, signal } = exchange;
-  exchange.isLingering = true;
+  exchange.beginLingering();
   const isDone = new AbortController();
   const discarding = body.discard(LIMITS.refusedBodyDrainBytesMax).finally(() => isDone.abort());
   const untilMs = clock.monotonicMs() + LIMITS.refusedBodyDrainMaxMs;
@@ -56,12 +56,14 @@ async function linger(exchange: Exchange, clock: ClockPort): Promise<void> {
 
 /**
  * Decides about the unread rest of the request's body before the head of the answer says what comes next. A client that
- * has not been told to go on may send its body all the same (RFC 9110 10.1.1): the connection ends then, too.
+ * has not been told to go on may send its body all the same (RFC 9110 10.1.1): the connection ends then, too. Nobody
+ * waits for the body of a stranger, which may never come: the answer goes out at once.
  */
 async function settleBody(exchange: Exchange, status: number): Promise<Rest> {
   const { body } = exchange;
   if (body.isAtEnd) return 'none';
-  const isUseless = status < 400 && !body.awaitsContinue;
+  const isKnown = exchange.tenant.account !== undefined;
+  const isUseless = status < 400 && !body.awaitsContinue && isKnown;
   if (isUseless && (await body.discard(LIMITS.refusedBodyDrainBytesMax))) return 'none';
   // It is too late for 100 Continue: what is dropped from here on is not asked for.
   body.awaitsContinue = false;

@@ -14,6 +14,14 @@ export interface ExchangeOptions {
   queues: IntakeQueues;
 }
 
+/** Whoever keeps account of what exchanges hold. */
+export interface ExchangeWatcher {
+  /** It is known which account asks. */
+  onProved(exchange: Exchange): void;
+  /** The answer is out, and the exchange only listened to. */
+  onLingering(exchange: Exchange): void;
+}
+
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -34,12 +42,12 @@ export class Exchange {
   sentBytes = 0;
   /** The connection ends with this answer. */
   mustClose: boolean;
-  /** It is answered, and only listened to until its client has done with sending. */
-  isLingering = false;
+  watcher: ExchangeWatcher | undefined = undefined;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
   sendingSinceMs: number | undefined = undefined;
 
   #isAborted = false;
+  #isLingering = false;
   /** Made when somebody asks for its signal: most requests end without. */
   #gone: AbortController | undefined = undefined;
 
@@ -71,6 +79,17 @@ export class Exchange {
   /** From here on it counts against the account whose signature fits. */
   proveAccount(accountId: string): void {
     this.#tenant = { account: accountId, address: this.#tenant.address };
+    this.watcher?.onProved(this);
+  }
+
+  /** It is answered, and only listened to until its client has done with sending. */
+  get isLingering(): boolean {
+    return this.#isLingering;
+  }
+
+  beginLingering(): void {
+    this.#isLingering = true;
+    this.watcher?.onLingering(this);
   }
 
   /** The client went away before its answer was complete. */

@@ -22,7 +22,10 @@ export interface ListenerSettings {
 
 export interface ListenerEvents {
   onRequest(request: IncomingMessage, response: ServerResponse): void;
+  /** It is taken; over TLS its hands are still to be shaken. */
   onConnection(socket: Socket): void;
+  /** Hands are shaken: requests come on this socket, whose ends are those of the one that was taken. */
+  onSecured(socket: Socket): void;
   onClientError(error: Error, socket: Socket): void;
   /** CONNECT: the connection is no longer the parser's. */
   onTunnel(socket: Socket): void;
@@ -60,7 +63,8 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   // 100 Continue is sent when a handler begins to read (body-intake.ts), other expectations are ignored (s3-behaviour 16).
   server.on('checkContinue', events.onRequest);
   server.on('checkExpectation', events.onRequest);
-  server.on(settings.tls === undefined ? 'connection' : 'secureConnection', events.onConnection);
+  server.on('connection', events.onConnection);
+  if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
   server.on('clientError', events.onClientError);
   server.on('connect', (_request: IncomingMessage, socket: Socket) => events.onTunnel(socket));
   return server;

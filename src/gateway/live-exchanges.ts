@@ -1,11 +1,16 @@
-// The connections that are open and the exchanges that are under way on them: who is too slow, whether there are too
-// many, what a broken connection was about, and what must end when the server does. Decisions by time are made once a
-// second for all of them, which costs a request nothing.
+// The exchanges that are under way: who is too slow, whether there are too many, what a broken connection was about, and
+// what must end when the server does. Decisions by time are made once a second for all of them, which costs a request
+// nothing. Places of requests are shared by tenant; those of connections are in connections.ts.
 import type { Socket } from 'node:net';
+import { createFairShare, type SharePath } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { sharePathOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
-import type { Exchange } from './exchange.ts';
+import { Connections } from './connections.ts';
+import type { Exchange, ExchangeWatcher } from './exchange.ts';
+import { SHARE_WEIGHTS } from './share-weights.ts';
+import type { Overload } from './shedding.ts';
 
 const SWEEP_EVERY_MS = 1000;
 /** How old the sum of unsent bytes may be: adding up anew for each of a crowd of requests would cost more than they do. */
@@ -18,32 +23,28 @@ export interface LiveLimits {
   readonly requestsInFlightMax: number;
 }
 
-/** Of what there is too much, so that a request is refused. */
-export type Overload = 'connections' | 'requests' | 'answers';
+/** One who holds nothing yet. */
+const NEWCOMER = sharePathOf({ account: '', address: '' });
 
-interface Connection {
-  /** Exchanges under way: more than one only while the answer to the last one is on its way out. */
-  underWay: number;
-  /** Requests that wait for the answers to those before them. */
-  waiting: number;
-  /** One more than there may be: its first answer is its last. */
-  isExcess: boolean;
-  /** Its bytes make no sense any more: it ends when nothing is under way. */
-  isBroken: boolean;
-}
-
-export class LiveExchanges {
+export class LiveExchanges implements ExchangeWatcher {
+  readonly connections: Connections;
   readonly #clock: ClockPort;
   readonly #limits: LiveLimits;
   readonly #exchanges = new Set<Exchange>();
-  readonly #connections = new Map<Socket, Connection>();
+  readonly #requests;
+  /** Those that have a place among the requests in flight. */
+  readonly #admitted = new Map<Exchange, SharePath>();
   #unsent = { bytes: 0, atMs: Number.NEGATIVE_INFINITY };
   #isDraining = false;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: { clock: ClockPort; limits: LiveLimits }) {
-    this.#clock = options.clock;
-    this.#limits = options.limits;
+  /** `onYield`: as in connections.ts. */
+  constructor(options: { clock: ClockPort; limits: LiveLimits; onYield?: (tenant: Tenant) => void }) {
+    const { clock, limits, onYield = () => {} } = options;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.connections = new Connections({ connectionsMax: limits.connectionsMax, onYield });
+    this.#requests = createFairShare({ limit: limits.requestsInFlightMax, weights: SHARE_WEIGHTS });
   }
 
   get count(): number {
@@ -68,39 +69,43 @@ export class LiveExchanges {
     return this.#unsent.bytes;
   }
 
-  addSocket(socket: Socket): void {
-    const isExcess = this.#connections.size >= this.#limits.connectionsMax;
-    this.#connections.set(socket, { underWay: 0, waiting: 0, isExcess, isBroken: false });
-    socket.once('close', () => this.#connections.delete(socket));
-  }
-
-  /** A request has come behind others whose answers are not out: false when there are too many of them. */
-  mayWait(socket: Socket): boolean {
-    const connection = this.#connections.get(socket);
-    if (connection === undefined || connection.waiting >= LIMITS.pipelinedRequestsMax) return false;
-    connection.waiting++;
-    return true;
-  }
-
-  /** The turn of one that has waited has come. */
-  endWait(socket: Socket): void {
-    const connection = this.#connections.get(socket);
-    if (connection !== undefined) connection.waiting--;
-  }
-
   begin(exchange: Exchange): void {
-    const connection = this.#connections.get(exchange.request.socket);
+    const connection = this.connections.get(exchange.request.socket);
     this.#exchanges.add(exchange);
-    if (connection !== undefined) connection.underWay++;
-    exchange.mustClose ||= this.#isDraining || connection?.isExcess === true;
+    exchange.watcher = this;
+    if (connection !== undefined) {
+      connection.underWay++;
+      this.connections.settle(connection);
+    }
+    exchange.mustClose ||= this.#isDraining || connection?.excessOf !== undefined;
+  }
+
+  onProved(exchange: Exchange): void {
+    const { request, tenant } = exchange;
+    const connection = this.connections.get(request.socket);
+    if (connection === undefined || tenant.account === undefined) return;
+    this.connections.prove(connection, tenant.account);
+    if (connection.excessOf !== undefined) exchange.mustClose = true;
+  }
+
+  /** Who is only listened to holds nothing that others wait for, and makes room for them. */
+  onLingering(exchange: Exchange): void {
+    this.#release(exchange);
+    const connection = this.connections.get(exchange.request.socket);
+    if (connection === undefined) return;
+    connection.lingering++;
+    this.connections.settle(connection);
   }
 
   end(exchange: Exchange): void {
     const { socket } = exchange.request;
     this.#exchanges.delete(exchange);
-    const connection = this.#connections.get(socket);
+    this.#release(exchange);
+    const connection = this.connections.get(socket);
     if (connection !== undefined) {
       connection.underWay--;
+      if (exchange.isLingering) connection.lingering--;
+      this.connections.settle(connection);
       // Its head may have been out before this was known, so that it could not say that the connection ends here.
       const isLast = this.#isDraining || connection.isBroken;
       if (isLast && connection.underWay === 0) socket.destroySoon();
@@ -108,20 +113,34 @@ export class LiveExchanges {
     if (this.#exchanges.size === 0) this.#onEmpty?.();
   }
 
-  /** Whether this exchange, which has begun, is one too many. */
-  overloadOf({ request }: Pick<Exchange, 'request'>): Overload | undefined {
-    if (this.#connections.get(request.socket)?.isExcess === true) return 'connections';
-    if (this.#isCrowded()) return 'requests';
-    return this.unsentBytes > LIMITS.unsentBytesMax ? 'answers' : undefined;
+  /** Whether anybody's request would be one too many, whoever asks. */
+  overload(): Overload | undefined {
+    if (!this.#requests.mayTake(NEWCOMER, 1)) return { reason: 'requests', share: 'all' };
+    if (this.unsentBytes > LIMITS.unsentBytesMax) return { reason: 'answers', share: 'all' };
+    return undefined;
   }
 
-  /** Refused clients that are still listened to take no room: else every refusal would bring forth the next. */
-  #isCrowded(): boolean {
-    const { requestsInFlightMax } = this.#limits;
-    if (this.#exchanges.size <= requestsInFlightMax) return false;
-    let atWork = 0;
-    for (const { isLingering } of this.#exchanges) if (!isLingering) atWork++;
-    return atWork > requestsInFlightMax;
+  /**
+   * Gives an exchange that has begun a place among the requests in flight, until it ends or lingers; undefined: it has
+   * one. To be asked when it is known who asks, so that strangers take no place of those who have proved who they are.
+   */
+  admit(exchange: Exchange): Overload | undefined {
+    const share = this.connections.get(exchange.request.socket)?.excessOf;
+    if (share !== undefined) return { reason: 'connections', share };
+    const path = sharePathOf(exchange.tenant);
+    if (!this.#requests.mayTake(path, 1)) {
+      return { reason: 'requests', share: this.#requests.mayTake(NEWCOMER, 1) ? 'tenant' : 'all' };
+    }
+    this.#requests.take(path, 1);
+    this.#admitted.set(exchange, path);
+    return undefined;
+  }
+
+  #release(exchange: Exchange): void {
+    const path = this.#admitted.get(exchange);
+    if (path === undefined) return;
+    this.#admitted.delete(exchange);
+    this.#requests.giveBack(path, 1);
   }
 
   /**
@@ -130,7 +149,7 @@ export class LiveExchanges {
    */
   breakOff(socket: Socket, error: AppError): boolean {
     let isAnswered = false;
-    const connection = this.#connections.get(socket);
+    const connection = this.connections.get(socket);
     if (connection !== undefined) connection.isBroken = true;
     for (const exchange of this.#exchanges) {
       if (exchange.request.socket !== socket) continue;
@@ -155,13 +174,13 @@ export class LiveExchanges {
   async drain(timeoutMs: number): Promise<void> {
     this.#isDraining = true;
     for (const exchange of this.#exchanges) exchange.mustClose = true;
-    for (const [socket, { underWay }] of this.#connections) if (underWay === 0) socket.destroy();
+    for (const { socket, underWay } of this.connections.all()) if (underWay === 0) socket.destroy();
     if (this.#exchanges.size > 0) {
       const isEmpty = new AbortController();
       this.#onEmpty = () => isEmpty.abort();
       await this.#clock.sleep(timeoutMs, isEmpty.signal);
     }
-    for (const socket of this.#connections.keys()) socket.destroy();
+    for (const { socket } of this.connections.all()) socket.destroy();
   }
 
   #judge(exchange: Exchange, nowMs: number): void {

@@ -4,7 +4,6 @@ import { type IncomingMessage, METHODS, type Server, type ServerResponse } from 
 import type { AddressInfo, Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { assert } from '../lib/assert.ts';
-import { createByteGate } from '../lib/byte-gate.ts';
 import { createFairShare } from '../lib/fair-share.ts';
 import { createFairTurns } from '../lib/fair-turns.ts';
 import { keepReading } from '../lib/kept-reading.ts';
@@ -34,7 +33,11 @@ import { OPERATIONS } from './s3/registry.ts';
 import { bucketLabelOf } from './s3/target.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from './s3/unsupported.ts';
 import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
+import { SHARE_WEIGHTS } from './share-weights.ts';
 import { createShedding } from './shedding.ts';
+
+/** What strangers hold beside S3. */
+const BY_ADDRESS = [SHARE_WEIGHTS[1]];
 
 export interface GatewaySettings extends ListenerSettings {
   readonly host: string;
@@ -76,6 +79,8 @@ export interface GatewayDependencies {
 export interface Gateway {
   /** Resolves when connections are taken. Rejects when the address cannot be had. */
   start(): Promise<{ host: string; port: number }>;
+  /** False while S3 requests are refused whoever asks. */
+  hasRoom(): boolean;
   /** Monotonic ms at which the oldest request under way began; undefined when there is none. */
   oldestRequestMs(): number | undefined;
   /** For new connections (TLS only). */
@@ -89,7 +94,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const ids = createRequestIds(deps.random);
   const viewer = createClientViewer(settings);
   const shedding = createShedding(deps);
-  const live = new LiveExchanges({ clock, limits: settings });
+  const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
   const queues = createFairShare({
     limit: LIMITS.intakeQueuesBytesMax,
     weights: [LIMITS.accountShareWeight, LIMITS.addressShareWeight],
@@ -116,21 +121,26 @@ export function createGateway(deps: GatewayDependencies): Gateway {
     turns: createFairTurns(),
     requestCount: () => live.count,
     requireRoom(exchange) {
-      const reason = live.overloadOf(exchange);
-      if (reason === undefined) return;
-      telemetry.count('holdfast_requests_shed_total', { reason, share: 'all' });
-      throw new AppError('SlowDown');
+      const overload = live.overload();
+      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
+    },
+    requireShare(exchange) {
+      const overload = live.admit(exchange);
+      if (overload !== undefined) throw shedding.refuse(overload, exchange.tenant);
     },
   };
-  const unverifiedBodies = createByteGate(LIMITS.unverifiedBodiesBytesMax);
+  const hasRoom = () => live.overload() === undefined;
+  const isReady = () => deps.isReady() && hasRoom();
   const doors: ServiceDependencies = {
     ...deps,
-    ...{ identities, ids, hostsOf, unverifiedBodies, shedding },
+    ...{ identities, ids, hostsOf, shedding },
+    isReady,
     readMetrics: keepReading(deps.readMetrics, {
       keptMs: LIMITS.metricsKeptMs,
       nowMs: () => clock.monotonicMs(),
     }),
-    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: [4] }),
+    metricsAnswers: createFairShare({ limit: LIMITS.metricsAnswersMax, weights: BY_ADDRESS }),
+    unverifiedBodies: createFairShare({ limit: LIMITS.unverifiedBodiesBytesMax, weights: BY_ADDRESS }),
   };
 
   telemetry.gauge('holdfast_requests_in_flight', live.count);
@@ -180,6 +190,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
       const { address, port } = app.server.address() as AddressInfo;
       return { host: address, port };
     },
+    hasRoom,
     oldestRequestMs: () => live.oldestStartedAtMs,
     setCertificate(certificate) {
       assert(settings.tls !== undefined, 'only an HTTPS listener has a certificate');
@@ -208,10 +219,10 @@ function carrier(options: {
     // What follows an answer that ends the connection is not looked at any more (RFC 9112 9.6).
     if (socket.writableEnded) return;
     if (response.socket !== null) void serve(request, response);
-    else if (!live.mayWait(socket)) socket.destroy();
+    else if (!live.connections.mayWait(socket)) socket.destroy();
     else {
       response.once('socket', () => {
-        live.endWait(socket);
+        live.connections.endWait(socket);
         void serve(request, response);
       });
     }
@@ -227,7 +238,8 @@ function carrier(options: {
     serverFactory: (onRequest) =>
       createListener(settings, {
         onRequest,
-        onConnection: (socket) => live.addSocket(socket),
+        onConnection: (socket) => live.connections.open(socket),
+        onSecured: (socket) => live.connections.secure(socket),
         onClientError(error, socket) {
           const appError = protocolError(error);
           if (appError === undefined) socket.destroy();

@@ -1,9 +1,9 @@
 // The doors beside S3, on hosts that name no bucket (architecture 7): health, metrics, the operator API. Small answers,
 // whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
 import { hash } from 'node:crypto';
-import type { ByteGate } from '../lib/byte-gate.ts';
 import type { FairShare } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
+import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { sendAnswer } from './answer.ts';
@@ -18,7 +18,7 @@ import {
 import { redact, redactOptional } from './redact.ts';
 import { requireSingleHeaders } from './request-headers.ts';
 import type { RequestIds } from './request-ids.ts';
-import { authenticate, type SigningRules } from './s3/auth/authenticate.ts';
+import { authenticate, findClaimed, type SigningRules } from './s3/auth/authenticate.ts';
 import type { SignedHosts } from './s3/auth/authentication-request.ts';
 import type { Identities } from './s3/auth/identities.ts';
 import { parseTarget } from './s3/target.ts';
@@ -37,8 +37,8 @@ export interface ServiceDependencies {
   readonly shedding: Shedding;
   answerOperator(request: OperatorRequest): Promise<OperatorAnswer>;
   hostsOf(exchange: Exchange): SignedHosts;
-  /** Bounds the bodies that are read before anybody knows whose they are. */
-  readonly unverifiedBodies: ByteGate;
+  /** Of bodies that are read before it is known whether their sender has the secret: bytes, by address. */
+  readonly unverifiedBodies: FairShare;
 }
 
 interface SmallAnswer {
@@ -193,7 +193,10 @@ async function answerOperator(
   return { ...answer, contentType: JSON_TYPE };
 }
 
-/** The account that has signed, and the body. Who sends its digest is heard only when the signature fits. */
+/**
+ * The account that has signed, and the body. Who sends its digest is heard only when the signature fits. Of others the
+ * head must name an operator's access key at least, and what they hold until their body is there is bounded by address.
+ */
 async function takeOperatorRequest(
   deps: ServiceDependencies,
   exchange: Exchange,
@@ -202,21 +205,35 @@ async function takeOperatorRequest(
   const sentDigest = exchange.headers.values['x-amz-content-sha256'];
   if (sentDigest !== undefined) {
     const account = await identifyOperator(deps, exchange, { payloadHash: sentDigest, record });
-    const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
+    const body = await readWhole(exchange, deps.clock);
     if (sentDigest.toLowerCase() !== hash('sha256', body)) throw new AppError('XAmzContentSHA256Mismatch');
     return { account, body };
   }
-  // Clients of other services than S3 sign the digest without sending it: anybody's body must be read to know.
-  await deps.unverifiedBodies.enter(OPERATOR_BODY_BYTES_MAX);
+  // Clients of other services than S3 sign the digest without sending it: the body must be read to know.
+  await requireOperatorKey(deps, exchange);
+  const isRead = Promise.withResolvers<void>();
+  const units = bodyBytesOf(exchange);
+  takePlace(deps, deps.unverifiedBodies, { exchange, units, until: isRead.promise });
   try {
-    const body = await readWhole(exchange, OPERATOR_BODY_BYTES_MAX);
-    return {
-      account: await identifyOperator(deps, exchange, { payloadHash: hash('sha256', body), record }),
-      body,
-    };
+    const body = await readWhole(exchange, deps.clock);
+    const payloadHash = hash('sha256', body);
+    return { account: await identifyOperator(deps, exchange, { payloadHash, record }), body };
   } finally {
-    deps.unverifiedBodies.leave(OPERATOR_BODY_BYTES_MAX);
+    isRead.resolve();
   }
+}
+
+/** What a body may have at most, by the head. Throws MaxMessageLengthExceeded. */
+function bodyBytesOf({ body }: Exchange): number {
+  const { declaredBytes = OPERATOR_BODY_BYTES_MAX } = body;
+  if (declaredBytes > OPERATOR_BODY_BYTES_MAX) throw new AppError('MaxMessageLengthExceeded');
+  return body.isAtEnd ? 0 : declaredBytes;
+}
+
+/** AccessDenied unless the head names the access key of an operator; whether its holder has sent it is seen later. */
+async function requireOperatorKey(deps: ServiceDependencies, exchange: Exchange): Promise<void> {
+  const claimed = await findClaimed(authentication(deps), headOf(deps, exchange));
+  if (claimed?.identity.account.isRoot !== true) throw new AppError('AccessDenied');
 }
 
 async function identifyOperator(
@@ -224,31 +241,49 @@ async function identifyOperator(
   exchange: Exchange,
   { payloadHash, record }: { payloadHash: string; record: DoorRecord },
 ): Promise<OperatorRequest['account']> {
-  const { caller } = await authenticate(
-    { identities: deps.identities, clock: deps.clock, rules: OPERATOR_RULES },
-    {
-      method: exchange.request.method ?? '',
-      target: parseTarget(exchange.uri, undefined),
-      headers: exchange.headers,
-      payloadHash,
-      hosts: deps.hostsOf(exchange),
-    },
-  );
+  const { caller } = await authenticate(authentication(deps), { ...headOf(deps, exchange), payloadHash });
   if (caller.kind === 'anonymous') throw new AppError('AccessDenied');
-  exchange.proveAccount(caller.account.accountId);
-  record.accountId = caller.account.accountId;
+  const { account } = caller;
+  exchange.proveAccount(account.accountId);
+  record.accountId = account.accountId;
   record.accessKey = caller.accessKey;
-  return caller.account;
+  // Nothing is read of what others send.
+  if (!account.isRoot) throw new AppError('AccessDenied');
+  return account;
 }
 
-async function readWhole(exchange: Exchange, bytesMax: number): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let sizeBytes = 0;
-  for (;;) {
-    const piece = await exchange.body.read();
-    if (piece === undefined) return Buffer.concat(pieces);
-    sizeBytes += piece.length;
-    if (sizeBytes > bytesMax) throw new AppError('MaxMessageLengthExceeded');
-    pieces.push(piece);
+function authentication({ identities, clock }: ServiceDependencies) {
+  return { identities, clock, rules: OPERATOR_RULES };
+}
+
+function headOf(deps: ServiceDependencies, exchange: Exchange) {
+  return {
+    method: exchange.request.method ?? '',
+    target: parseTarget(exchange.uri, undefined),
+    headers: exchange.headers,
+    hosts: deps.hostsOf(exchange),
+  };
+}
+
+/** Throws MaxMessageLengthExceeded, RequestTimeout, and what the body's reader throws. */
+async function readWhole(exchange: Exchange, clock: ClockPort): Promise<Buffer> {
+  const { body } = exchange;
+  if (body.isAtEnd) return Buffer.alloc(0);
+  const isDone = new AbortController();
+  void clock.sleep(LIMITS.operatorBodyMaxMs, isDone.signal).then(() => {
+    if (!isDone.signal.aborted) body.fail(new AppError('RequestTimeout'));
+  });
+  try {
+    const pieces: Buffer[] = [];
+    let sizeBytes = 0;
+    for (;;) {
+      const piece = await body.read();
+      if (piece === undefined) return Buffer.concat(pieces);
+      sizeBytes += piece.length;
+      if (sizeBytes > OPERATOR_BODY_BYTES_MAX) throw new AppError('MaxMessageLengthExceeded');
+      pieces.push(piece);
+    }
+  } finally {
+    isDone.abort();
   }
 }

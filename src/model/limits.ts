@@ -59,8 +59,10 @@ export const LIMITS = {
   shortDocumentBytesMax: 64 * KiB,
   /** Memory that a document has while it is understood, of its size: its bytes, its text and its elements. */
   documentMemoryFactor: 4,
-  /** Bodies of the operator API whose signature needs all of them, together: the next ones wait. */
+  /** Bodies of the operator API whose signature needs all of them, together: the next ones are refused. */
   unverifiedBodiesBytesMax: 1 * MiB,
+  /** From the head of a request of the operator API to the last byte of its body. */
+  operatorBodyMaxMs: 5 * SECOND,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
   trailerBytesMax: 8 * KiB,
@@ -81,6 +83,8 @@ export const LIMITS = {
   refusedConnectionsMax: 1000,
   /** Requests on one connection that wait for the answers to those before them. */
   pipelinedRequestsMax: 64,
+  /** The same of all connections. */
+  pipelinedWaitingMax: 4096,
   requestsInFlightMax: 2048,
   /** Answers of all connections that clients have not taken yet. */
   unsentBytesMax: 64 * MiB,

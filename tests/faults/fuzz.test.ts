@@ -95,6 +95,9 @@ function describeFailure(request: FuzzRequest, failure: { index: number; problem
   return `seed ${SEED}, request ${failure.index}: ${String(failure.problem)}\n${bytes.slice(0, 20_000)}`;
 }
 
+/** A scrape tells for a second what the last one has read. */
+const SEVERAL_SCRAPES_MS = 5_000;
+
 test(`${REQUESTS} requests, seed ${SEED}`, { timeout: 60_000 + REQUESTS * 100 }, async () => {
   const sender = createFuzzSender(server);
   /** A request that keeps the event loop is sent again: it fails when it does so each time. */
@@ -133,7 +136,7 @@ test(`${REQUESTS} requests, seed ${SEED}`, { timeout: 60_000 + REQUESTS * 100 },
   await vi.waitFor(async () => {
     const metrics = await (await fetch(`http://${inner}/metrics`)).text();
     expect(metrics, 'requests that go on behind their clients').toMatch(/^holdfast_requests_in_flight 0$/m);
-  });
+  }, SEVERAL_SCRAPES_MS);
   expect(faultsSince(0)).toEqual([]);
   const { context, taken } = createPrintedTool();
   // One that a request has begun may still be under way.

@@ -38,8 +38,10 @@ export interface S3Dependencies extends ContextDependencies {
   telemetry: TelemetryPort;
   /** Customers' keys are taken over connections that others may read, too. */
   takesSecretsOverHttp: boolean;
-  /** Throws SlowDown when the server has too much to do to take this request on. */
+  /** Throws SlowDown when the server has too much to do to take any request on. */
   requireRoom(exchange: Exchange): void;
+  /** The same when whoever asks has used up its share. To be asked once, when it is known who that is. */
+  requireShare(exchange: Exchange): void;
 }
 
 type Headers = OperationRequest['headers'];

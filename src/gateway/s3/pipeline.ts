@@ -34,8 +34,9 @@ export async function serveS3(
     const { row, headers } = matchOperation(deps, { exchange, target, record });
     deps.requireRoom(exchange);
     const names = checkNames(target);
-    // 4 Authenticate.
+    // 4 Authenticate. A tenant with too much under way goes no further.
     const identity = await identify(deps, { exchange, target, headers, row, record, bucketLabel });
+    deps.requireShare(exchange);
     // 5 Resolve the bucket: whether it is there is told before permissions (s3-behaviour 11).
     const found = await resolveBucket(deps, row, target);
     // 6 Parse what the head says.

@@ -7,6 +7,9 @@ import type { SignedParts } from './canonical-request.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import type { SigV2Claim } from './sigv2-claim.ts';
 
+/** What the head says: all that is signed but the digest of the body. */
+type HeadParts = Omit<SignedParts, 'payloadHash'>;
+
 /** Headers beside those of the vendor that say what is done and to what (extensions.md 2.1). */
 const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
@@ -15,7 +18,7 @@ const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** AccessDenied, with the names in HeadersNotSigned as AWS has it, unless all that must be signed is. */
-export function requireSignedHeaders(request: SignedParts, claim: SigV4Claim | SigV2Claim): void {
+export function requireSignedHeaders(request: HeadParts, claim: SigV4Claim | SigV2Claim): void {
   const unsigned = unsignedHeaders(request, claim);
   if (unsigned.length === 0) return;
   throw new AppError('AccessDenied', {
@@ -25,7 +28,7 @@ export function requireSignedHeaders(request: SignedParts, claim: SigV4Claim | S
 }
 
 /** Names as they were sent, each once. */
-function unsignedHeaders({ method, headers }: SignedParts, claim: SigV4Claim | SigV2Claim): string[] {
+function unsignedHeaders({ method, headers }: HeadParts, claim: SigV4Claim | SigV2Claim): string[] {
   const isInQuery = claim.authType === 'QueryString';
   const isCovered = coverageOf(claim);
   const wanted = new Set(claim.version === 'SigV4' ? ['host'] : []);
