@@ -268,23 +268,55 @@ The time for it is linear in its length, whatever it holds.
   NoSuchUpload, and its body is not asked for.
 - From its last byte until it is understood a document counts documentMemoryFactor times in the memory of bodies.
 
+## How tenants share
+
+A tenant is an account whose signature fits, and within it each address. All who have proved nothing yet are one tenant,
+and within it each address (of IPv6 the first 64 bits). A tenant may hold at most so many times what is free of a thing: 8
+times as an account, 4 times as an address. So one alone has most of it, several share alike, and some of it is always free
+for the next; who holds nothing may take the last. Nothing is set aside for those that are away, and nobody has to be known
+beforehand.
+
+| What | Of all | One account alone (from one address) | Each of two (from one address each) | Kept for operators |
+|---|---|---|---|---|
+| connections | connectionsMax, 10000 | 8889 (8000) | 4706 (4444) | refusedConnectionsMax more, whose first request is served if it is theirs |
+| S3 requests in flight | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
+| requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276) | 1927 (1820) | |
+| bodies of the operator API, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
+| answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
+| connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first |
+
+- A connection counts by its address from the moment that it is taken, before hands are shaken and a head is there, and by
+  an account once a request on it has proved one. Where a share is used up, the connection that has been idle longest is
+  closed, of the address with most idle ones, of the largest tenant; one that is only listened to counts as idle. A
+  newcomer is refused only where nobody is idle.
+- A request has its place from when it is known who asks until its answer is out. Nobody waits for the body of a stranger: a
+  request that needs none (health, metrics, a preflight), and one that is refused by its head, is answered at once and its
+  connection ends.
+- The operator API hears no body before the head has named an operator's access key, waits operatorBodyMaxMs for it at most,
+  and never lets one wait for another.
+- \`/health/ready\` says 503 while S3 refuses everybody. \`/health/live\` depends on none of this.
+- The log line \`share-used-up\` names who is over its share, once a minute. Behind a balancer that is not among
+  \`trustedProxies\` all its clients are one address until they have signed.
+
 ## What is answered when there is too much
 
 | Too many | What becomes of a request |
 |---|---|
-| connections (connectionsMax) | the first request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
+| connections (connectionsMax) | an idle connection of whoever has most is closed; where all are at work, the next request is answered SlowDown and the connection closes; health, metrics and operator API are served, then it closes |
 | requests in flight (requestsInFlightMax) | SlowDown before anything is read; health, metrics and operator API are served |
+| bodies of the operator API from whoever has named an operator's access key and proved nothing (unverifiedBodiesBytesMax) | SlowDown before the body is read |
+| answers of /metrics under way (metricsAnswersMax) | SlowDown |
 | unsent answers (unsentBytesMax) | SlowDown; clients that take nothing for bodyStalledMs are let go |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
 | outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
 | jobs of renamed prefixes without a token (keptTokenlessBytesMax, keptTokenlessPerAccountBytesMax) | SlowDown for prefixes to be renamed without a token; the same |
-| requests behind one that is not answered, on one connection (pipelinedRequestsMax) | the connection ends |
+| requests behind one that is not answered, on one connection (pipelinedRequestsMax) and on all (pipelinedWaitingMax) | the connection ends |
 
 A refused request without a body leaves its connection open. Of a body that was announced and not read, also behind an
 unanswered Expect: 100-continue, up to refusedBodyDrainBytesMax are read and dropped, as long as the client goes on sending,
 and the connection closes behind the answer: none of it is ever read as a request. Requests under way go on.
-\`holdfast_requests_shed_total\` counts by reason what was refused.
+\`holdfast_requests_shed_total\` counts what was refused, by reason and by whose share was used up.
 
 ## Measured
 

@@ -93,6 +93,10 @@ assert(
 assert(LIMITS.chunkBytesMin <= LIMITS.bodyShareBytesMin, 'a body has room for a piece');
 assert(LIMITS.requestsInFlightMax < LIMITS.connectionsMax, 'idle connections keep no request out');
 assert(LIMITS.pipelinedRequestsMax < LIMITS.requestsInFlightMax, 'one connection keeps no other out');
+assert(
+  16 * LIMITS.pipelinedRequestsMax <= LIMITS.pipelinedWaitingMax,
+  'a few connections do not use up the places of requests that wait',
+);
 assert(LIMITS.intakeQueueBytesMax <= LIMITS.intakeQueuesBytesMax, 'one queue fits into all of them');
 assert(LIMITS.gatewayRetryMaxMs < LIMITS.requestIdKeptMs, 'outcomes outlive retries (R18)');
 assert(
