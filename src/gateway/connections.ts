@@ -4,8 +4,7 @@ import type { Socket } from 'node:net';
 import { createFairShare, type SharePath } from '../lib/fair-share.ts';
 import { createSharedPlaces } from '../lib/shared-places.ts';
 import { LIMITS } from '../model/limits.ts';
-import { addressGroupOf, type ShareName, sharePathOf, type Tenant } from '../model/tenant.ts';
-import { SHARE_WEIGHTS } from './share-weights.ts';
+import { addressGroupOf, SHARE_WEIGHTS, type ShareName, sharePathOf, type Tenant } from '../model/tenant.ts';
 
 export interface Connection {
   /** The one that requests come on: that of TLS, once hands are shaken. */

@@ -5,11 +5,10 @@ import type { Socket } from 'node:net';
 import { createFairShare, type SharePath } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import { sharePathOf, type Tenant } from '../model/tenant.ts';
+import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import { Connections } from './connections.ts';
 import type { Exchange, ExchangeWatcher } from './exchange.ts';
-import { SHARE_WEIGHTS } from './share-weights.ts';
 import type { Overload } from './shedding.ts';
 
 const SWEEP_EVERY_MS = 1000;

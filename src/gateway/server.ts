@@ -9,6 +9,7 @@ import { createFairTurns } from '../lib/fair-turns.ts';
 import { keepReading } from '../lib/kept-reading.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
+import { SHARE_WEIGHTS } from '../model/tenant.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ClockPort, RandomPort } from '../ports/clock.ts';
 import type { IdentityFeed } from '../ports/identity-feed.ts';
@@ -33,7 +34,6 @@ import { OPERATIONS } from './s3/registry.ts';
 import { bucketLabelOf } from './s3/target.ts';
 import { UNSUPPORTED, type UnsupportedOperation } from './s3/unsupported.ts';
 import { findDoor, type ServiceDependencies, serveDoor } from './service-routes.ts';
-import { SHARE_WEIGHTS } from './share-weights.ts';
 import { createShedding } from './shedding.ts';
 
 /** What strangers hold beside S3. */
@@ -97,7 +97,7 @@ export function createGateway(deps: GatewayDependencies): Gateway {
   const live = new LiveExchanges({ clock, limits: settings, onYield: shedding.noteYield });
   const queues = createFairShare({
     limit: LIMITS.intakeQueuesBytesMax,
-    weights: [LIMITS.accountShareWeight, LIMITS.addressShareWeight],
+    weights: SHARE_WEIGHTS,
   });
   const identities = createIdentities({ ...deps, feed: deps.identityFeed });
   // The longest first: the more special domain takes the bucket's label.

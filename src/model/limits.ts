@@ -97,8 +97,8 @@ export const LIMITS = {
   /** Of the memory for bodies: so many times this, so many bodies at once. */
   bodyShareBytesMin: 256 * KiB,
   /**
-   * Of memory for bodies, places where bodies wait, intake queues and unsent answers: an account, and one address that uses
-   * it, may hold so many times what is free (lib/fair-share.ts).
+   * Of all that is shared by tenants (docs/limits.md): an account, and one address that uses it, may hold so many times
+   * what is free (lib/fair-share.ts).
    */
   accountShareWeight: 8,
   addressShareWeight: 4,

@@ -1,5 +1,12 @@
 // Whom a request counts against where memory, places and turns are shared (docs/limits.md, "How tenants share").
 import type { SharePath } from '../lib/fair-share.ts';
+import { LIMITS } from './limits.ts';
+
+/**
+ * By account, and by address within it: so many times what is free. An account alone has 8/9 of all, an address alone 4/5:
+ * it may be a company behind one address, or a balancer that nobody has told us of. Two accounts have 8/17 each.
+ */
+export const SHARE_WEIGHTS = [LIMITS.accountShareWeight, LIMITS.addressShareWeight] as const;
 
 const MAPPED_PREFIX = '::ffff:';
 const MAPPED_IPV4 = /^::ffff:[\d.]+$/i;
