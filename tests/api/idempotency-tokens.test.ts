@@ -119,3 +119,19 @@ describe.each(REQUESTS)('%s', (operation, requestOf) => {
     }
   });
 });
+
+test.each([
+  ['PutObject', 'PUT', '/kept'],
+  ['DeleteObject', 'DELETE', '/kept'],
+  ['PutObjectTagging', 'PUT', '/kept?tagging'],
+  ['CreateMultipartUpload', 'POST', '/kept?uploads'],
+  ['ForceDeleteBucket', 'DELETE', '?force_delete=true'],
+] as const)('%s keeps no token, and refuses one instead of passing it over', async (_, method, path) => {
+  await api.put(bucket, 'kept', 'a');
+  const answer = await api.send({
+    ...{ method, path: `/${bucket}${path}`, headers: { [TOKEN]: 'token' } },
+    ...(method === 'PUT' && { body: Buffer.from('b') }),
+  });
+  expectError(answer, { status: 501, code: 'NotImplemented', Header: TOKEN });
+  expect((await api.send({ method: 'GET', path: `/${bucket}/kept` })).body.toString()).toBe('a');
+});

@@ -188,6 +188,21 @@ describe('service.txt 4.2: one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
+  test.each([
+    'x-amz-rename-source-if-match',
+    'x-amz-rename-source-if-unmodified-since',
+    'x-amz-client-token',
+    'x-amz-copy-source-if-match',
+    'x-amz-if-match-size',
+    'if-unmodified-since',
+    'x-svc-source-if-match',
+    'x-svc-anything',
+  ])('%s, which it does not know, is refused instead of passed over', async (name) => {
+    await api.put(bucket, 'a', 'x');
+    expectRefusal(await move('a', 'b', { [name]: '1' }), 501, 'NotImplemented', { Header: name });
+    expect(await api.keysOf(bucket)).toEqual(['a']);
+  });
+
   test('a token: the answer is repeated, not the deed', async () => {
     await api.put(bucket, 'a', '1');
     const token = { 'x-svc-idempotency-token': 'once' };
