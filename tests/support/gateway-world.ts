@@ -41,9 +41,14 @@ export async function openGatewayWorld(
     settings?: Partial<GatewaySettings>;
     deps?: Partial<GatewayDependencies>;
     machine?: StateMachine;
+    bodyBufferBytes?: number;
   } = {},
 ): Promise<GatewayWorld> {
-  const world = await openObjectWorld(options.machine && { machine: options.machine });
+  const { machine, bodyBufferBytes } = options;
+  const world = await openObjectWorld({
+    ...(machine && { machine }),
+    ...(bodyBufferBytes !== undefined && { bodyBufferBytes }),
+  });
   const keyring = createKeyring();
   const metadata = world.times.learnFrom(world.metadata.shards);
   const lines: { level: string; event: string; fields: Record<string, unknown> }[] = [];
