@@ -223,23 +223,21 @@ Resident memory is at most about the sum of these; a server does not use them al
 | Rows of metadata that are asked for again and again | cachedRowsMax of up to cachedRowBytesMax and a key of 1 KiB | 4 MiB of usual rows, 26 MiB at most |
 | Bodies in flight, documents of requests among them | memory.bodyBuffer and an eighth of it, for those that could not go on otherwise | 144 MiB |
 | Chunk buffers kept for use | chunkBuffersKeptBytesMax | 32 MiB |
-| Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, then one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 80 MiB |
-| Answers that clients have not taken | unsentBytesMax | 64 MiB |
+| Bodies that have arrived and wait for their reader | intakeQueuesBytesMax, one read (64 KiB) and streamBufferBytes with one read more for each body at work | 16 to 90 MiB |
+| Answers that clients have not taken, but for objects that are streamed | unsentBytesMax | 64 MiB |
 | Commits that wait for the disk | commitQueueBytesMax for each database; shards say busy at overlayBytesMax, chunks wait at chunkPutsBytesMax, within the memory of bodies | 64 MiB of small bodies and rows |
 
 Memory of bodies that are done is free only once V8 has looked, and malloc gives back what lies at the end of its heaps, so
 after a crowd the process keeps some of its peak for the next one. With \`MALLOC_MMAP_THRESHOLD_=1048576\` in its environment it
 gives most of it back, and its peaks are lower by a tenth, for a fifth more processor time of large bodies: measured, and not
-the default, because the first touch of memory is what costs most there.
+the default, because the first touch of memory is what costs most there. After a crowd of connections most of what is kept is
+V8's heap (220 MiB after 2,200), which MALLOC_ARENA_MAX does not change.
 
 ## How bodies share their memory
 
 Memory for bodies, the bodies that may be at work at once (one for each bodyShareBytesMin of memory.bodyBuffer) and the places
-of those that wait (bodiesWaitingMax) are shared by account, and within an account by address: an account may hold
-accountShareWeight times what is free, one address addressShareWeight times. So one address alone may hold 4/5 (102 MiB, 409
-bodies at work, 204 that wait), one account by many addresses 8/9, and something is free for whoever comes next: 25 MiB of
-memory beside one greedy address, 14 MiB beside one greedy account, 7.5 MiB beside two. Requests without a signature are one
-account together. An IPv6 address counts by its first 64 bits.
+of those that wait (bodiesWaitingMax) are shared by tenant (below). What is free for whoever comes next is 25 MiB of memory beside
+one greedy address, 14 MiB beside one greedy account of many addresses, 7.5 MiB beside two such accounts.
 
 - A body takes more only while its tenant's share has room. Those that wait are let in by turns: one of each account, and of
   each of its addresses, in a round; of one address bodies that have begun go before those that have not.
@@ -281,6 +279,11 @@ beforehand.
 | connections | connectionsMax, 10000 | 8889 (8000) | 4706 (4444) | refusedConnectionsMax more, whose first request is served if it is theirs |
 | S3 requests in flight | requestsInFlightMax, 2048 | 1820 (1638) | 963 (910) | theirs are not counted |
 | requests that wait behind others | pipelinedWaitingMax, 4096 | 3640 (3276) | 1927 (1820) | |
+| memory of bodies | memory.bodyBuffer, 128 MiB | 113 MiB (102) | 60 MiB (56) | |
+| bodies at work | memory.bodyBuffer / bodyShareBytesMin, 512 | 455 (409) | 240 (227) | |
+| bodies that wait for memory | bodiesWaitingMax, 256 | 227 (204) | 120 (113) | |
+| bodies that have arrived and are not read, beyond one read of each | intakeQueuesBytesMax, 16 MiB | 14.2 MiB (12.8) | 7.5 MiB (7.1) | |
+| answers that are not taken, but for objects that are streamed | unsentBytesMax, 64 MiB | 56 MiB (51) | 30 MiB (28) | theirs are not counted |
 | bodies of the operator API, of unproved senders | unverifiedBodiesBytesMax, 1 MiB | (768 KiB) | (448 KiB) | who sends x-amz-content-sha256 needs none |
 | answers of /metrics under way | metricsAnswersMax, 64 | (51) | (28) | |
 | connections to health.listen | healthConnectionsMax, 64 | (51) | (28) | idle ones go first |
@@ -292,6 +295,8 @@ beforehand.
 - A request has its place from when it is known who asks until its answer is out. Nobody waits for the body of a stranger: a
   request that needs none (health, metrics, a preflight), and one that is refused by its head, is answered at once and its
   connection ends.
+- The memory of an object that is streamed to its client is that of bodies. Of other answers a tenant that has left more than its
+  share is refused further ones until its clients have taken some; never one that has left less than unsentAtLeastBytes.
 - The operator API hears no body before the head has named an operator's access key, waits operatorBodyMaxMs for it at most,
   and never lets one wait for another.
 - \`/health/ready\` says 503 while S3 refuses everybody. \`/health/live\` depends on none of this.
@@ -306,7 +311,7 @@ beforehand.
 | requests in flight (requestsInFlightMax) | SlowDown before anything is read; health, metrics and operator API are served |
 | bodies of the operator API from whoever has named an operator's access key and proved nothing (unverifiedBodiesBytesMax) | SlowDown before the body is read |
 | answers of /metrics under way (metricsAnswersMax) | SlowDown |
-| unsent answers (unsentBytesMax) | SlowDown; clients that take nothing for bodyStalledMs are let go |
+| unsent answers (the share of unsentBytesMax) | SlowDown for the tenant who has left them; beyond unsentBytesMax connections whose clients take nothing for bodyStalledMs end, those of the largest tenant first |
 | bodies that wait for memory (the share of bodiesWaitingMax) | SlowDown before the body is read, for the tenant who is over its share |
 | commands of a shard, or rows that wait for the disk (shardQueueMax, overlayBytesMax) | SlowDown, nothing is changed |
 | outcomes that are kept under tokens (keptOutcomesBytesMax, keptOutcomesPerAccountBytesMax) | SlowDown for requests with an idempotency token; nothing is done. In a shard that others have filled an account may have keptAtLeastBytes |
@@ -336,8 +341,8 @@ Peak resident memory of a new server with the default settings, 3 s of each work
 | 10,000 UploadPartCopy x32, then their Complete | 268, 329 MiB | 233/s, 4.4 s |
 | 2,000 idle connections | 45 MiB more | |
 | 2,000 connections with half a head each | 40 MiB more | |
-| 500 GETs of 64 MiB whose clients do not read (before the bounds above: 1,208 MiB) | 682 MiB, 550 afterwards | |
-| 500 PUTs that trickle (before: 944 MiB) | 840 MiB | |
+| 1,000 GETs of 64 MiB by one address, each client taking 2 KiB every 2 s and coming again when it is refused (2.3 GB before memory was shared by tenant) | 660 MiB, 500 to 576 afterwards | another account: no request of 700 refused |
+| 2,200 PUTs by one address that trickle 2 KiB every 2 s | 550 MiB, 490 to 560 afterwards | another account: no request of 430 refused |
 | 2,000 PUTs of 1 MiB at once (before: 954 MiB) | 841 MiB | 1,241 done, 250 SlowDown |
 | 5,000 GETs of 4 KiB at once | 314 MiB | all done |
 | 5,000 PUTs of 4 KiB at once | 494 MiB | 3,111 done, 1,889 SlowDown |

@@ -145,6 +145,7 @@ function sendStream(
 ): Promise<void> {
   const { response } = exchange;
   const { stream } = body;
+  exchange.isBodyMemory = true;
   return new Promise((resolve, reject) => {
     let leftBytes = body.sizeBytes;
     const settle = (error?: Error) => {

@@ -43,6 +43,8 @@ export class Exchange {
   /** The connection ends with this answer. */
   mustClose: boolean;
   watcher: ExchangeWatcher | undefined = undefined;
+  /** What it sends is counted with the memory of bodies. */
+  isBodyMemory = false;
   /** Monotonic ms since when the answer waits for the client to read; undefined while it does not. */
   sendingSinceMs: number | undefined = undefined;
 

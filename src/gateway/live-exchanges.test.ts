@@ -138,24 +138,34 @@ test('whoever is only listened to, or is refused, holds no place of a request', 
   expect(live.overload()).toBeUndefined();
 });
 
-test('answers that are not taken keep new requests out; those that stand still longest make room', async () => {
+test('answers that are not taken keep out requests of whoever left them; what stands still longest makes room', async () => {
   const { clock, live, connect, begin, destroyed } = setUp();
   const stopped = new AbortController();
   void live.watch(stopped.signal);
   for (const name of ['a', 'b', 'c']) {
-    begin(connect(name), LIMITS.unsentBytesMax / 2 - MiB);
+    begin(connect(name), LIMITS.unsentBytesMax / 2 - MiB, 'slow');
     clock.advance(1000);
   }
-  begin(connect('new'));
-  expect(live.overload()).toEqual({ reason: 'answers', share: 'all' });
+  begin(connect('other'), MiB, 'other');
+  clock.advance(1000);
+  const admit = (account?: string) => live.admit(begin(connect('new'), 0, account));
+  expect(admit('slow')).toEqual({ reason: 'answers', share: 'tenant' });
+  // There is more than there may be, and neither another account nor strangers are refused for it.
+  expect([live.overload(), admit('other'), admit()]).toEqual([undefined, undefined, undefined]);
   for (let second = 0; second < LIMITS.bodyStalledMs / 1000; second++) {
     await new Promise(setImmediate);
     clock.advance(1000);
   }
   await new Promise(setImmediate);
   expect(destroyed).toEqual(['a']);
-  expect(live.overload()).toBeUndefined();
   stopped.abort();
+});
+
+test('an object that is streamed counts with the memory of bodies, not with the answers', () => {
+  const { live, connect, begin } = setUp();
+  const streamed = begin(connect('a'), LIMITS.unsentBytesMax, 'slow');
+  Object.assign(streamed, { isBodyMemory: true });
+  expect(live.admit(begin(connect('b'), 0, 'slow'))).toBeUndefined();
 });
 
 test('requests that wait behind others have a bound, on one connection and together', () => {

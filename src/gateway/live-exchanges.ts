@@ -10,10 +10,9 @@ import type { ClockPort } from '../ports/clock.ts';
 import { Connections } from './connections.ts';
 import type { Exchange, ExchangeWatcher } from './exchange.ts';
 import type { Overload } from './shedding.ts';
+import { UnsentAnswers } from './unsent-answers.ts';
 
 const SWEEP_EVERY_MS = 1000;
-/** How old the sum of unsent bytes may be: adding up anew for each of a crowd of requests would cost more than they do. */
-const SUM_KEPT_MS = 20;
 
 export interface LiveLimits {
   /** How long a connection may stand still in the middle of a request. */
@@ -33,7 +32,7 @@ export class LiveExchanges implements ExchangeWatcher {
   readonly #requests;
   /** Those that have a place among the requests in flight. */
   readonly #admitted = new Map<Exchange, SharePath>();
-  #unsent = { bytes: 0, atMs: Number.NEGATIVE_INFINITY };
+  readonly #unsent;
   #isDraining = false;
   #onEmpty: (() => void) | undefined;
 
@@ -42,6 +41,7 @@ export class LiveExchanges implements ExchangeWatcher {
     const { clock, limits, onYield = () => {} } = options;
     this.#clock = clock;
     this.#limits = limits;
+    this.#unsent = new UnsentAnswers(clock, this.#exchanges);
     this.connections = new Connections({ connectionsMax: limits.connectionsMax, onYield });
     this.#requests = createFairShare({ limit: limits.requestsInFlightMax, weights: SHARE_WEIGHTS });
   }
@@ -55,17 +55,6 @@ export class LiveExchanges implements ExchangeWatcher {
     // A set keeps the order in which they began.
     const [oldest] = this.#exchanges;
     return oldest?.startedAtMs;
-  }
-
-  /** Bytes of answers that clients have not taken yet, of all connections together; a moment old. */
-  get unsentBytes(): number {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#unsent.atMs > SUM_KEPT_MS) {
-      let bytes = 0;
-      for (const { response } of this.#exchanges) bytes += response.writableLength;
-      this.#unsent = { bytes, atMs: nowMs };
-    }
-    return this.#unsent.bytes;
   }
 
   begin(exchange: Exchange): void {
@@ -115,7 +104,6 @@ export class LiveExchanges implements ExchangeWatcher {
   /** Whether anybody's request would be one too many, whoever asks. */
   overload(): Overload | undefined {
     if (!this.#requests.mayTake(NEWCOMER, 1)) return { reason: 'requests', share: 'all' };
-    if (this.unsentBytes > LIMITS.unsentBytesMax) return { reason: 'answers', share: 'all' };
     return undefined;
   }
 
@@ -126,6 +114,7 @@ export class LiveExchanges implements ExchangeWatcher {
   admit(exchange: Exchange): Overload | undefined {
     const share = this.connections.get(exchange.request.socket)?.excessOf;
     if (share !== undefined) return { reason: 'connections', share };
+    if (this.#unsent.isOverShare(exchange)) return { reason: 'answers', share: 'tenant' };
     const path = sharePathOf(exchange.tenant);
     if (!this.#requests.mayTake(path, 1)) {
       return { reason: 'requests', share: this.#requests.mayTake(NEWCOMER, 1) ? 'tenant' : 'all' };
@@ -165,7 +154,7 @@ export class LiveExchanges implements ExchangeWatcher {
       await this.#clock.sleep(SWEEP_EVERY_MS, signal);
       const nowMs = this.#clock.monotonicMs();
       for (const exchange of this.#exchanges) this.#judge(exchange, nowMs);
-      if (this.unsentBytes > LIMITS.unsentBytesMax) this.#endStalled(nowMs);
+      for (const { request } of this.#unsent.tooMany()) request.socket.destroy();
     }
   }
 
@@ -194,20 +183,6 @@ export class LiveExchanges implements ExchangeWatcher {
     }
     // A client that does not read its answer cannot be told anything.
     if (isOver(exchange.sendingSinceMs, idleTimeoutMs) || (isTooOld && response.headersSent)) {
-      request.socket.destroy();
-    }
-  }
-
-  /** Those who have taken nothing for longest make room for others. */
-  #endStalled(nowMs: number): void {
-    const sinceMs = ({ sendingSinceMs = nowMs }: Exchange) => sendingSinceMs;
-    const stalled = [...this.#exchanges]
-      .filter((exchange) => nowMs - sinceMs(exchange) >= LIMITS.bodyStalledMs)
-      .sort((a, b) => sinceMs(a) - sinceMs(b));
-    let tooManyBytes = this.unsentBytes - LIMITS.unsentBytesMax;
-    for (const { request, response } of stalled) {
-      if (tooManyBytes <= 0) return;
-      tooManyBytes -= response.writableLength;
       request.socket.destroy();
     }
   }

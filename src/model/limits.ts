@@ -88,6 +88,8 @@ export const LIMITS = {
   requestsInFlightMax: 2048,
   /** Answers of all connections that clients have not taken yet. */
   unsentBytesMax: 64 * MiB,
+  /** Of one account, however much others have left: nobody is refused for less. */
+  unsentAtLeastBytes: 4 * MiB,
   /** Bytes of bodies that have arrived on one connection and wait for their reader. */
   intakeQueueBytesMax: 256 * KiB,
   /** The same of all connections: beyond it each keeps what one read of its socket gave. */

@@ -8,7 +8,7 @@ import { createFairShare, type FairShare, type SharePath } from '../lib/fair-sha
 import { createTurns } from '../lib/turns.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
-import { sharePathOf, type Tenant } from '../model/tenant.ts';
+import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { TelemetryPort } from '../ports/telemetry.ts';
 
@@ -134,8 +134,8 @@ class BodyLedger {
   constructor(options: BodyBudgetOptions) {
     this.#options = options;
     const { limitBytes, telemetry } = options;
-    const weights = [LIMITS.accountShareWeight, LIMITS.addressShareWeight];
-    const share = (limit: number) => createFairShare({ limit: Math.max(1, Math.floor(limit)), weights });
+    const share = (limit: number) =>
+      createFairShare({ limit: Math.max(1, Math.floor(limit)), weights: SHARE_WEIGHTS });
     this.#bytes = share(limitBytes);
     this.#grants = share(limitBytes * GRANTS_SHARE);
     this.#begun = share(limitBytes / LIMITS.bodyShareBytesMin);
