@@ -5,6 +5,7 @@ import { compareForeign } from './compare-claims.ts';
 import { compareData } from './compare-data.ts';
 import { compareLinks } from './compare-links.ts';
 import { compareBuckets, compareNames } from './compare-names.ts';
+import { nameDamage } from './name-damage.ts';
 import type { FsckRun } from './run.ts';
 
 /** How each table is compared. `row`: all that it must agree with is in its shard's rows. */
@@ -34,6 +35,8 @@ export async function compareAll(run: FsckRun): Promise<void> {
   await compareNames(run);
   run.progress.stage = run.options.readData ? 'data, read whole' : 'data';
   await compareData(run);
+  run.progress.stage = 'whose data is damaged';
+  await nameDamage(run);
   run.progress.stage = 'work under way';
   for (const shard of run.shards) {
     for (const some of (await run.ask(shard, 'count-pending', {})).pending) run.addPending(some);

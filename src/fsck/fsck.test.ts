@@ -67,7 +67,18 @@ test('without reading data a flipped bit stays unseen', async () => {
   const { use } = await world.seen('chunked', 1);
   await world.plantChunk('data', dataKey({ blobId: use.blobId, index: 0 }), new Uint8Array(CHUNK_BYTES + 32));
   expect((await world.fsck()).findings).toEqual([]);
-  expect((await world.fsck({ readData: true })).findings).toHaveLength(1);
+  const { findings } = await world.fsck({ readData: true });
+  expect(findings.map(({ kind }) => kind)).toEqual(['chunk-damaged', 'object-damaged']);
+});
+
+test('every version and part that uses damaged data is named, through pages of a manifest too', async () => {
+  const { use, place } = await world.seen('five');
+  await world.plantChunk('data', dataKey({ blobId: use.blobId, index: 0 }), null);
+  const { findings } = await world.fsck({ readData: true });
+  const named = findings.filter(({ kind }) => kind === 'object-damaged');
+  expect(named).toContainEqual({ kind: 'object-damaged', ...place, blob: use.blobId });
+  expect(named).toContainEqual({ kind: 'object-damaged', ...place, key: 'paged', blob: use.blobId });
+  expect(new Set(named.map((one) => JSON.stringify(one))).size).toBe(named.length);
 });
 
 test('links are compared in windows of any size', async () => {

@@ -21,6 +21,11 @@ const UNLINKED_BATCH = 1000;
 /** Small bodies come whole. */
 const LOOK_AGAIN_BATCH = 100;
 
+/** What means that bytes of the data cannot be had. */
+const LOST_DATA: ReadonlySet<FindingKind> = new Set<FindingKind>([
+  ...(['chunk-missing', 'chunk-damaged', 'chunk-size', 'body-missing', 'body-size'] as const),
+]);
+
 export interface FsckDeps {
   /** The master keys that there are now. */
   keyIds(): readonly string[];
@@ -59,6 +64,8 @@ export class FsckRun {
   readonly findings: Finding[] = [];
   readonly counts = new Map<FindingKind, number>();
   readonly pending = new Map<Pending['kind'], Pending>();
+  /** Data of which bytes cannot be had: as many as findings are kept. */
+  readonly lostBlobs = new Set<BlobId>();
   readonly #unreadable = new Set<string>();
   readonly #firstKeyIds: readonly string[];
   /** Since the last rest. */
@@ -78,6 +85,8 @@ export class FsckRun {
   found(kind: FindingKind, place: FindingPlace): void {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
     if (this.findings.length < FINDINGS_MAX) this.findings.push({ kind, ...place });
+    if (LOST_DATA.has(kind) && place.blob !== undefined && this.lostBlobs.size < FINDINGS_MAX)
+      this.lostBlobs.add(place.blob as BlobId);
   }
 
   foundAll(findings: readonly Finding[]): void {

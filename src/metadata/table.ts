@@ -14,6 +14,7 @@ import {
 } from './checks/check-queues.ts';
 import { checkRows } from './checks/check-rows.ts';
 import { findStrays } from './checks/find-strays.ts';
+import { findUsers } from './checks/find-users.ts';
 import { abortUpload } from './commands/abort-upload.ts';
 import { activateName } from './commands/activate-name.ts';
 import { addAccessKey } from './commands/add-access-key.ts';
@@ -226,6 +227,7 @@ const queries: Omit<Queries, 'look-for-kept'> = {
   'check-counters': checkCounters,
   'get-links': getLinks,
   'find-strays': findStrays,
+  'find-users': findUsers,
   'list-bodies': listBodies,
   'list-pieces': listPieces,
   'get-piece-ids': getPieceIds,

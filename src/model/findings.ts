@@ -31,6 +31,8 @@ export const FINDINGS = {
   'chunk-stray': 'a chunk that nothing leads to, older than any commit may claim',
   'chunk-size': 'a chunk of another size than its data',
   'chunk-damaged': 'a chunk whose bytes are not those that were stored',
+  'object-damaged':
+    'a version, or a part of an upload, whose data is damaged or missing: it has to be uploaded again',
   'counter-wrong': 'a count that differs from what is there',
   'key-unknown': 'something under a master key that is not there: it cannot be opened',
   'name-missing': 'a bucket without its name',

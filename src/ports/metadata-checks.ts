@@ -125,6 +125,16 @@ export interface CheckQueries {
     query: { links: { blobId: BlobId; linkId: LinkId }[] };
     result: { links: { blobId: BlobId; linkId: LinkId }[] };
   };
+  /** Of versions, of parts of uploads, or of manifests: those that use one of `blobIds`, of a page of rows. */
+  'find-users': {
+    query: {
+      blobIds: BlobId[];
+      table: 'objects' | 'parts' | 'manifestPages';
+      after?: Uint8Array;
+      limit: number;
+    };
+    result: { users: { blobId: BlobId; place: FindingPlace }[]; rowCount: number; next?: Uint8Array };
+  };
   /** Bodies in the order of their blobs. `sizeBytes` only where asked for: it takes reading them. */
   'list-bodies': {
     query: { after?: BlobId; limit: number; withSizes: boolean };

@@ -61,7 +61,7 @@ export class LostChunks {
     if (this.#chunks.size >= LIMITS.lostChunksMax) return;
     const facts = { kind, foundAtMs: clock.wallMs() };
     this.#chunks.set(name, { id, ...facts });
-    log.error({ ...id, kind }, 'chunk-lost');
+    log.error({ ...id, kind, namedBy: 'holdfast fsck --read-data' }, 'chunk-lost');
     this.#keep(id, codec.encode(facts));
   }
 

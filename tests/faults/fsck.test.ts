@@ -84,10 +84,14 @@ test('damage on the disk is told line by line, with exit code 1; without a serve
     ),
     expect.stringMatching(/^chunk-damaged shard=1 blob="[0-9a-f]{32}" chunk=1$/),
     expect.stringMatching(/^blob-unlinked shard=1 blob="[0-9a-f]{32}"$/),
+    expect.stringMatching(
+      /^object-damaged shard=1 bucket="damaged" key="a key" version="null" blob="[0-9a-f]{32}"$/,
+    ),
     '1 link-missing: a use of data without its link',
     '1 chunk-damaged: a chunk whose bytes are not those that were stored',
     '1 blob-unlinked: data that nothing links and nothing releases',
-    expect.stringMatching(/^3 found: /),
+    '1 object-damaged: a version, or a part of an upload, whose data is damaged or missing: it has to be uploaded again',
+    expect.stringMatching(/^4 found: /),
   ]);
   expect(code).toBe(1);
 });

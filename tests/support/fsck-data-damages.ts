@@ -85,7 +85,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'data of another size than its use says',
-    { 'layout-differs': 1, 'body-size': 1 },
+    { 'object-damaged': 1, 'layout-differs': 1, 'body-size': 1 },
     async (world) => {
       const { use, place } = await world.seen('inline', 2);
       const blob = await blobOf(world, use, 2);
@@ -96,18 +96,21 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a chunk gone',
-    { 'chunk-missing': 1, ...COUNTER },
+    { 'object-damaged': 1, 'chunk-missing': 1, ...COUNTER },
     async (world) => {
-      const { use } = await world.seen('chunked', 2);
+      const { use, place } = await world.seen('chunked', 2);
       const id = { blobId: use.blobId, index: 1 };
       await world.plantChunk('index', indexKey(id), null);
       await world.plantChunk('data', dataKey(id), null);
-      return [['chunk-missing', { shard: 2, blob: use.blobId, chunk: 1 }]];
+      return [
+        ['chunk-missing', { shard: 2, blob: use.blobId, chunk: 1 }],
+        ['object-damaged', { ...place, blob: use.blobId }],
+      ];
     },
   ],
   [
     'a chunk gone from its index alone',
-    { 'chunk-damaged': 1, ...COUNTER },
+    { 'object-damaged': 1, 'chunk-damaged': 1, ...COUNTER },
     async (world) => {
       const { use } = await world.seen('chunked', 2);
       await world.plantChunk('index', indexKey({ blobId: use.blobId, index: 2 }), null);
@@ -116,7 +119,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a flipped bit in a chunk',
-    { 'chunk-damaged': 1 },
+    { 'object-damaged': 1, 'chunk-damaged': 1 },
     async (world) => {
       const { use } = await world.seen('chunked', 1);
       const id = { blobId: use.blobId, index: 0 };
@@ -129,7 +132,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a chunk of another size',
-    { 'chunk-size': 1, 'chunk-damaged': 1, ...COUNTER },
+    { 'object-damaged': 1, 'chunk-size': 1, 'chunk-damaged': 1, ...COUNTER },
     async (world) => {
       const { use } = await world.seen('chunked', 1);
       const id = { blobId: use.blobId, index: 0 };
@@ -170,7 +173,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a body gone',
-    { 'body-missing': 1 },
+    { 'object-damaged': 1, 'body-missing': 1 },
     async (world) => {
       const { use } = await world.seen('inline', 1);
       await world.plant(bodyRow(use.blobId), null, 1);
@@ -188,7 +191,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a piece of a blob that grew gone',
-    { 'body-missing': 1 },
+    { 'object-damaged': 2, 'body-missing': 1 },
     async (world) => {
       const { grown } = await seenGrown(world);
       await world.plant(pieceRow(grown, 1), null);
@@ -215,7 +218,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a piece of another size',
-    { 'body-size': 1 },
+    { 'object-damaged': 2, 'body-size': 1 },
     async (world) => {
       const { grown } = await seenGrown(world);
       const piece = {
@@ -272,7 +275,7 @@ export const DATA_DAMAGES: readonly Damage[] = [
   ],
   [
     'a body cut short',
-    { 'body-size': 1 },
+    { 'object-damaged': 1, 'body-size': 1 },
     async (world) => {
       const { use } = await world.seen('inline', 1);
       await world.plant(bodyRow(use.blobId), new Uint8Array(50), 1);
