@@ -32,6 +32,7 @@ function buildProgram(): Command {
   addServerCommand(program);
   addRoleCommands(program);
   addHealthCommand(program);
+  addSalvageCommand(program, print);
   const cluster = { print, nowMs: Date.now, withSettings, readSettings };
   addClusterCommands(program, cluster);
   addShardCommands(program, cluster);
@@ -88,6 +89,18 @@ function addHealthCommand(program: Command): void {
   health.action(async () => {
     const { askHealth } = await import('./health.ts');
     await askHealth(readSettings(health), health.opts<HealthOptions>());
+  });
+}
+
+/** Exits with 0 when nothing is lost or all is done, 2 when something is lost and nothing was changed. */
+function addSalvageCommand(program: Command, print: (line: string) => void): void {
+  const command = withSettings(program.command('salvage'), ['dataDir'])
+    .description('of a single node that does not run: go on without tables of chunks that are lost')
+    .option('--yes', 'do it; otherwise it is only shown');
+  command.action(async () => {
+    const { salvage } = await import('./salvage.ts');
+    const { dataDir } = readSettings(command);
+    process.exitCode = await salvage({ dataDir, print, ...command.opts<{ yes?: true }>() });
   });
 }
 

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CommitGroup } from '../src/adapters/commit-queue.ts';
-import { openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
+import { KvOpenError, openRocksdbKv } from '../src/adapters/rocksdb-kv.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import type { KvPort } from '../src/ports/kv.ts';
 import type { TelemetryPort } from '../src/ports/telemetry.ts';
@@ -65,7 +65,9 @@ export async function openDatabases(options: {
     telemetry.count('holdfast_kv_commit_bytes_total', { store }, group.sizeBytes);
   };
   const open = async (database: Parameters<typeof openRocksdbKv>[0]) => {
-    const kv = await openRocksdbKv(database);
+    const kv = await openRocksdbKv(database).catch((error: unknown) => {
+      throw error instanceof KvOpenError ? refusalOf(error, folder, database.folder) : error;
+    });
     closing.defer(() => kv.close());
     kv.failed.then(onFatal);
     return kv;
@@ -87,6 +89,16 @@ export async function openDatabases(options: {
   // What has been opened beside a failure must be there to be closed.
   await Promise.allSettled([openingMetadata, openingChunks]);
   return { metadataKv: cacheRows(await openingMetadata, 'rows'), chunkKv: await openingChunks };
+}
+
+/** What the operator can do about a database that does not open. */
+function refusalOf(error: KvOpenError, folder: string, database: string): Refusal {
+  if (error.code === 'LOCKED') return new Refusal(error.message);
+  const remedy =
+    database === join(folder, CHUNKS_FOLDER)
+      ? `\`holdfast salvage --data-dir ${folder}\` shows what of it is lost, and can go on with the rest`
+      : 'restore the data folder from a backup (docs/backup.md)';
+  return new Refusal(`${error.message}.\nIf the disk is sound and mounted: ${remedy}.`);
 }
 
 /** Nothing is written to the metadata before both databases have been made. */

@@ -173,6 +173,18 @@ What it does not prove: that bodies can be decrypted (keys of customers are not 
 when it is read by a client), and that what was acknowledged is what is stored (a lost version leaves nothing behind).
 Of versions that are renamed while they are compared the data may be left for the next comparison.
 
+## What has to be uploaded again
+
+Where bytes of data are damaged or missing, each version and each part of an open upload that uses it is named at the end, by
+bucket, key and version: \`object-damaged bucket="b" key="k" version="null" blob="..."\`, in \`--json\` as findings of that kind.
+Copies use the same data, so one damaged chunk may name several. It takes one more pass over all versions for each 1,000
+pieces of damaged data, none when nothing is damaged; the first 10,000 are looked for. The log names the version that a reader
+was refused as well (\`data-of-a-version-is-lost\`, with \`bucket\`, \`key\`, \`version\`), on a single node and on gateways; names of
+objects go to the operator alone, never into metrics or answers to others.
+
+To list what is to be uploaded again: \`holdfast fsck --read-data --json | jq -r '.findings[] |
+select(.kind=="object-damaged") | [.bucket,.key,.version] | @tsv' | sort -u\`.
+
 ## Work under way
 
 Rows of one shard are looked at by pages, each with all that must agree with it under one view of one moment, so a change
