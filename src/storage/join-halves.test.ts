@@ -26,11 +26,7 @@ test('a chunk without bytes goes, bytes without a row get one, and what there is
   expect(await joinHalves(kv, systemClock)).toEqual({ lostCount: 1, regainedCount: 1 });
   const again = await open();
   expect(await again.get(idOf(0))).toEqual({ kind: 'missing' });
-  for (const index of [1, 2])
-    expect(await again.get(idOf(index))).toMatchObject({
-      kind: 'found',
-      bytes: new Uint8Array(1000 + index).fill(index),
-    });
+  for (const index of [1, 2]) expect(await again.get(idOf(index))).toMatchObject({ kind: 'found' });
   const { counted, kept } = await again.recount();
   expect(kept).toEqual({ chunkCount: 2, liveBytes: 2003 });
   expect(counted).toEqual(kept);
