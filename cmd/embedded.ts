@@ -1,5 +1,7 @@
 // The embedded server as one thing that starts and stops. How it is put together is wire-embedded.ts; reading settings
 // and acting on signals is server.ts.
+
+import { startLoopWatch } from '../src/adapters/loop-watch.ts';
 import { createPromTelemetry } from '../src/adapters/prom-telemetry.ts';
 import { rememberErrors } from '../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
@@ -29,7 +31,8 @@ export async function startEmbedded(options: {
   await using opening = new AsyncDisposableStack();
   const log = rememberErrors(options.log, clock);
   const telemetry = createPromTelemetry({ log });
-  const surroundings = { config, log, telemetry, clock, random: systemRandom, closing: opening };
+  const loop = startLoopWatch({ clock, telemetry, log, closing: opening });
+  const surroundings = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };
   let wired: WiredServer | undefined;
   await openHealth(surroundings, () => wired?.isReady() === true);
   wired = await wireEmbedded(surroundings);

@@ -5,7 +5,7 @@ import { alarmsOfNode } from './node-alarms.ts';
 const GiB = 1024 ** 3;
 const TOTAL = 100 * GiB;
 const roomWith = (diskFreeBytes: number) => chunkRoomOf({ diskFreeBytes, diskTotalBytes: TOTAL });
-const WELL = { room: roomWith(50 * GiB), damagedCount: 0, missingCount: 0, clockJumpMs: 0 };
+const WELL = { room: roomWith(50 * GiB), damagedCount: 0, missingCount: 0, clockJumpMs: 0, loopHeldMs: 0 };
 
 test('a single node that is well has no alarm', () => {
   expect(alarmsOfNode(WELL)).toEqual([]);
@@ -28,5 +28,11 @@ test('damaged and missing chunks, and a jump of the clock, are alarms that say w
     expect.stringMatching(
       /^the clock has jumped by 8 d.*: `holdfast clock accept` says that the time is right$/,
     ),
+  ]);
+});
+
+test('an event loop that stood still is an alarm', () => {
+  expect(alarmsOfNode({ ...WELL, loopHeldMs: 2100 })).toEqual([
+    expect.stringMatching(/^nothing was served for 2.* within the last 5 min.*event-loop-held/),
   ]);
 });

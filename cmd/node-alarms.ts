@@ -1,6 +1,7 @@
 // What is wrong with a single node, in sentences: what `holdfast status` shows as alarms. Pure. Those of a cluster are
 // cluster/shard-alarms.ts and cluster/chunk-alarms.ts.
 import { formatCount, formatDuration } from '../src/cli/format.ts';
+import { LIMITS } from '../src/model/limits.ts';
 import type { Room } from '../src/storage/disk-reserve.ts';
 import { alarmsOfRoom } from './room-report.ts';
 
@@ -11,18 +12,28 @@ export interface NodeState {
   missingCount: number;
   /** How far the clock has jumped, waiting for the operator's word; else 0. */
   clockJumpMs: number;
+  /** The longest time that the event loop stood still, lately; 0 when it was not long. */
+  loopHeldMs: number;
 }
 
 /** Empty: nothing is wrong. */
-export function alarmsOfNode({ room, damagedCount, missingCount, clockJumpMs }: NodeState): string[] {
+export function alarmsOfNode({
+  room,
+  damagedCount,
+  missingCount,
+  clockJumpMs,
+  loopHeldMs,
+}: NodeState): string[] {
   const lost = [
     ...(damagedCount > 0 ? [`${formatCount(damagedCount)} chunks are damaged`] : []),
     ...(missingCount > 0 ? [`${formatCount(missingCount)} chunks are missing`] : []),
   ];
   const jump = `the clock has jumped by ${formatDuration(clockJumpMs)}: \`holdfast clock accept\` says that the time is right`;
+  const held = `nothing was served for ${formatDuration(loopHeldMs)} within the last ${formatDuration(LIMITS.loopHeldShownMs)}: the machine has too much to do, or one piece of work kept the server (event-loop-held in the log)`;
   return [
     ...alarmsOfRoom('the disk of the data folder', room, 'new chunks'),
     ...(lost.length > 0 ? [`${lost.join(', ')}: \`holdfast fsck --read-data\` names the objects`] : []),
     ...(clockJumpMs === 0 ? [] : [jump]),
+    ...(loopHeldMs === 0 ? [] : [held]),
   ];
 }

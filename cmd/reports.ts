@@ -18,7 +18,7 @@ export interface Reports {
 }
 
 export function createReports(
-  { telemetry, log, clock }: Surroundings,
+  { telemetry, log, clock, loop }: Surroundings,
   parts: Pick<Stores, 'metadata' | 'chunks' | 'pendingReclaimBytes' | 'timeJumps'> & {
     rotation: Pick<KeyRotation, 'progress'>;
     accounts: Pick<Accounts, 'list'>;
@@ -74,7 +74,11 @@ export function createReports(
       diskScarceBelowBytes: room.scarceBelowBytes,
       damagedChunkCount: damagedCount,
       missingChunkCount: missingCount,
-      alarms: alarmsOfNode({ room, damagedCount, missingCount, clockJumpMs: timeJumps.unacceptedMs() }),
+      alarms: alarmsOfNode({
+        ...{ room, damagedCount, missingCount },
+        clockJumpMs: timeJumps.unacceptedMs(),
+        loopHeldMs: loop.heldMs(),
+      }),
     };
   }
 

@@ -1,5 +1,6 @@
 // Runs one role of a cluster from its start to its end: surroundings, signals, exit code.
 import { createJsonLog } from '../../src/adapters/json-log.ts';
+import { startLoopWatch } from '../../src/adapters/loop-watch.ts';
 import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import { rememberErrors } from '../../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
@@ -53,7 +54,9 @@ export async function runRole(
   try {
     await using closing = new AsyncDisposableStack();
     const telemetry = createPromTelemetry({ log });
-    const surroundings = { config, log, telemetry, clock: systemClock, random: systemRandom, closing };
+    const clock = systemClock;
+    const loop = startLoopWatch({ clock, telemetry, log, closing });
+    const surroundings = { config, log, telemetry, clock, random: systemRandom, loop, closing };
     // Before a folder is made, keys are read, or others are told of this process.
     if (!isAtRest) await refuseTaken(role === 'gateway' ? config.listen : config.node.listen);
     let isDraining = false;

@@ -48,6 +48,11 @@ export const METRICS = {
     kind: 'counter',
     help: 'Idle connections that were closed to make room for others: of whoever holds most.',
   },
+  holdfast_event_loop_delay_seconds: {
+    kind: 'gauge',
+    help: 'How late the event loop was in the last 5 to 10 s, and everything with it that this process does: the longest delay (max), and what 99 of 100 looks stayed below (p99).',
+    labels: ['statistic'],
+  },
   holdfast_body_buffer_bytes: { kind: 'gauge', help: 'Memory that bodies in flight hold now.' },
   holdfast_bodies_waiting: { kind: 'gauge', help: 'Bodies that wait for memory now.' },
   holdfast_body_buffer_bytes_max: { kind: 'gauge', help: 'Memory that bodies in flight may hold.' },

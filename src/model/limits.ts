@@ -411,5 +411,12 @@ export const LIMITS = {
   /** Answers of a gateway's metrics that are under way. */
   metricsAnswersMax: 64,
 
+  // How late the event loop of a process may be.
+  /** How often it is looked at: what is told is of the last two of these. */
+  loopLookMs: 5 * SECOND,
+  /** Later than that is logged, and an alarm for so long where it happens again. */
+  loopHeldMs: 1 * SECOND,
+  loopHeldShownMs: 5 * MINUTE,
+
   drainMaxMs: 30 * SECOND,
 } as const;
