@@ -5,6 +5,7 @@ import { startLoopWatch } from '../src/adapters/loop-watch.ts';
 import { createPromTelemetry } from '../src/adapters/prom-telemetry.ts';
 import { rememberErrors } from '../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../src/adapters/system-clock.ts';
+import { thinWarnings } from '../src/adapters/thin-warnings.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { ClockPort } from '../src/ports/clock.ts';
 import type { Logger } from '../src/ports/telemetry.ts';
@@ -29,7 +30,7 @@ export async function startEmbedded(options: {
   checkGivenCredentials(config.root);
   await refuseTaken(config.listen);
   await using opening = new AsyncDisposableStack();
-  const log = rememberErrors(options.log, clock);
+  const log = rememberErrors(thinWarnings(options.log, clock), clock);
   const telemetry = createPromTelemetry({ log });
   const loop = startLoopWatch({ clock, telemetry, log, closing: opening });
   const surroundings = { config, log, telemetry, clock, random: systemRandom, loop, closing: opening };

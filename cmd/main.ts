@@ -14,6 +14,7 @@ import { AppError } from '../src/model/errors.ts';
 import '../src/model/limit-relations.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
+import { endWithParent } from './end-with-parent.ts';
 import type { HealthOptions } from './health.ts';
 import { readConfig, withSecretsRead } from './read-config.ts';
 import { readVersion } from './version.ts';
@@ -169,6 +170,7 @@ function isSaidByMessage(error: unknown): error is Error {
   );
 }
 
+endWithParent();
 // Who reads what is printed may have read enough (`... | head`); what the command does goes on.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;

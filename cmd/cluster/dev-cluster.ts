@@ -7,7 +7,8 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type EtcdProcess, startEtcd } from '../../src/adapters/etcd-process.ts';
+import { writeDurableFile } from '../../src/adapters/durable-file.ts';
+import { type EtcdProcess, type EtcdTls, startEtcd } from '../../src/adapters/etcd-process.ts';
 import { bringEtcd } from '../../src/adapters/etcd-program.ts';
 import { makeFolder } from '../../src/adapters/make-folder.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
@@ -17,6 +18,7 @@ import { toHex } from '../../src/lib/bytes.ts';
 import { Refusal } from '../../src/lib/refusal.ts';
 import { refuseTaken, tellAddress } from '../listening.ts';
 import { onSignals } from '../signals.ts';
+import { endLeftEtcd, makeEtcdCertificates, noteEtcd } from './dev-etcd.ts';
 import { initCluster } from './init.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
@@ -87,6 +89,7 @@ export class DevCluster {
   readonly #parts: Part[] = [];
   #etcdProgram = '';
   #etcd: EtcdProcess | undefined;
+  #etcdTls: EtcdTls | undefined;
   #isEtcdGone = false;
   #secret = '';
   #isStopping = false;
@@ -103,6 +106,8 @@ export class DevCluster {
     for (const { host, port } of this.#addresses) await refuseTaken({ host, port });
     await makeFolder(join(this.#folder, 'logs'), 0o700);
     this.#secret = await this.#readSecret();
+    this.#etcdTls = await makeEtcdCertificates(join(this.#folder, 'etcd-keys'));
+    await endLeftEtcd(this.#etcdPidFile, this.#etcdFolder);
     this.#etcdProgram = await bringEtcd({ cacheFolder: CACHE, mayFetch: true, say: this.#print });
     await this.#startEtcd();
     await this.#init();
@@ -134,6 +139,26 @@ export class DevCluster {
 
   get etcdEndpoint(): string {
     return must(this.#etcd, 'etcd has been started').endpoint;
+  }
+
+  get #etcdFolder(): string {
+    return join(this.#folder, 'etcd');
+  }
+
+  get #etcdPidFile(): string {
+    return join(this.#folder, 'etcd.pid');
+  }
+
+  /** By which etcd lets somebody in, by key of the setting. */
+  get etcdSettings(): Readonly<Record<'etcd.ca' | 'etcd.cert' | 'etcd.key', string>> {
+    const { ca, cert, key } = must(this.#etcdTls, 'etcd has been started');
+    return { 'etcd.ca': ca, 'etcd.cert': cert, 'etcd.key': key };
+  }
+
+  /** The same as options of a command. */
+  get etcdFlags(): readonly string[] {
+    const { ca, cert, key } = must(this.#etcdTls, 'etcd has been started');
+    return ['--etcd-ca', ca, '--etcd-cert', cert, '--etcd-key', key];
   }
 
   /** What its processes have in common. */
@@ -197,13 +222,15 @@ export class DevCluster {
   async #startEtcd(): Promise<void> {
     const etcd = await startEtcd({
       path: this.#etcdProgram,
-      dataDir: join(this.#folder, 'etcd'),
+      dataDir: this.#etcdFolder,
       clock: systemClock,
+      ...(this.#etcdTls && { tls: this.#etcdTls }),
       // Where its clients look for it.
       ...(this.#etcd && { clientPort: this.#etcd.clientPort }),
     });
     this.#etcd = etcd;
     this.#isEtcdGone = false;
+    await noteEtcd(this.#etcdPidFile, etcd.pid);
     void etcd.exited.then(({ code, signal }) => {
       this.#isEtcdGone = true;
       if (this.#isStopping) return;
@@ -244,7 +271,10 @@ export class DevCluster {
 
   async #init(): Promise<void> {
     const { metadata, storage, shards } = this.#options;
-    const config = loadConfig({ flags: { join: this.#etcd?.endpoint ?? '' }, env: rootCredentials() });
+    const config = loadConfig({
+      flags: { join: this.etcdEndpoint, ...this.etcdSettings },
+      env: rootCredentials(),
+    });
     const counts = {
       shardCount: shards,
       replicaCount: Math.min(3, metadata),
@@ -282,14 +312,16 @@ export class DevCluster {
       etcdEndpoint: this.etcdEndpoint,
     };
     const args = [
-      ...[MAIN, part.role, '--join', etcdEndpoint, '--log-level', logLevel],
+      ...[MAIN, part.role, '--join', etcdEndpoint, ...this.etcdFlags, '--log-level', logLevel],
       ...['--data-dir', join(this.#folder, part.name), ...part.args, ...more],
     ];
     const child = spawn(process.execPath, args, {
-      stdio: ['ignore', log, log],
+      // By the channel it notices that this process has gone (cmd/end-with-parent.ts).
+      stdio: ['ignore', log, log, 'ipc'],
       env: { ...(env ?? process.env), HOLDFAST_CLUSTER_SECRET: this.#secret },
     });
     closeSync(log);
+    child.channel?.unref();
     running.add(child);
     part.child = child;
     part.exited = new Promise((resolve) => {
@@ -322,6 +354,18 @@ export class DevCluster {
     }
   }
 
+  /** For commands about the cluster: where etcd is, and what it and the nodes want to see. Returns the file. */
+  async #writeOperatorSettings(): Promise<string> {
+    const path = join(this.#folder, 'operator.json');
+    const settings = {
+      join: this.etcdEndpoint,
+      etcd: this.#etcdTls,
+      cluster: { secret: this.#secret },
+    };
+    await writeDurableFile(path, `${JSON.stringify(settings, undefined, 2)}\n`);
+    return path;
+  }
+
   async #tell(): Promise<void> {
     const { accessKey } = await this.credentials();
     this.#print(`endpoints: ${this.endpoints.join(' ')}`);
@@ -329,10 +373,7 @@ export class DevCluster {
     this.#print(`secret key: in ${join(this.#keys, 'root-credentials.json')}`);
     this.#print(`etcd: ${this.etcdEndpoint} (process ${this.#etcd?.pid})`);
     for (const { name, child } of this.#parts) this.#print(`${name}: process ${child?.pid}`);
-    const secretFile = join(this.#folder, 'cluster-secret');
-    this.#print(
-      `status: HOLDFAST_CLUSTER_SECRET_FILE=${secretFile} npx holdfast cluster status --join ${this.etcdEndpoint}`,
-    );
+    this.#print(`status: npx holdfast cluster status --config ${await this.#writeOperatorSettings()}`);
     this.#print('ready');
   }
 }

@@ -4,6 +4,7 @@ import { startLoopWatch } from '../../src/adapters/loop-watch.ts';
 import { createPromTelemetry } from '../../src/adapters/prom-telemetry.ts';
 import { rememberErrors } from '../../src/adapters/recent-errors.ts';
 import { systemClock, systemRandom } from '../../src/adapters/system-clock.ts';
+import { thinWarnings } from '../../src/adapters/thin-warnings.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { MemberRole } from '../../src/ports/members.ts';
 import { refuseTaken } from '../listening.ts';
@@ -34,7 +35,7 @@ export async function runRole(
 ): Promise<number> {
   process.umask(0o077);
   const json = createJsonLog({ level: config.log.level });
-  const log = rememberErrors(json, systemClock);
+  const log = rememberErrors(thinWarnings(json, systemClock), systemClock);
   const stopWish = Promise.withResolvers<'signal'>();
   let running: RunningRole | undefined;
   const release = onSignals({

@@ -1,7 +1,12 @@
 // An etcd of one member, on loopback, as a child process: for a cluster on one machine and for tests. A cluster of many
 // machines has its own, run by its operator.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { createServer } from 'node:net';
+import { json } from 'node:stream/consumers';
 import type { ClockPort } from '../ports/clock.ts';
 import { makeFolder } from './make-folder.ts';
 
@@ -19,7 +24,7 @@ export interface EtcdExit {
 }
 
 export interface EtcdProcess {
-  /** As `http://127.0.0.1:23790`. */
+  /** As `http://127.0.0.1:23790`; https where it has certificates. */
   readonly endpoint: string;
   readonly clientPort: number;
   readonly pid: number;
@@ -42,7 +47,15 @@ export interface EtcdProcessOptions {
   dataDir: string;
   /** Default: a free one. Give it that of the last time, so that clients find it again. */
   clientPort?: number;
+  /** Files (PEM) that both ends show one another: nobody else is let in. Default: plain HTTP, for everybody on this machine. */
+  tls?: EtcdTls;
   clock: ClockPort;
+}
+
+export interface EtcdTls {
+  ca: string;
+  cert: string;
+  key: string;
 }
 
 /** A parent that ends early must not leave it behind. */
@@ -58,7 +71,7 @@ export async function startEtcd(options: EtcdProcessOptions): Promise<EtcdProces
     const [free = 0, peerPort = 0] = await freePorts(2);
     const etcd = spawnEtcd(options, { clientPort: options.clientPort ?? free, peerPort });
     try {
-      await untilServing(etcd, options.clock);
+      await untilServing(etcd, options);
       return etcd;
     } catch (error) {
       await etcd.kill();
@@ -69,11 +82,12 @@ export async function startEtcd(options: EtcdProcessOptions): Promise<EtcdProces
 }
 
 function spawnEtcd(
-  { path, dataDir, clock }: EtcdProcessOptions,
+  { path, dataDir, tls, clock }: EtcdProcessOptions,
   { clientPort, peerPort }: { clientPort: number; peerPort: number },
 ): EtcdProcess {
-  const endpoint = `http://${HOST}:${clientPort}`;
-  const peers = `http://${HOST}:${peerPort}`;
+  const scheme = tls === undefined ? 'http' : 'https';
+  const endpoint = `${scheme}://${HOST}:${clientPort}`;
+  const peers = `${scheme}://${HOST}:${peerPort}`;
   const flags = {
     name: 'holdfast',
     'data-dir': dataDir,
@@ -85,6 +99,11 @@ function spawnEtcd(
     // Revisions that nobody asks for any more would fill its quota.
     'auto-compaction-mode': 'periodic',
     'auto-compaction-retention': '1h',
+    ...(tls && {
+      ...{ 'cert-file': tls.cert, 'key-file': tls.key, 'trusted-ca-file': tls.ca },
+      ...{ 'peer-cert-file': tls.cert, 'peer-key-file': tls.key, 'peer-trusted-ca-file': tls.ca },
+      ...{ 'client-cert-auth': 'true', 'peer-client-cert-auth': 'true' },
+    }),
   };
   const child = spawn(
     path,
@@ -136,23 +155,34 @@ function spawnEtcd(
   };
 }
 
-async function untilServing(etcd: EtcdProcess, clock: ClockPort): Promise<void> {
+async function untilServing(etcd: EtcdProcess, { clock, tls }: EtcdProcessOptions): Promise<void> {
   let isGone = false;
   void etcd.exited.then(() => {
     isGone = true;
   });
   const endsAtMs = clock.monotonicMs() + START_MAX_MS;
   while (!isGone && clock.monotonicMs() < endsAtMs) {
-    if (await isServing(etcd.endpoint)) return;
+    if (await isServing(etcd.endpoint, tls)) return;
     await clock.sleep(LOOK_AGAIN_MS);
   }
   throw new Error(`etcd did not come up: ${etcd.log()}`);
 }
 
-async function isServing(endpoint: string): Promise<boolean> {
+async function isServing(endpoint: string, tls: EtcdTls | undefined): Promise<boolean> {
   try {
-    const answer = await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(1000) });
-    const { health } = (await answer.json()) as { health?: unknown };
+    const options = { agent: false, signal: AbortSignal.timeout(1000) };
+    const request =
+      tls === undefined
+        ? requestHttp(`${endpoint}/health`, options)
+        : requestHttps(`${endpoint}/health`, {
+            ...options,
+            ca: await readFile(tls.ca),
+            cert: await readFile(tls.cert),
+            key: await readFile(tls.key),
+          });
+    request.end();
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const { health } = (await json(response)) as { health?: unknown };
     return health === 'true' || health === true;
   } catch {
     return false;

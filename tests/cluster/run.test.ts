@@ -77,6 +77,12 @@ async function run(args: readonly string[], env: Record<string, string> = secret
   return { code, said: Buffer.concat(said).toString() };
 }
 const secret = () => ({ HOLDFAST_CLUSTER_SECRET_FILE: join(folder, 'cluster-secret') });
+/** By which etcd lets a command in. */
+const etcdFlags = () =>
+  ['ca', 'cert', 'key'].flatMap((what) => [
+    `--etcd-${what}`,
+    join(folder, 'etcd-keys', what === 'ca' ? 'ca-cert.pem' : `etcd-${what}.pem`),
+  ]);
 
 /** Everything that was acknowledged; within the time that a process takes to be back. */
 async function untilAllIsThere(): Promise<void> {
@@ -117,7 +123,7 @@ test('the whole cluster is back with all data at the next start, and nothing of 
 });
 
 test('what does not belong is refused in words', async () => {
-  const joined = ['--join', etcd];
+  const joined = ['--join', etcd, ...etcdFlags()];
   const refused = async (args: string[], why: string | RegExp, env?: Record<string, string>) => {
     const { code, said } = await run([...args, ...joined], env);
     expect(said).toMatch(why);

@@ -117,7 +117,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       env: { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...variables },
       reach(name, etcdEndpoint) {
         etcdPort = Number(new URL(etcdEndpoint).port);
-        return { args: ways.get(name) ?? [], etcdEndpoint: `http://${HOST}:${etcdWays.get(name)}` };
+        return { args: ways.get(name) ?? [], etcdEndpoint: `https://${HOST}:${etcdWays.get(name)}` };
       },
     },
     (line) => events.push(line),
@@ -212,7 +212,7 @@ class RunningCluster implements TestCluster {
     const { cluster } = this.#parts;
     const secret = { HOLDFAST_CLUSTER_SECRET: cluster.secret };
     const env = { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...secret };
-    const all = [MAIN, ...args, '--join', cluster.etcdEndpoint];
+    const all = [MAIN, ...args, '--join', cluster.etcdEndpoint, ...cluster.etcdFlags];
     return spawn(process.execPath, all, { cwd: this.folder, env });
   }
 
@@ -223,7 +223,7 @@ class RunningCluster implements TestCluster {
   get config(): Config {
     const { cluster } = this.#parts;
     return loadConfig({
-      flags: { join: cluster.etcdEndpoint },
+      flags: { join: cluster.etcdEndpoint, ...cluster.etcdSettings },
       env: { HOLDFAST_CLUSTER_SECRET: cluster.secret },
     });
   }
