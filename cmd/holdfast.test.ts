@@ -51,8 +51,9 @@ if (process.argv[2] === 'exit') process.exit(5);
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-start-'));
-  for (const name of ['cmd', 'bin']) mkdirSync(join(folder, name));
-  copyFileSync(new URL('./holdfast.mjs', import.meta.url), join(folder, 'cmd', 'holdfast.mjs'));
+  for (const name of ['cmd', 'bin', 'tools']) mkdirSync(join(folder, name));
+  for (const name of ['cmd/holdfast.mjs', 'cmd/bootstrap.mjs', 'tools/run.mjs'])
+    copyFileSync(join(import.meta.dirname, '..', name), join(folder, name));
   writeFileSync(join(folder, 'cmd', 'main.ts'), MAIN);
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(LOCK));
   writeFileSync(join(folder, 'bin', 'npm'), NPM);
@@ -60,13 +61,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function start(...args: string[]): ChildProcess {
+const start = (...args: string[]) => startScript('cmd/holdfast.mjs', args);
+
+function startScript(script: string, args: readonly string[]): ChildProcess {
   const env = { PATH: join(folder, 'bin') };
-  return spawn(process.execPath, [join(folder, 'cmd', 'holdfast.mjs'), ...args], { env, cwd: tmpdir() });
+  return spawn(process.execPath, [join(folder, script), ...args], { env, cwd: tmpdir() });
 }
 
-async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const child = start(...args);
+const run = (...args: string[]) => runScript('cmd/holdfast.mjs', args);
+
+async function runScript(
+  script: string,
+  args: readonly string[],
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = startScript(script, args);
   if (child.stdout === null || child.stderr === null) throw new Error('no pipes');
   const exit = once(child, 'exit');
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
@@ -132,4 +140,45 @@ test('exit codes and signals pass through', async () => {
   await once(interrupted.stdout ?? interrupted, 'data');
   interrupted.kill('SIGINT');
   expect(await once(interrupted, 'exit')).toEqual([null, 'SIGINT']);
+});
+
+test.each([
+  ['cmd/holdfast.mjs', ['--help']],
+  ['cmd/holdfast.mjs', ['server', '-h']],
+  ['tools/run.mjs', ['test', '--help']],
+  ['tools/run.mjs', ['sim', '--help']],
+  ['tools/run.mjs', ['bench', '--help']],
+  ['tools/run.mjs', ['--help']],
+])('%s %j prints, and installs nothing', async (script, args) => {
+  const { code, stdout, stderr } = await runScript(script, args);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^Usage: /);
+  expect(npmCalls()).toEqual([]);
+});
+
+test('developers’ programs are none of the product’s, and install what they need', async () => {
+  expect((await run('test', 'a')).stdout).toBe('["test","a"]\n');
+  mkdirSync(join(folder, 'tests', 'support'), { recursive: true });
+  writeFileSync(join(folder, 'tests', 'support', 'run-tests.ts'), MAIN);
+  rmSync(join(folder, 'node_modules'), { recursive: true });
+  expect((await runScript('tools/run.mjs', ['test', 'tests/a'])).stdout).toBe('["tests/a"]\n');
+  expect(npmCalls()).toHaveLength(2);
+});
+
+test('a program ends with a launcher that is killed', async () => {
+  copyFileSync(new URL('./end-with-parent.ts', import.meta.url), join(folder, 'cmd', 'end-with-parent.ts'));
+  const main =
+    "import { endWithParent } from './end-with-parent.ts';\nendWithParent();\nconsole.log(process.pid);";
+  writeFileSync(join(folder, 'cmd', 'main.ts'), `${main}\n${MAIN}`);
+  writeFileSync(join(folder, 'cmd', 'package.json'), '{"type": "module"}');
+  const launcher = start('wait');
+  if (launcher.stdout === null) throw new Error('no pipe');
+  let told = '';
+  launcher.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    told += piece;
+    if (told.includes('wait')) launcher.kill('SIGKILL');
+  });
+  // All who have the pipe are gone.
+  await once(launcher.stdout, 'end');
+  expect(told).toMatch(/^\d+\n\["wait"\]\nSIGTERM\n$/);
 });
