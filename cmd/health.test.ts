@@ -1,9 +1,11 @@
 // holdfast health as a supervisor runs it: exit code 0 or 1, and one line that says why.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
@@ -82,4 +84,24 @@ test('nobody there, somebody who says nothing, and an address that cannot be kno
   expect(free).toEqual({ code: 1, said: expect.stringContaining('give --url') });
   const bad = await run(['--url', 'localhost:9000']);
   expect(bad).toEqual({ code: 1, said: 'holdfast: "localhost:9000" is not an http(s) URL\n' });
+});
+
+test('it is found by flag, environment, settings and data folder, in this order', async () => {
+  const address = await listen(plain(true));
+  const good = `http://${address}`;
+  const bad = 'http://127.0.0.1:1';
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-health-'));
+  try {
+    const dataDir = ['--data-dir', folder];
+    writeFileSync(join(folder, 'server.json'), JSON.stringify({ endpoint: good }));
+    expect(await run(dataDir)).toEqual({ code: 0, said: '' });
+    expect((await run(dataDir, { HOLDFAST_LISTEN: '127.0.0.1:1' })).code).toBe(1);
+    writeFileSync(join(folder, 'server.json'), JSON.stringify({ endpoint: bad }));
+    expect((await run(dataDir)).code).toBe(1);
+    expect((await run(dataDir, { HOLDFAST_LISTEN: address })).code).toBe(0);
+    expect((await run(dataDir, { HOLDFAST_LISTEN: '127.0.0.1:1', HOLDFAST_ENDPOINT: good })).code).toBe(0);
+    expect((await run([...dataDir, '--endpoint', good], { HOLDFAST_ENDPOINT: bad })).code).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

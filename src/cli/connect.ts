@@ -4,6 +4,12 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Refusal } from '../lib/refusal.ts';
 import { refuseExposedSecret } from '../lib/secret-exposure.ts';
+import {
+  DEFAULT_ENDPOINT,
+  ENDPOINT_VARIABLE,
+  S3_ENDPOINT_VARIABLES,
+  SERVER_FILE,
+} from './connection-help.ts';
 import { type ClientOptions, createOperatorClient, type OperatorClient } from './operator-client.ts';
 import { createS3Client, type S3Client } from './s3-client.ts';
 import type { Credentials } from './sign-request.ts';
@@ -31,7 +37,6 @@ export interface ConnectOptions {
 }
 
 const CREDENTIALS_FILE = 'root-credentials.json';
-const DEFAULT_ENDPOINT = 'http://127.0.0.1:9000';
 
 export async function connect(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
   const folder = folderOf(context, options);
@@ -44,7 +49,7 @@ export async function connect(context: CliContext, options: ConnectOptions): Pro
 /** The same for requests of S3, which go by the keys of any account: those that every S3 tool takes, else the operator's. */
 export async function connectS3(context: CliContext, options: ConnectOptions): Promise<S3Client> {
   return createS3Client({
-    ...(await findServer(context, options)),
+    ...(await findServer(context, options, S3_ENDPOINT_VARIABLES)),
     credentials: await findS3Credentials(context, options),
   });
 }
@@ -52,7 +57,7 @@ export async function connectS3(context: CliContext, options: ConnectOptions): P
 /** The operator API by the keys of {@link connectS3}, to see what these have begun: those of an account it refuses. */
 export async function connectWatcher(context: CliContext, options: ConnectOptions): Promise<OperatorClient> {
   return createOperatorClient({
-    ...(await findServer(context, options)),
+    ...(await findServer(context, options, S3_ENDPOINT_VARIABLES)),
     credentials: await findS3Credentials(context, options),
   });
 }
@@ -78,11 +83,14 @@ function folderOf(context: CliContext, options: ConnectOptions): string {
 async function findServer(
   context: CliContext,
   options: ConnectOptions,
+  variables: readonly string[] = [],
 ): Promise<Omit<ClientOptions, 'credentials'>> {
   const folder = folderOf(context, options);
-  const known = await readJson(join(folder, 'server.json'));
+  // Set and empty counts as not set, as with every setting.
+  const given = [ENDPOINT_VARIABLE, ...variables].map((name) => context.env[name]).find(Boolean);
+  const endpoint = options.endpoint ?? given ?? (await readJson(join(folder, SERVER_FILE)))?.endpoint;
   return {
-    endpoint: options.endpoint ?? known?.endpoint ?? DEFAULT_ENDPOINT,
+    endpoint: endpoint ?? DEFAULT_ENDPOINT,
     certificate: await readText(join(folder, 'tls-cert.pem')),
     nowMs: context.nowMs,
   };

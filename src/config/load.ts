@@ -5,6 +5,7 @@ import { nearestWord } from '../lib/nearest-word.ts';
 import { Refusal } from '../lib/refusal.ts';
 import {
   CONFIG_FILE_VARIABLE,
+  ENDPOINT_VARIABLE,
   fileVariableOf,
   flagOf,
   isOurVariable,
@@ -120,9 +121,17 @@ function isObject(json: unknown): json is object {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
+/** Throws {@link SettingsError} for variables that claim to be ours and are none: for commands that read no settings. */
+export function checkVariables(env: Readonly<Record<string, string | undefined>>): void {
+  const problems: string[] = [];
+  refuseUnknownVariables(env, problems);
+  if (problems.length > 0) throw new SettingsError(problems);
+}
+
 function refuseUnknownVariables(env: Readonly<Record<string, string | undefined>>, problems: string[]): void {
   const known = [
     CONFIG_FILE_VARIABLE,
+    ENDPOINT_VARIABLE,
     ...ROWS.flatMap((row) => [variableOf(row), fileVariableOf(row) ?? []].flat()),
   ];
   for (const name of Object.keys(env)) {
