@@ -1,9 +1,16 @@
 // Address, certificate and connection settings of the gateway, from the settings of the server. Wiring only.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { writeDurableFile } from '../src/adapters/durable-file.ts';
-import { openTls, selfSignedNames, type TlsIdentity, type TlsSource } from '../src/adapters/tls.ts';
+import {
+  machineNames,
+  openTls,
+  selfSignedNames,
+  type TlsIdentity,
+  type TlsSource,
+} from '../src/adapters/tls.ts';
 import type { Config } from '../src/config/schema.ts';
 import type { Gateway, GatewaySettings } from '../src/gateway/server.ts';
 import { must } from '../src/lib/assert.ts';
@@ -19,13 +26,31 @@ export async function openListenerTls(config: Config, folder: string): Promise<T
   const { mode, cert, key, names } = config.tls;
   if (mode === 'off') return undefined;
   if (mode === 'self-signed') {
-    return openTls({ mode, folder, names: selfSignedNames({ domains: config.domain, names }) });
+    const { host } = config.listen;
+    const isAny = isEveryAddress(host);
+    const machine = isAny ? machineNames(hostname(), networkInterfaces()) : [host];
+    return openTls({
+      ...{ mode, folder, namesOwnAddresses: isAny },
+      names: selfSignedNames({ domains: config.domain, names, machine }),
+      // 64 characters are the most that a common name may have.
+      commonName: (isAny ? [...names, ...machine] : [host]).find((name) => name.length <= 64) ?? 'Holdfast',
+    });
   }
   return openTls({
     mode,
     cert: must(cert, 'checked with the settings'),
     key: must(key, 'checked with the settings'),
   });
+}
+
+/** Whether a self-signed certificate rests on what this machine calls itself, which clients may not know it by. */
+export function guessesNames({ tls, listen, domain }: Config): boolean {
+  const isTold = tls.names.length > 0 || domain.length > 0;
+  return tls.mode === 'self-signed' && isEveryAddress(listen.host) && !isTold;
+}
+
+function isEveryAddress(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
 }
 
 export function gatewaySettings(config: Config, tls: TlsIdentity | undefined): GatewaySettings {

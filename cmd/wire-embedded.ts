@@ -10,6 +10,7 @@ import { endpointOf } from './endpoint.ts';
 import {
   exchangeCertificate,
   gatewaySettings,
+  guessesNames,
   openListenerTls,
   startListening,
   tellAddress,
@@ -55,6 +56,7 @@ export async function wireEmbedded(surroundings: Surroundings): Promise<WiredSer
   const accounts = createAccounts({ metadata, keyring, random });
   if (!(await accounts.ensureRoot(root))) warnOfRootKey(log, folder);
   const tls = await openListenerTls(config, folder);
+  if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
 
   const { rotation, wakeRotation, runner } = createBackground(surroundings, stores, () =>
     gateway.oldestRequestMs(),

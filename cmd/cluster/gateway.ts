@@ -17,7 +17,13 @@ import { AppError } from '../../src/model/errors.ts';
 import { createShardTimes } from '../../src/objects/shard-times.ts';
 import type { Fence } from '../../src/ports/chunks.ts';
 import { endpointOf } from '../endpoint.ts';
-import { exchangeCertificate, gatewaySettings, openListenerTls, startListening } from '../listening.ts';
+import {
+  exchangeCertificate,
+  gatewaySettings,
+  guessesNames,
+  openListenerTls,
+  startListening,
+} from '../listening.ts';
 import { createBuffers, openObjects } from '../open-objects.ts';
 import { createReports } from '../reports.ts';
 import { readRootCredentials, warnOfRootKey } from '../root-credentials.ts';
@@ -63,6 +69,7 @@ export async function startGateway(surroundings: Surroundings): Promise<RunningR
   const isUsable = await untilAnswered(surroundings, joined.stopping, () => accounts.ensureRoot(root));
   if (!isUsable) warnOfRootKey(log, keysFolder);
   const tls = await openListenerTls(config, await ownFolder(config));
+  if (guessesNames(config)) log.warn({ setting: 'HOLDFAST_TLS_NAMES' }, 'certificate-names-guessed');
   const state = { isReady: false };
   const fsck = createFsck({ metadata, chunks, clock, log, keyIds: () => keyring.keyIds() });
   closing.defer(() => fsck.stop());

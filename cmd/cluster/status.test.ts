@@ -16,7 +16,7 @@ import {
 import type { KnownCluster } from './last-known.ts';
 import { lastKnownPath } from './last-known.ts';
 import { printClusterStatus } from './print-status.ts';
-import { readClusterStatus } from './status.ts';
+import { describeNoCluster, readClusterStatus } from './status.ts';
 
 /** Nobody listens there. */
 const ETCD = 'http://127.0.0.1:1';
@@ -54,6 +54,15 @@ function knownCluster(address: string): KnownCluster {
     placement: null,
   };
 }
+
+test('an etcd without records says whether nodes of a cluster still run, and what to do', () => {
+  expect(describeNoCluster([])).toMatch(/^there is no cluster: .*cluster init.*rebuild-coordination/);
+  const said = describeNoCluster(knownCluster('127.0.0.1:1').members);
+  expect(said).toMatch(
+    /^etcd has lost its records of this cluster, and nodes run \(metadata .*\): they serve on/,
+  );
+  expect(said).toContain('stop the nodes, run `holdfast cluster rebuild-coordination`');
+});
 
 test('who has never asked before is told that etcd does not answer', async () => {
   const lastKnown = join(folder, 'none.json');

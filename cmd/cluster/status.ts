@@ -128,6 +128,21 @@ export function alarmsOfGateways(missing: readonly Member[]): string[] {
   );
 }
 
+/** Nodes that run say again that they are there, whatever else of their cluster etcd has lost. */
+export function describeNoCluster(members: readonly Member[]): string {
+  if (members.length === 0)
+    return (
+      'there is no cluster: `holdfast cluster init` makes one. If there was one, etcd has lost its records: ' +
+      'run `holdfast cluster rebuild-coordination` instead, before any node starts (docs/disasters.md)'
+    );
+  const nodes = members.map(({ role, nodeId }) => `${role} ${short(nodeId)}`).join(', ');
+  return (
+    `etcd has lost its records of this cluster, and nodes run (${nodes}): they serve on, and nobody can take over or join. ` +
+    'Nothing is lost. Do not run `holdfast cluster init`: stop the nodes, run `holdfast cluster rebuild-coordination`, and ' +
+    'start them again (docs/disasters.md)'
+  );
+}
+
 /** As etcd tells, or as it told last. */
 async function findCluster(
   config: Config,
@@ -150,8 +165,8 @@ async function findCluster(
 
 async function askCoordinator(coordinator: EtcdCoordinator): Promise<KnownCluster> {
   const identity = await coordinator.identity.read();
-  if (identity === undefined) throw new Refusal('there is no cluster');
   const members = [...(await coordinator.members.current())];
+  if (identity === undefined) throw new Refusal(describeNoCluster(members));
   const numbers = Array.from({ length: identity.shardCount }, (_, shard) => shard);
   const found = await Promise.all(numbers.map((shard) => coordinator.registry.read(shard)));
   const placement = await coordinator.placementMap.read();

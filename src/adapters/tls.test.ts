@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openTls, selfSignedNames, TlsError, type TlsIdentity } from './tls.ts';
+import { machineNames, openTls, selfSignedNames, TlsError, type TlsIdentity } from './tls.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -59,6 +59,30 @@ describe('self-signed', () => {
     expect(second).toEqual(first);
     expect(first.fingerprint).toMatch(/^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
     expect(first.expiresAtMs).toBeGreaterThan(Date.now() + 800 * DAY_MS);
+  });
+
+  test('names this machine where it listens everywhere, and is kept when one of its addresses goes', async () => {
+    const interfaces = (...addresses: string[]) => ({
+      lo: [{ address: '127.0.0.1', internal: true }],
+      eth0: addresses.map((address) => ({ address, internal: false })),
+    });
+    const open = (...addresses: string[]) =>
+      openTls({
+        ...{ mode: 'self-signed', folder, commonName: 'Store-1', namesOwnAddresses: true },
+        names: selfSignedNames({
+          ...{ domains: [], names: [] },
+          machine: machineNames('Store-1', interfaces(...addresses)),
+        }),
+      });
+    const first = (await open('192.0.2.10', 'fe80::1', '2001:db8::1')).current();
+    const parsed = new X509Certificate(first.cert);
+    expect(parsed.subject).toBe('CN=Store-1');
+    for (const ip of ['127.0.0.1', '192.0.2.10', '2001:db8::1']) expect(parsed.checkIP(ip), ip).toBeDefined();
+    expect(parsed.checkHost('store-1')).toBeDefined();
+    expect(parsed.checkIP('fe80::1')).toBeUndefined();
+    expect((await open('192.0.2.10')).current().fingerprint).toBe(first.fingerprint);
+    expect((await open('192.0.2.11')).current().fingerprint).not.toBe(first.fingerprint);
+    expect(machineNames('not a name', {})).toEqual([]);
   });
 
   test.each([

@@ -39,6 +39,10 @@ export type TlsOptions =
       readonly folder: string;
       /** Host names, wildcards and addresses, as of {@link selfSignedNames}. */
       readonly names: readonly string[];
+      /** Of a new certificate: what clients that look at nothing else compare with their endpoint. Default: Holdfast. */
+      readonly commonName?: string;
+      /** The addresses among `names` are this machine's, which come and go: one that has gone is no reason for a new one. */
+      readonly namesOwnAddresses?: boolean;
     }
   | { readonly mode: 'files'; readonly cert: string; readonly key: string };
 
@@ -69,9 +73,26 @@ export async function openTls(options: TlsOptions, nowMs: () => number = Date.no
 export function selfSignedNames(options: {
   readonly domains: readonly string[];
   readonly names: readonly string[];
+  /** As of {@link machineNames}, for a server that listens at more than loopback. */
+  readonly machine?: readonly string[];
 }): string[] {
-  const ofDomains = options.domains.flatMap((domain) => [domain, `*.${domain}`]);
-  return [...new Set(['localhost', '127.0.0.1', '::1', ...ofDomains, ...options.names])];
+  const { domains, names, machine = [] } = options;
+  const ofDomains = domains.flatMap((domain) => [domain, `*.${domain}`]);
+  return [...new Set(['localhost', '127.0.0.1', '::1', ...machine, ...ofDomains, ...names])];
+}
+
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** The name and the addresses of this machine that others may reach it by: not those of one link alone (fe80::). */
+export function machineNames(
+  name: string,
+  interfaces: Readonly<Record<string, readonly { address: string; internal: boolean }[] | undefined>>,
+): string[] {
+  const addresses = Object.values(interfaces)
+    .flatMap((found) => found ?? [])
+    .filter(({ address, internal }) => !internal && !/^fe80:/i.test(address))
+    .map(({ address }) => address);
+  return [...(HOST_NAME.test(name) ? [name.toLowerCase()] : []), ...addresses];
 }
 
 /** Reads a certificate and its key. Rejects with {@link TlsError} unless they belong together. */
@@ -116,13 +137,13 @@ function identify(cert: string, key: string): TlsIdentity {
 }
 
 async function loadSelfSigned(
-  options: { readonly folder: string; readonly names: readonly string[] },
+  options: Extract<TlsOptions, { mode: 'self-signed' }>,
   nowMs: number,
 ): Promise<TlsIdentity> {
   const kept = await readKept(options.folder);
   const isCurrent = kept !== undefined && kept.expiresAtMs - nowMs > RENEW_BEFORE_END_MS;
-  if (isCurrent && isFor(kept.cert, options.names)) return kept;
-  const made = await makeSelfSigned(options.names, nowMs);
+  if (isCurrent && isFor(kept.cert, options)) return kept;
+  const made = await makeSelfSigned(options, nowMs);
   // Cut short between the two, the files do not belong together and are made again.
   await writeDurableFile(join(options.folder, KEY_FILE), made.key);
   await writeDurableFile(join(options.folder, CERT_FILE), made.cert);
@@ -146,12 +167,18 @@ async function readKept(folder: string): Promise<TlsIdentity | undefined> {
   }
 }
 
-function isFor(cert: string, names: readonly string[]): boolean {
+function isFor(
+  cert: string,
+  { names, namesOwnAddresses = false }: Extract<TlsOptions, { mode: 'self-signed' }>,
+): boolean {
   const listed = (new X509Certificate(cert).subjectAltName ?? '')
     .split(', ')
     .map((entry) => normalName(entry.replace(/^(DNS|IP Address):/, '')));
   const wanted = names.map(normalName);
-  return listed.length === wanted.length && wanted.every((name) => listed.includes(name));
+  const needless = listed.filter(
+    (name) => !wanted.includes(name) && !(namesOwnAddresses && isIP(name) !== 0),
+  );
+  return needless.length === 0 && wanted.every((name) => listed.includes(name));
 }
 
 /** One spelling of each IPv6 address. */
@@ -159,13 +186,16 @@ function normalName(name: string): string {
   return isIP(name) === 6 ? new SocketAddress({ address: name, family: 'ipv6' }).address : name.toLowerCase();
 }
 
-async function makeSelfSigned(names: readonly string[], nowMs: number): Promise<TlsIdentity> {
+async function makeSelfSigned(
+  { names, commonName = 'Holdfast' }: Extract<TlsOptions, { mode: 'self-signed' }>,
+  nowMs: number,
+): Promise<TlsIdentity> {
   // Loaded here because it is slow to load and most starts do not need it.
   const { generate } = await import('selfsigned');
   const altNames = names.map((name) =>
     isIP(name) === 0 ? ({ type: 2, value: name } as const) : ({ type: 7, ip: name } as const),
   );
-  const made = await generate([{ name: 'commonName', value: 'Holdfast' }], {
+  const made = await generate([{ name: 'commonName', value: commonName }], {
     keyType: 'ec',
     curve: 'P-256',
     algorithm: 'sha256',
