@@ -1,6 +1,7 @@
 // The gateway over real sockets: what becomes of connections. Operations are tested by tests/api.
 
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { generate } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -444,6 +445,28 @@ test('TLS: requests, and a certificate that is exchanged while connections live'
     expect(bytes.toString()).toMatch(/^HTTP\/1.1 403 /);
     socket.destroy();
   }
+  await secure.close();
+});
+
+test('TLS: hands that are never shaken keep nobody out', async () => {
+  const tls = await certificate('slow');
+  const secure = await openGatewayWorld({ settings: { tls, connectionsMax: 20 } });
+  const silent: Socket[] = [];
+  for (let count = 0; count < 60; count++) {
+    const socket = connect({ host: secure.host, port: secure.port, localAddress: '127.0.0.2' });
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    silent.push(socket);
+  }
+  const socket = connectTls({ host: secure.host, port: secure.port, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  for (let count = 0; count < 2; count++) {
+    socket.write('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+    const [bytes] = (await once(socket, 'data')) as [Buffer];
+    expect(bytes.toString()).toMatch(/^HTTP\/1.1 403 [\s\S]*Connection: keep-alive/);
+  }
+  expect(silent.filter(({ closed, readableEnded }) => closed || readableEnded).length).toBeGreaterThan(0);
+  for (const one of [socket, ...silent]) one.destroy();
   await secure.close();
 });
 

@@ -62,6 +62,30 @@ test.each([100, 100 * KiB, 3 * MiB])(
   },
 );
 
+test('2,100 strangers whose bodies never come do not stop another client, nor do those that leave', async () => {
+  const lines = ['GET /health/live', 'OPTIONS /conn/there', 'POST /holdfast-admin/v1/accounts'];
+  const crowd: RawSocket[] = [];
+  const begin = async (_: unknown, index: number) => {
+    const connection = await openSocket(server, { localAddress: '127.0.0.2' });
+    const line = lines[index % lines.length];
+    connection.write(`${line} HTTP/1.1\r\nHost: x\r\nOrigin: http://x\r\nContent-Length: 1000\r\n\r\n`);
+    return connection;
+  };
+  while (crowd.length < 2100) crowd.push(...(await Promise.all(Array.from({ length: 100 }, begin))));
+  const statuses: number[] = [];
+  for (let count = 0; count < 20; count++) {
+    const body = randomBytes(4 * KiB);
+    statuses.push((await send(server, { method: 'PUT', path: `/conn/beside-${count}`, body })).status);
+    // Half of them leave meanwhile.
+    for (let left = 0; left < 50; left++) crowd.pop()?.socket.resetAndDestroy();
+  }
+  expect(statuses).toEqual(new Array(20).fill(200));
+  const answers = await Promise.all(crowd.map((connection) => connection.answer()));
+  expect(new Set(answers.map((answer) => answer?.status))).toEqual(new Set([200, 403]));
+  expect((await fetch(`${server.endpoint}/health/ready`)).status).toBe(200);
+  for (const connection of crowd) connection.destroy();
+});
+
 test('many clients that vanish in the middle of their bodies leave nothing behind', async () => {
   for (let round = 0; round < 5; round++) {
     const connections = await Promise.all(Array.from({ length: 20 }, () => openSocket(server)));
