@@ -104,6 +104,7 @@ async function movePrefix(shards: Shards, from: string, to: string): Promise<voi
       return reply.value;
     },
     step: (command: CommandOf<'step-move'>) => execute(shards, 'step-move', command),
+    stepKey: (command: CommandOf<'step-key-move'>) => execute(shards, 'step-key-move', command),
     findJob: async () => undefined,
     driver,
     pause: async () => false,

@@ -3,9 +3,10 @@ import { assert, must } from '../lib/assert.ts';
 import { decodeOnce } from '../lib/record-codec.ts';
 import { type BucketId, makeOutboxId } from '../model/names.ts';
 import { type BucketRecord, bucketCodec, type OutboxRecord, outboxCodec } from '../model/records/rows.ts';
-import type { BucketGuard, DecideContext, RangeAddress, View } from '../ports/state-machine.ts';
+import type { BucketGuard, DecideContext, LockRequest, RangeAddress, View } from '../ports/state-machine.ts';
 import { COUNTER } from './counters.ts';
 import type { RowChange } from './debts.ts';
+import { LOCK } from './define-command.ts';
 import { bucketRow, deletedBucketRow, outboxRow, PRESENT, put, REGION, regionRange } from './keyspace.ts';
 
 /** Each request about a bucket looks at its row, and a command several times. */
@@ -21,6 +22,19 @@ export function openBucket(view: View, bucketId: BucketId): BucketRecord {
   const bucket = must(findBucket(view, bucketId), 'the guard has seen the bucket');
   assert(bucket.state === 'open', 'the guard lets nothing into a bucket that is not open');
   return bucket;
+}
+
+/** Whether a rename of this key, or to it, has begun and not ended: it takes several entries. */
+export function isBeingRenamed({ keyRenames = [] }: BucketRecord, key: string): boolean {
+  return keyRenames.some(({ from, to }) => from === key || to === key);
+}
+
+/** Until such a rename has ended nothing else changes either of its keys. */
+function locksRenamedKey(bucket: BucketRecord, locks: readonly LockRequest[]): boolean {
+  const { bucketId, keyRenames = [] } = bucket;
+  if (keyRenames.length === 0) return false;
+  const names = new Set(locks.map(({ name }) => name));
+  return keyRenames.some(({ from, to }) => [from, to].some((key) => names.has(LOCK.key(bucketId, key))));
 }
 
 /** One version, marker or part of their order each, where there is any: none of them, and the bucket is empty. */
@@ -51,12 +65,12 @@ export function deleteForGood(
 /** A gateway that believes an old name, state or settings authorises anew, by the row that it gets (R43, R45). */
 export const bucketGuard: BucketGuard = {
   address: (bucketId) => bucketRow(bucketId as BucketId),
-  check(envelope, row, access) {
+  check(envelope, row, access, locks = []) {
     if (row === undefined) return { bucket: null };
     const bucket = decodeBucket(row);
     // What is closing may be open again in a moment: until then it is as it was, and stays so.
     const isServed = bucket.state === 'open' || (bucket.state === 'closing' && access === 'read');
     const agrees = isServed && bucket.name === envelope.name && bucket.cfgVersion === envelope.cfgVersion;
-    return agrees ? undefined : { bucket };
+    return agrees && !locksRenamedKey(bucket, locks) ? undefined : { bucket };
   },
 };

@@ -15,6 +15,7 @@ import type { CommandOf, OutcomeOf, QueryOf, ResultOf } from '../ports/metadata.
 export interface MoveCalls {
   findMoves(query: QueryOf<'find-moves'>): Promise<ResultOf<'find-moves'>>;
   step(command: CommandOf<'step-move'>): Promise<OutcomeOf<'step-move'>>;
+  stepKey(command: CommandOf<'step-key-move'>): Promise<OutcomeOf<'step-key-move'>>;
   findJob(): Promise<FoundMove | undefined>;
   /** As whom it makes steps: those of others are refused meanwhile. */
   driver: string;
@@ -80,6 +81,10 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
   /** Fewer where the rows of as many were more than one entry may hold. */
   let keysMax: number = LIMITS.moveKeysMax;
   while (job !== undefined && job.endedAtMs === undefined) {
+    if (job.within !== undefined) {
+      job = yield* moveInSteps(calls, job, job.within.from);
+      continue;
+    }
     const sent: SentStep[] = [];
     const sender = stepSender(calls, job, () => keysMax);
     try {
@@ -89,6 +94,10 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
         const step = must(sent.shift(), 'a walk ends with its last step');
         const outcome = await step.outcome;
         if (outcome.kind === 'no-such-job') return;
+        if (outcome.kind === 'large-key') {
+          job = yield* moveInSteps(calls, outcome.job, must(step.keys[0], 'the key of the step'));
+          break;
+        }
         if (outcome.kind === 'too-much') {
           job = outcome.job;
           keysMax = Math.ceil(step.keys.length / 2);
@@ -116,6 +125,41 @@ export async function* driveMove(calls: MoveCalls, begun: MovePrefixJob): AsyncG
       // Whoever goes on finds the job as these leave it.
       await Promise.allSettled(sent.map(({ outcome }) => outcome));
     }
+  }
+}
+
+/** A key that one entry cannot hold, from its first entry or from where it stands to its last. The job then, as driveMove has it. */
+async function* moveInSteps(
+  calls: MoveCalls,
+  before: MovePrefixJob,
+  key: ObjectKey,
+): AsyncGenerator<MovedKeys, MovePrefixJob | undefined> {
+  const { bucketId, jobId } = before;
+  const to = before.isKey ? before.to : before.to + key.slice(before.from.length);
+  let job = before;
+  let phase: CommandOf<'step-key-move'>['phase'] = job.within === undefined ? 'open' : 'move';
+  for (;;) {
+    const areWaiting = calls.others?.areWaiting() ?? false;
+    const outcome = await calls.stepKey({
+      ...{ bucketId, jobId, driver: calls.driver, stepCount: job.stepCount, begin: cursorOf(job) },
+      ...{ key, to: to as ObjectKey, phase },
+      versionsMax: areWaiting ? LIMITS.moveStepVersionsBesideOthersMax : LIMITS.moveStepVersionsMax,
+    });
+    if (outcome.kind === 'no-such-job') return undefined;
+    if (outcome.kind !== 'stepped') {
+      if (outcome.kind === 'held' && !(await calls.pause())) return undefined;
+      return whenLeft(calls);
+    }
+    const { result, versioning, hasMore } = outcome;
+    job = outcome.job;
+    const isLast = job.endedAtMs !== undefined;
+    const isEmpty = Array.isArray(result) && result.length === 0;
+    const moved = isEmpty ? [] : [{ from: key, to, result }];
+    if (!isEmpty || isLast) yield { moved, versioning, isLast };
+    // It has been closed, or could not be opened.
+    if (job.within === undefined) return job;
+    phase = hasMore ? 'move' : 'close';
+    if (areWaiting) await calls.others?.rest();
   }
 }
 

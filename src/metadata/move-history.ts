@@ -91,6 +91,21 @@ export function loadMove(
   return { ...loaded, ...older, targetNull };
 }
 
+/** The same of what moves first where a key moves in several entries: its latest version, and its null version. */
+export function loadFirstMove(view: View, { bucketId, from, to, versioning }: MoveAddress): LoadedMove {
+  const rows = { ...rowsOfEach(view, bucketId), older: () => [] };
+  const loaded = loadMove(view, rows, { bucketId, from, to, versioning });
+  if (loaded.source === undefined || storedVersionId(loaded.source.bytes) === NULL_VERSION) return loaded;
+  const order = view.row(versionIdRow(bucketId, from, NULL_VERSION));
+  const older = order && view.row(versionRow(bucketId, from, readU48(order)));
+  return older === undefined ? loaded : { ...loaded, older: [older] };
+}
+
+/** What is added to the orders of what moves. */
+export function baseOf({ target }: LoadedMove): number {
+  return target === undefined ? 0 : versionOrder(target.bytes);
+}
+
 function latestOf(rows: MoveRows, key: ObjectKey, hasOlder: boolean): Latest | undefined {
   const current = rows.current(key);
   if (current !== undefined) return { bytes: current, isMarker: false };
@@ -216,8 +231,8 @@ function movePuts(options: {
   const latestRow = ({ isMarker }: Latest, key: ObjectKey) =>
     (isMarker ? markerRow : currentRow)(bucketId, key);
   // All come above what is there, in the order that they have.
-  const base = target === undefined ? 0 : versionOrder(target.bytes);
-  const rebased = (bytes: Uint8Array) => (base === 0 ? bytes : withOrder(bytes, base + versionOrder(bytes)));
+  const base = baseOf(loaded);
+  const rebased = (bytes: Uint8Array) => rebasedOn(base, bytes);
   const puts = [remove(latestRow(source, from)), put(latestRow(source, to), rebased(source.bytes))];
   if (target !== undefined) {
     if (target.isMarker !== source.isMarker) puts.push(remove(latestRow(target, to)));
@@ -230,12 +245,41 @@ function movePuts(options: {
     puts.push(remove(versionRow(bucketId, to, versionOrder(replaced))));
     puts.push(remove(versionIdRow(bucketId, to, NULL_VERSION)));
   }
+  const place = { bucketId, from, to, base };
   for (const [index, bytes] of older.entries()) {
-    const versionId = versionIds[index + 1] as VersionId;
-    const order = versionOrder(bytes);
-    puts.push(remove(versionRow(bucketId, from, order)), remove(versionIdRow(bucketId, from, versionId)));
-    puts.push(put(versionRow(bucketId, to, base + order), rebased(bytes)));
-    puts.push(put(versionIdRow(bucketId, to, versionId), u48(base + order)));
+    for (const row of olderPuts(place, bytes, versionIds[index + 1] as VersionId)) puts.push(row);
   }
   return puts;
+}
+
+function rebasedOn(base: number, bytes: Uint8Array): Uint8Array {
+  return base === 0 ? bytes : withOrder(bytes, base + versionOrder(bytes));
+}
+
+/** A version below the latest goes from one key to another. */
+function olderPuts(
+  { bucketId, from, to, base }: { bucketId: BucketId; from: ObjectKey; to: ObjectKey; base: number },
+  bytes: Uint8Array,
+  versionId: VersionId,
+): RowPut[] {
+  const order = versionOrder(bytes);
+  return [
+    remove(versionRow(bucketId, from, order)),
+    remove(versionIdRow(bucketId, from, versionId)),
+    put(versionRow(bucketId, to, base + order), rebasedOn(base, bytes)),
+    put(versionIdRow(bucketId, to, versionId), u48(base + order)),
+  ];
+}
+
+/** The same of some of a key's versions, as they are stored. */
+export function moveOlder(
+  place: { bucketId: BucketId; from: ObjectKey; to: ObjectKey; base: number },
+  older: readonly Uint8Array[],
+): MoveChange {
+  const versionIds = older.map(storedVersionId);
+  const puts: RowPut[] = [];
+  for (const [at, bytes] of older.entries())
+    for (const row of olderPuts(place, bytes, versionIds[at] as VersionId)) puts.push(row);
+  // Who walks over all versions is to see that some have moved.
+  return { result: versionIds, puts, counters: [{ name: COUNTER.moves, delta: 1 }] };
 }

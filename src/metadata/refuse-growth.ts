@@ -45,6 +45,8 @@ const GROWTH: { [N in CommandName]: typeof GOES_ON | ((command: CommandOf<N>) =>
   'move-key': ({ token }) => (token === undefined ? 0 : ROW_BYTES),
   'begin-move': () => ROWS_BYTES,
   'step-move': GOES_ON,
+  'begin-key-move': () => ROWS_BYTES,
+  'step-key-move': GOES_ON,
   'hold-move': GOES_ON,
   'create-upload': () => ROWS_BYTES,
   'commit-part': ({ data }) => dataBytes(data),

@@ -20,6 +20,7 @@ import { activateName } from './commands/activate-name.ts';
 import { addAccessKey } from './commands/add-access-key.ts';
 import { appendVersion } from './commands/append-version.ts';
 import { assertLinks } from './commands/assert-links.ts';
+import { beginKeyMove } from './commands/begin-key-move.ts';
 import { beginMove } from './commands/begin-move.ts';
 import { beginRename } from './commands/begin-rename.ts';
 import { changeAccessKey } from './commands/change-access-key.ts';
@@ -64,6 +65,7 @@ import { setVersioning } from './commands/set-versioning.ts';
 import { settleClaims } from './commands/settle-claims.ts';
 import { settleDebts } from './commands/settle-debts.ts';
 import { stepClosing } from './commands/step-closing.ts';
+import { stepKeyMove } from './commands/step-key-move.ts';
 import { stepMove } from './commands/step-move.ts';
 import { tick } from './commands/tick.ts';
 import type { DefinedCommand } from './define-command.ts';
@@ -135,7 +137,9 @@ const commands: Commands = {
   'set-tags': setTags,
   'move-key': moveKey,
   'begin-move': beginMove,
+  'begin-key-move': beginKeyMove,
   'step-move': stepMove,
+  'step-key-move': stepKeyMove,
   'hold-move': holdMove,
   'create-upload': createUpload,
   'commit-part': commitPart,

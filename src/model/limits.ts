@@ -150,11 +150,14 @@ export const LIMITS = {
   moveKeysMax: 500,
   /** The same where clients wait beside it: what one of them waits for is short. */
   moveKeysBesideOthersMax: 64,
-  /** Of one key, which moves in one entry. */
+  /** Of one key, which moves in one entry; with more it moves in several. */
   moveVersionsMax: 10_000,
+  /** Versions of one of those entries, and where clients wait beside it. */
+  moveStepVersionsMax: 2000,
+  moveStepVersionsBesideOthersMax: 250,
   /** Bytes of versions that one entry moves; one key at least. */
   moveBytesMax: 8 * MiB,
-  /** The same of one key's versions below the latest, which go together or not at all. */
+  /** The same of one key's versions below the latest, which move in one entry; with more they move in several. */
   moveKeyBytesMax: 32 * MiB,
   /** Errors that are kept of a prefix's rename, for whoever asks again. */
   moveErrorsKeptMax: 1000,

@@ -9,14 +9,17 @@ export type MoveRefusal =
   /** An object is under the destination, or one of its versions would be lost there. */
   | { kind: 'exists' }
   | { kind: 'blocked'; versionId: VersionId }
+  /** More than one entry may hold. */
   | { kind: 'too-many-versions' }
+  /** It is the source or destination of a rename that takes several entries. */
+  | { kind: 'being-renamed' }
   | { kind: 'key-too-long' }
   | { kind: 'source-condition' | 'target-condition'; condition: string };
 
 export function explainMoveRefusal(refusal: MoveRefusal): { code: ErrorCode; message: string } {
   const code = codeOf(refusal);
   if (refusal.kind !== 'too-many-versions') return { code, message: ERRORS[code].message };
-  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed.`;
+  const message = `A key with more than ${LIMITS.moveVersionsMax} versions, or very large ones, cannot be renamed in a bucket whose versions may be protected.`;
   return { code, message };
 }
 
@@ -30,6 +33,8 @@ function codeOf(refusal: MoveRefusal): ErrorCode {
       return 'AccessDenied';
     case 'too-many-versions':
       return 'InvalidRequest';
+    case 'being-renamed':
+      return 'OperationAborted';
     case 'key-too-long':
       return 'KeyTooLongError';
     case 'source-condition':

@@ -71,6 +71,8 @@ export interface ExtensionCommands extends ComposeCommands {
     command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
     outcome:
       | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
+      /** Under its token, in several entries. */
+      | { kind: 'began-before'; jobId: JobId }
       | TooMuchKept
       | { kind: 'token-reused' };
   };
@@ -91,6 +93,56 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'too-many-jobs' }
       | TooMuchKept
       | { kind: 'token-reused' };
+  };
+  /**
+   * A job for MOVE of one key that has more than one entry may hold. Its latest version, and its null version, move at once:
+   * `result` tells them. Until the job has ended nothing else changes the two keys. Repeated under its token: that job.
+   */
+  'begin-key-move': {
+    command: {
+      bucketId: BucketId;
+      move: KeyMove;
+      overwrites: boolean;
+      token?: IdempotencyToken;
+      driver: string;
+    };
+    outcome:
+      | { kind: 'begun'; job: MovePrefixJob; result: VersionId[]; versioning: Versioning }
+      | { kind: 'refused'; result: MoveRefusal; versioning: Versioning }
+      | { kind: 'began-before'; jobId: JobId }
+      | { kind: 'too-many-jobs' }
+      | TooMuchKept
+      | { kind: 'token-reused' };
+  };
+  /**
+   * A step of a key that moves in several entries. `open`: its latest and its null version move, or it is told why it
+   * cannot; `move`: some of those below, newest first; `close`: none is left, and both keys are free again.
+   */
+  'step-key-move': {
+    command: {
+      bucketId: BucketId;
+      jobId: JobId;
+      driver: string;
+      stepCount: number;
+      /** Where the walk stands: before this key. */
+      begin: MoveCursor;
+      key: ObjectKey;
+      to: ObjectKey;
+      phase: 'open' | 'move' | 'close';
+      versionsMax: number;
+    };
+    outcome:
+      | {
+          kind: 'stepped';
+          result: MoveResult;
+          versioning: Versioning;
+          job: MovePrefixJob;
+          /** Of `move`: more is left. */
+          hasMore: boolean;
+        }
+      | { kind: 'elsewhere'; job: MovePrefixJob }
+      | { kind: 'held' }
+      | { kind: 'no-such-job' };
   };
   /** Moves keys of such a job's prefix, and writes how far it has come; no key may be touched twice. */
   'step-move': {
@@ -117,6 +169,8 @@ export interface ExtensionCommands extends ComposeCommands {
       | { kind: 'elsewhere'; job: MovePrefixJob }
       /** What these keys have, or what is under their new names, is more than one entry may hold: fewer of them. */
       | { kind: 'too-much'; job: MovePrefixJob }
+      /** The one key that these are has more than one entry may hold: it moves in several (step-key-move). */
+      | { kind: 'large-key'; job: MovePrefixJob }
       /** The bucket takes no writes for now. */
       | { kind: 'held' }
       | { kind: 'no-such-job' };

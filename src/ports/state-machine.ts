@@ -137,6 +137,8 @@ export interface BucketGuard {
     envelope: { bucketId: string; name: string; cfgVersion: number },
     row: Uint8Array | undefined,
     access: 'read' | 'write',
+    /** Of a command, the names of what it locks. */
+    locks?: readonly LockRequest[],
   ): undefined | { bucket: unknown };
 }
 

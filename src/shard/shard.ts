@@ -13,6 +13,7 @@ import type {
   CommandSpec,
   DecideContext,
   Decision,
+  LockRequest,
   QuerySpec,
   RowAddress,
   StateMachine,
@@ -264,7 +265,7 @@ export class Shard {
         own.length === 0 ? reads : { ...reads, rows: [...own, ...(reads.rows ?? [])] },
       );
       if (first !== undefined) await first;
-      const early = this.#answerWithoutDeciding(call.envelope, view);
+      const early = this.#answerWithoutDeciding(call.envelope, view, locks);
       if (early !== undefined) return this.#answerWhenCommitted(call, early);
       for (let round = 0, reads = spec.more?.(command, view); reads !== undefined; round++) {
         assert(round < READ_ROUNDS_MAX, 'a command reads in a bounded number of rounds');
@@ -287,7 +288,11 @@ export class Shard {
   }
 
   /** The outcome of an earlier try (R18), or the refusal of an envelope that is out of date (R45). */
-  #answerWithoutDeciding({ requestId, bucket }: Envelope, view: CommandView): Reply<unknown> | undefined {
+  #answerWithoutDeciding(
+    { requestId, bucket }: Envelope,
+    view: CommandView,
+    locks: readonly LockRequest[],
+  ): Reply<unknown> | undefined {
     const { machine, log } = this.#parts;
     const outcome = requestId === undefined ? undefined : view.row(outcomeAddress(requestId));
     if (outcome !== undefined) {
@@ -297,7 +302,7 @@ export class Shard {
     if (bucket === undefined) return undefined;
     const { bucketGuard } = machine;
     const row = view.row(bucketGuard.address(bucket.bucketId));
-    const refusal = bucketGuard.check(bucket, row, 'write');
+    const refusal = bucketGuard.check(bucket, row, 'write', locks);
     return refusal === undefined ? undefined : staleBucket(refusal, log.nowMs());
   }
 

@@ -10,6 +10,7 @@ export function moveCalls(world: MetadataShards, { jobId }: Pick<MovePrefixJob, 
   return {
     findMoves: (query) => world.query('find-moves', query),
     step: (command) => world.execute('step-move', command),
+    stepKey: (command) => world.execute('step-key-move', command),
     async findJob() {
       const { job, nowMs } = await world.query('get-job', { jobId });
       return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;

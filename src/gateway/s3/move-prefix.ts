@@ -1,14 +1,15 @@
-// MOVE of a prefix as one request sees it: it begins the job, drives it while its client listens, and tells what becomes of
+// MOVE of a prefix, or of one key that moves in several entries, as one request sees it: it begins the job, drives it while its client listens, and tells what becomes of
 // each key. One that repeats it under its token waits for the end of the job, and drives it on only where nobody else does.
 // A client that leaves does not end it (metadata/background/drive-jobs.ts).
 import { OVER } from '../../lib/over.ts';
 import { driveMove, type MoveCalls, type MovedKeys, restBetweenSteps } from '../../metadata/drive-move.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { JobId } from '../../model/names.ts';
+import type { MoveRefusal } from '../../model/move-refusals.ts';
+import type { JobId, ObjectKey } from '../../model/names.ts';
 import type { MovePrefixJob } from '../../model/records/job-record.ts';
 import { TooMuchKept } from '../../model/too-much-kept.ts';
-import type { IdempotencyToken } from '../../ports/extension-calls.ts';
+import type { IdempotencyToken, KeyMove } from '../../ports/extension-calls.ts';
 import type { OperationContext } from './context.ts';
 import {
   brokenMoveEnd,
@@ -17,6 +18,7 @@ import {
   moveEntries,
   moveErrorEntry,
   moveItem,
+  moveKeyDocumentHead,
 } from './move-result.ts';
 import type { OperationResult } from './operation.ts';
 
@@ -28,6 +30,8 @@ export interface PrefixMove {
   to: string;
   overwrites: boolean;
   isQuiet: boolean;
+  /** It is of one key. */
+  isKey?: true;
   token: IdempotencyToken | undefined;
 }
 
@@ -51,8 +55,44 @@ export async function movePrefix(context: OperationContext, move: PrefixMove): P
     value.kind === 'begun'
       ? new PrefixAnswer(context, { move, homeShard, jobId: value.job.jobId })
       : new PrefixAnswer(context, { move, homeShard, jobId: value.jobId });
-  const pieces = value.kind === 'begun' ? answer.drive(value.job) : answer.repeat();
-  return { status: 200, body: { kind: 'xml-stream', pieces, whenBroken: (error) => answer.breakOff(error) } };
+  return answer.asResult(value.kind === 'begun' ? answer.drive(value.job) : answer.repeat());
+}
+
+/**
+ * Of one key that has more than one entry may hold; a refusal where nothing of it moves. Its latest version has moved when
+ * this resolves. Errors as of movePrefix.
+ */
+export async function moveLargeKey(
+  context: OperationContext,
+  move: Omit<PrefixMove, 'isKey'> & { conditions: Omit<KeyMove, 'from' | 'to'> },
+): Promise<OperationResult | { refusal: MoveRefusal }> {
+  const { conditions, overwrites, token } = move;
+  const { homeShard, claim } = context.bucket();
+  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'begin-key-move', {
+    ...{ bucketId: claim.bucketId, overwrites, driver: context.requestId },
+    move: { from: move.from as ObjectKey, to: move.to, ...conditions },
+    ...(token && { token }),
+  });
+  if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
+  if (value.kind === 'too-many-jobs') throw new AppError('SlowDown');
+  if (value.kind === 'too-much-kept') throw new TooMuchKept();
+  if (value.kind === 'refused') return { refusal: value.result };
+  if (value.kind === 'began-before') return repeatLargeKey(context, move, value.jobId);
+  const { job, result, versioning } = value;
+  const answer = new PrefixAnswer(context, { move: { ...move, isKey: true }, homeShard, jobId: job.jobId });
+  const first = { moved: [{ from: move.from as ObjectKey, to: move.to, result }], versioning, isLast: false };
+  return answer.asResult(answer.drive(job, first));
+}
+
+/** The answer to a request whose token has begun this job. */
+export function repeatLargeKey(
+  context: OperationContext,
+  move: Omit<PrefixMove, 'isKey'>,
+  jobId: JobId,
+): OperationResult {
+  const { homeShard } = context.bucket();
+  const answer = new PrefixAnswer(context, { move: { ...move, isKey: true }, homeShard, jobId });
+  return answer.asResult(answer.repeat());
 }
 
 class PrefixAnswer {
@@ -76,6 +116,7 @@ class PrefixAnswer {
     this.#calls = {
       findMoves: async (query) => (await metadata.query(home, 'find-moves', query)).value,
       step: async (command) => (await metadata.execute(home, 'step-move', command)).value,
+      stepKey: async (command) => (await metadata.execute(home, 'step-key-move', command)).value,
       async findJob() {
         const { job, nowMs } = (await metadata.query(home, 'get-job', { jobId })).value;
         return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;
@@ -89,13 +130,21 @@ class PrefixAnswer {
     };
   }
 
-  /** Every key that this request moves, or fails to. */
-  async *drive(job: MovePrefixJob): AsyncGenerator<string, void> {
-    yield moveDocumentHead(this.#move);
+  asResult(pieces: AsyncGenerator<string, void>): OperationResult {
+    return { status: 200, body: { kind: 'xml-stream', pieces, whenBroken: (error) => this.breakOff(error) } };
+  }
+
+  #head(): string {
+    return this.#move.isKey ? moveKeyDocumentHead() : moveDocumentHead(this.#move);
+  }
+
+  /** Every key that this request moves, or fails to; `first`: what has moved as the job began. */
+  async *drive(job: MovePrefixJob, first?: MovedKeys): AsyncGenerator<string, void> {
+    yield this.#head();
     const told = new Set<string>();
     let listedCount = 0;
     let ended: MovePrefixJob | undefined;
-    for await (const { moved, versioning, isLast } of this.#steps(job)) {
+    for await (const { moved, versioning, isLast } of this.#steps(job, first)) {
       // Some may have been deleted by somebody else before their turn came.
       const met = moved.filter(({ result }) => Array.isArray(result) || result.kind !== 'no-such-key');
       // The whole step is recorded before a client that reads no more of it can leave.
@@ -127,7 +176,7 @@ class PrefixAnswer {
 
   /** What the job kept of itself, once it is at its end: its errors and its count. */
   async *repeat(): AsyncGenerator<string, void> {
-    yield moveDocumentHead(this.#move);
+    yield this.#head();
     const job = await this.#findJob();
     // It is kept for longer than its token; but both are forgotten by workers, each at its pace. Soon the token has gone, too.
     if (job === undefined) throw new AppError('ServiceUnavailable');
@@ -139,13 +188,14 @@ class PrefixAnswer {
   }
 
   /** The steps that this request makes. Between two of them its client may take its time; when it leaves, others go on at once. */
-  async *#steps(job: MovePrefixJob): AsyncGenerator<MovedKeys, void> {
+  async *#steps(job: MovePrefixJob, first?: MovedKeys): AsyncGenerator<MovedKeys, void> {
     const { clock } = this.#context;
     const over = new AbortController();
     let steppedAtMs = job.driver === this.#calls.driver ? clock.monotonicMs() : undefined;
     void this.#holdOn(over.signal, () => steppedAtMs);
     let isLeft = true;
     try {
+      if (first !== undefined) yield first;
       for await (const step of driveMove(this.#calls, job)) {
         steppedAtMs = clock.monotonicMs();
         yield step;

@@ -74,6 +74,11 @@ function* gather(parts: Iterable<string>): Generator<string, void> {
 const END = `</${ROOT}>`;
 const START = s3Document(ROOT).slice(XML_DECLARATION.length, -END.length);
 
+/** The beginning of that of one key, behind the declaration. */
+export function moveKeyDocumentHead(): string {
+  return START;
+}
+
 /** The beginning of a prefix's, behind the declaration, and its end. */
 export function moveDocumentHead(prefixes: { from: string; to: string }): string {
   return START + xmlText('SourcePrefix', prefixes.from) + xmlText('DestinationPrefix', prefixes.to);

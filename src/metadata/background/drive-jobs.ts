@@ -46,6 +46,7 @@ export function createJobDriver(deps: {
     return {
       findMoves: async (query) => doneValue(await metadata.query({ shard }, 'find-moves', query)),
       step: async (command) => doneValue(await metadata.execute({ shard }, 'step-move', command)),
+      stepKey: async (command) => doneValue(await metadata.execute({ shard }, 'step-key-move', command)),
       async findJob() {
         const { job, nowMs } = doneValue(await metadata.query({ shard }, 'get-job', { jobId }));
         return job?.kind === 'move-prefix' ? { job, nowMs } : undefined;

@@ -21,7 +21,7 @@ interface Begun {
   jobId: JobId;
 }
 
-const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsMax });
+export const OPEN_MOVES = openJobs({ kind: 'move-prefix', limit: LIMITS.jobsMax });
 
 export const beginMove = defineCommand<Command, Outcome>({
   locks: (command) => [shared(LOCK.bucket(command.bucketId)), exclusive(LOCK.jobs), ...tokenLocks(command)],
@@ -59,8 +59,8 @@ export const beginMove = defineCommand<Command, Outcome>({
   },
 });
 
-/** One account leaves room for others. */
-function isBusy(view: View, owner: AccountId): boolean {
+/** One account leaves room for others. `view` has looked at OPEN_MOVES. */
+export function isBusy(view: View, owner: AccountId): boolean {
   const marks = view.range(OPEN_MOVES).map(({ value }) => value);
   const own = markOf({ kind: 'move-prefix', owner });
   const ownCount = marks.filter((mark) => equalBytes(mark, own)).length;

@@ -2,7 +2,7 @@
 // ids, times and data that they have.
 import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { ObjectKey } from '../../model/names.ts';
+import type { JobId, ObjectKey } from '../../model/names.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { Decision } from '../../ports/state-machine.ts';
 import { findBucket, openBucket } from '../buckets.ts';
@@ -33,8 +33,12 @@ export const moveKey = defineCommand<Command, Outcome>({
 
   decide(command, view, context): Decision<Outcome> {
     const { nowMs } = context;
-    const kept = keptOutcome<Outcome>(command, view, nowMs);
-    if (kept !== undefined) return refuse(kept.kind === 'repeated' ? kept.outcome : kept);
+    const kept = keptOutcome<Outcome | { jobId: JobId }>(command, view, nowMs);
+    if (kept?.kind === 'token-reused') return refuse(kept);
+    if (kept !== undefined) {
+      const { outcome } = kept;
+      return refuse('jobId' in outcome ? { ...outcome, kind: 'began-before' } : outcome);
+    }
     const { bucketId, move, overwrites } = command;
     const bucket = openBucket(view, bucketId);
     const { owner, versioning } = bucket;

@@ -3,21 +3,15 @@
 // that the bucket had, or of the caller's rights, when it began (R45).
 import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { explainMoveRefusal } from '../../model/move-refusals.ts';
 import type { BucketId, ObjectKey } from '../../model/names.ts';
-import {
-  type JobRecord,
-  type MoveError,
-  type MovePrefixJob,
-  mayDrive,
-} from '../../model/records/job-record.ts';
+import { mayDrive } from '../../model/records/job-record.ts';
 import type { BucketRecord } from '../../model/records/rows.ts';
 import { mayHaveOlderVersions, type Versioning } from '../../model/versioning.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';
 import type { CounterDelta, RangeAddress, RowAddress, RowPut, View } from '../../ports/state-machine.ts';
-import { findBucket } from '../buckets.ts';
+import { findBucket, isBeingRenamed } from '../buckets.ts';
 import { type CommandContext, defineCommand, exclusive, LOCK, shared } from '../define-command.ts';
-import { changeJob, errorBytes, findJob, jobBytes } from '../jobs.ts';
+import { changeJob, findJob } from '../jobs.ts';
 import { REGION } from '../keyspace.ts';
 import {
   type LoadedMove,
@@ -28,6 +22,7 @@ import {
   moveHistory,
   refused,
 } from '../move-history.ts';
+import { isNextOf, progressed } from '../move-progress.ts';
 import { latestOfMany, olderOfMany } from '../move-rows.ts';
 import { refuse } from '../write-version.ts';
 
@@ -67,7 +62,7 @@ export const stepMove = defineCommand<Command, Outcome>({
     const { nowMs } = context;
     const job = findJob(view, jobId);
     if (job?.kind !== 'move-prefix') return refuse({ kind: 'no-such-job' });
-    if (!isNextOf(job, command) || !mayDrive(job, command.driver, nowMs))
+    if (!isNextOf(job, command) || job.within !== undefined || !mayDrive(job, command.driver, nowMs))
       return refuse({ kind: 'elsewhere', job });
     const bucket = findBucket(view, bucketId);
     if (bucket?.state === 'closing') return refuse({ kind: 'held' });
@@ -81,6 +76,10 @@ export const stepMove = defineCommand<Command, Outcome>({
     const loaded = loadMoves(view, { bucketId, moves, versioning });
     // What is under the new names counts as well, and what is under the old ones may have grown since it was found.
     if (loaded === undefined) return refuse({ kind: 'too-much', job });
+    const largeAt = loaded.findIndex((each) => each?.isTooMuch);
+    // In a bucket whose versions may be protected all of a key is looked at before anything of it moves.
+    const isLarge = largeAt !== -1 && !context.rules.mayBlockDeletes(bucket);
+    if (isLarge) return refuse({ kind: moves.length > 1 ? 'too-much' : 'large-key', job });
     const results: MoveChange['result'][] = [];
     const puts: RowPut[] = [];
     const deltas = new Map<string, number>();
@@ -90,7 +89,10 @@ export const stepMove = defineCommand<Command, Outcome>({
       for (const row of change.puts) puts.push(row);
       for (const { name, delta } of change.counters) deltas.set(name, (deltas.get(name) ?? 0) + delta);
     }
-    const change = changeJob(job, progressed(job, { command, moves, results, nowMs }));
+    const change = changeJob(
+      job,
+      progressed(job, { driver: command.driver, cursor: command.cursor, moves, results, nowMs }),
+    );
     for (const row of change.puts) puts.push(row);
     const counters: CounterDelta[] = [...deltas].map(([name, delta]) => ({ name, delta }));
     counters.push(...change.counters);
@@ -175,15 +177,6 @@ function loadedBytes({ source, older, target, targetNull }: LoadedMove, { from, 
   return older.reduce((sum, bytes) => sum + bytes.length + rowsBytes, latestBytes);
 }
 
-/**
- * By the place, too: of two drivers each finds steps of its own size, and behind another's shorter step of the same number
- * the keys between them would be passed by.
- */
-function isNextOf(job: JobRecord, { stepCount, begin }: Command): boolean {
-  if (job.kind !== 'move-prefix' || job.endedAtMs !== undefined || job.stepCount !== stepCount) return false;
-  return job.leg === begin.leg && job.after === begin.after;
-}
-
 function fits(move: Move): move is Move & { to: ObjectKey } {
   // Most keys are far from it, and a character has three bytes at most.
   return move.to.length * 3 <= LIMITS.keyBytesMax || Buffer.byteLength(move.to) <= LIMITS.keyBytesMax;
@@ -198,50 +191,7 @@ function moveOne(options: {
 }): MoveChange {
   const { move, loaded, ...rest } = options;
   if (loaded === undefined || !fits(move)) return refused({ kind: 'key-too-long' });
+  const isHeld = [move.from, move.to].some((key) => isBeingRenamed(rest.bucket, key));
+  if (isHeld) return refused({ kind: 'being-renamed' });
   return moveHistory({ move, loaded, ...rest });
-}
-
-function progressed(
-  job: MovePrefixJob,
-  step: {
-    command: Command;
-    moves: readonly Move[];
-    results: readonly MoveChange['result'][];
-    nowMs: number;
-  },
-): MovePrefixJob {
-  const { moves, results, nowMs } = step;
-  const { cursor, driver } = step.command;
-  const { after: _, ...rest } = job;
-  const errors = [...job.errors];
-  const [errorsMax, bytesMax] = job.isTokenless
-    ? [LIMITS.moveErrorsKeptMax, LIMITS.moveErrorsKeptBytesMax]
-    : [LIMITS.moveErrorsUnderTokenMax, LIMITS.moveErrorsUnderTokenBytesMax];
-  let { movedCount, errorCount } = job;
-  let keptBytes = errors.reduce((sum, error) => sum + errorBytes(error), 0);
-  for (const [index, { from, to }] of moves.entries()) {
-    const result = results[index];
-    if (result === undefined) continue;
-    if (Array.isArray(result)) {
-      movedCount += result.length;
-      continue;
-    }
-    // It was there when the keys were gathered, and somebody has deleted it since.
-    if (result.kind === 'no-such-key') continue;
-    // Behind one that is not kept none is.
-    const isBehindAll = errors.length === errorCount++;
-    const error: MoveError = {
-      ...{ sourceKey: from, destinationKey: to, ...explainMoveRefusal(result) },
-      ...(result.kind === 'blocked' && { versionId: result.versionId }),
-    };
-    keptBytes += errorBytes(error);
-    if (isBehindAll && errors.length < errorsMax && keptBytes <= bytesMax) errors.push(error);
-  }
-  const stepped: MovePrefixJob = {
-    ...rest,
-    ...{ driver, stepCount: job.stepCount + 1, steppedAtMs: nowMs, movedCount, errorCount, errors },
-    ...(cursor === undefined ? { endedAtMs: nowMs } : cursor),
-  };
-  // One that began before this was counted stays so to its end.
-  return job.keptBytes === undefined ? stepped : { ...stepped, keptBytes: jobBytes(stepped) };
 }

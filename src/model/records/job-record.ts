@@ -28,7 +28,16 @@ export interface MoveError {
   message: string;
 }
 
-/** MOVE with X-Svc-Prefix (service.txt 4.2). */
+export interface KeyInSteps {
+  from: ObjectKey;
+  to: ObjectKey;
+  /** What is added to the order of each version: they come above what was under `to`. */
+  base: number;
+  /** The order of the last one that has moved: the others are below it. Absent: none has but the first entry's. */
+  below?: number;
+}
+
+/** MOVE with X-Svc-Prefix, or of one key with more than one entry may hold (service.txt 4.2). */
 export interface MovePrefixJob extends JobProgress {
   kind: 'move-prefix';
   /** Of the bucket; absent where it began before this was noted. */
@@ -38,6 +47,10 @@ export interface MovePrefixJob extends JobProgress {
   from: string;
   to: string;
   overwrites: boolean;
+  /** It renames the one key `from` to `to`, and no prefix. */
+  isKey?: true;
+  /** The key that is being renamed in several steps: its latest version has moved, of the older ones some. */
+  within?: KeyInSteps;
   /** Who drives it: steps of others are refused until it leaves, or is silent for LIMITS.jobLeftMs. Absent: nobody. */
   driver?: string;
   /** The part of the keys that is being walked, and in which direction; see metadata/plan-prefix-move.ts. */

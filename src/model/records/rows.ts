@@ -100,6 +100,8 @@ export interface BucketRecord {
   jobId?: JobId;
   /** Present once it was ever set. Enabling it takes a second factor, which no account can have yet. */
   mfaDelete?: 'disabled';
+  /** Keys that are being renamed in several entries: until the last of them nothing else changes these keys. */
+  keyRenames?: { jobId: JobId; from: ObjectKey; to: ObjectKey }[];
 }
 export const bucketCodec = defineRecord<BucketRecord>({ name: 'bucket', version: 1 });
 

@@ -2,14 +2,15 @@
 // delete marker of a key bears another one from one commit on, and no data is touched.
 import { AppError } from '../../../../model/errors.ts';
 import { explainMoveRefusal } from '../../../../model/move-refusals.ts';
-import type { ObjectKey } from '../../../../model/names.ts';
+import type { JobId, ObjectKey } from '../../../../model/names.ts';
 import { TooMuchKept } from '../../../../model/too-much-kept.ts';
+import type { IdempotencyToken } from '../../../../ports/extension-calls.ts';
 import { parseBoolean } from '../../arguments.ts';
 import type { AccessPair } from '../../caller.ts';
 import type { OperationContext } from '../../context.ts';
 import { parseDestination } from '../../destination.ts';
 import { idempotencyToken, parseTokenHeader, TOKEN_HEADER } from '../../idempotency-token.ts';
-import { movePrefix } from '../../move-prefix.ts';
+import { moveLargeKey, movePrefix, repeatLargeKey } from '../../move-prefix.ts';
 import { moveBody, moveItem } from '../../move-result.ts';
 import { defineOperation, type OperationRequest, type OperationResult, objectArn } from '../../operation.ts';
 import {
@@ -84,15 +85,21 @@ function parse(request: OperationRequest) {
 async function moveKey(context: OperationContext, input: MoveInput): Promise<OperationResult> {
   const { from, to, overwrites, isQuiet, conditions, token } = input;
   const { homeShard, claim } = context.bucket();
-  const { value } = await context.metadata.execute({ shard: homeShard, bucket: claim }, 'move-key', {
-    bucketId: claim.bucketId,
-    move: { from, to, ...conditions },
-    overwrites,
-    ...(token && { token }),
-  });
+  const { bucketId } = claim;
+  const command = { bucketId, move: { from, to, ...conditions }, overwrites, ...(token && { token }) };
+  const { value } = await context.metadata
+    .execute({ shard: homeShard, bucket: claim }, 'move-key', command)
+    .catch(async (error: unknown) => ({ value: await findBegun(context, token, error) }));
   if (value.kind === 'token-reused') throw new AppError('IdempotencyParameterMismatch');
   if (value.kind === 'too-much-kept') throw new TooMuchKept();
-  const { result, versioning } = value;
+  if (value.kind === 'began-before') return repeatLargeKey(context, input, value.jobId);
+  const { versioning } = value;
+  let { result } = value;
+  if (!Array.isArray(result) && result.kind === 'too-many-versions') {
+    const large = await moveLargeKey(context, input);
+    if (!('refusal' in large)) return large;
+    result = large.refusal;
+  }
   const moved = { from, to, result };
   const refusal = Array.isArray(result) ? undefined : result;
   // What stands at either end is told by an entry, as in the answer of a prefix.
@@ -102,6 +109,29 @@ async function moveKey(context: OperationContext, input: MoveInput): Promise<Ope
   context.record.item(item);
   if (item.errorCode !== undefined) context.record.errorCode = item.errorCode;
   return { status: item.status, body: moveBody(moved, { isQuiet, versioning }) };
+}
+
+/**
+ * The job that the request's token has begun, where the shard refuses the keys because that job has not ended. Throws
+ * `error` for all else.
+ */
+async function findBegun(
+  context: OperationContext,
+  token: IdempotencyToken | undefined,
+  error: unknown,
+): Promise<{ kind: 'began-before'; jobId: JobId } | { kind: 'token-reused' }> {
+  if (token === undefined || !(error instanceof AppError) || error.code !== 'OperationAborted') throw error;
+  const { homeShard, claim } = context.bucket();
+  const query = { bucketId: claim.bucketId, token };
+  const { value } = await context.metadata.query(
+    { shard: homeShard, bucket: claim },
+    'get-kept-outcome',
+    query,
+  );
+  if (value.kind === 'token-reused') return value;
+  const { jobId } = (value.kind === 'repeated' ? value.outcome : {}) as { jobId?: JobId };
+  if (jobId === undefined) throw error;
+  return { kind: 'began-before', jobId };
 }
 
 function refusalOf(refusal: Parameters<typeof explainMoveRefusal>[0]): AppError {
