@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { append, segmentsOf } from '../../tests/support/appends.ts';
 import { bringToRest, cutShort } from '../../tests/support/crash-points.ts';
-import { moveCalls } from '../../tests/support/drive-job.ts';
+import { DRIVER, moveCalls } from '../../tests/support/drive-job.ts';
 import type { FsckWorld } from '../../tests/support/fsck-world.ts';
 import { inSlices } from '../../tests/support/in-slices.ts';
 import { OWNER } from '../../tests/support/metadata-shards.ts';
@@ -58,6 +58,22 @@ async function movePrefix(world: FsckWorld, { from, to }: { from: string; to: st
   const found = await calls.findJob();
   if (found === undefined) throw new Error('the job is kept as long as its token');
   for await (const _ of driveMove(calls, found.job));
+}
+
+/** One key in an entry for its latest version, and one for each of the others. */
+async function moveInSteps(world: FsckWorld, { from, to }: { from: string; to: string }): Promise<void> {
+  const { bucketId } = world.bucket().claim;
+  const { metadata } = world;
+  const move = { from: from as ObjectKey, to };
+  const asked = { bucketId, move, overwrites: true, token, driver: DRIVER };
+  const begun = await metadata.execute('begin-key-move', asked);
+  if (begun.kind !== 'begun' && begun.kind !== 'began-before') throw new Error(begun.kind);
+  const { jobId } = begun.kind === 'begun' ? begun.job : begun;
+  const calls = moveCalls(metadata, { jobId });
+  const stepKey: typeof calls.stepKey = (command) => calls.stepKey({ ...command, versionsMax: 1 });
+  const found = await calls.findJob();
+  if (found === undefined) throw new Error('the job is kept as long as its token');
+  for await (const _ of driveMove({ ...calls, stepKey }, found.job));
 }
 
 /** The world's first bucket, from here on. */
@@ -192,6 +208,19 @@ const OPERATIONS: Record<string, Operation> = {
       expect(await sizeOf(world, 'log')).toBe((LIMITS.foldReadPiecesMin + 1) * 100);
       const { manifest } = (await world.find('log')).version;
       expect(growingUse(manifest)).toBeUndefined();
+    },
+  },
+  'MOVE of a key in several entries, over another one': {
+    async setUp(world) {
+      await putVersions(world, 'from', [chunks(1, 'a'), small('b'), chunks(2, 'c'), small('d')]);
+      await putVersions(world, 'to', [chunks(1, 'e'), small('f')]);
+    },
+    run: (world) => moveInSteps(world, { from: 'from', to: 'to' }),
+    async expectDone(world) {
+      const { bucketId } = world.bucket().claim;
+      const page = { bucketId, prefix: '', max: 10 };
+      const { versions } = await world.metadata.query('list-versions', page);
+      expect(versions.map(({ key }) => key)).toEqual(Array.from({ length: 6 }, () => 'to'));
     },
   },
   'MOVE of a key with its versions, over another one': {

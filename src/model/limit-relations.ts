@@ -113,6 +113,12 @@ assert(
   LIMITS.moveBytesMax + LIMITS.moveKeyBytesMax < LIMITS.entryBytesMax,
   'a key moves in one entry, and what one step moves does',
 );
+// Keys stand in rows escaped, and in each of four; a row of versions is below one MiB.
+assert(
+  LIMITS.moveBytesMax + 1024 * 1024 + LIMITS.moveStepVersionsMax * 2 * (4 * LIMITS.keyBytesMax + 256) <
+    LIMITS.entryBytesMax,
+  'what one step moves of a key is one entry',
+);
 // Each piece of a version is a use in its row, which may move, and a link that ends. Rows have the key in theirs, escaped.
 assert(
   LIMITS.deleteItemsMin *

@@ -1,7 +1,7 @@
 // Answers to MOVE of a prefix whose gateway does not bring it to its end, and to those who ask again.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
-import { send } from '../../../tests/support/raw-s3.ts';
+import { type RawAnswer, send } from '../../../tests/support/raw-s3.ts';
 import { systemClock } from '../../adapters/system-clock.ts';
 import { childOf, childrenOf, parseXml, textOf, type XmlElement } from '../../lib/xml.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -250,6 +250,111 @@ describe('a request whose client takes its time between two steps', () => {
     expect(await repeated).toContain(`<MoveCount>${many}</MoveCount>`);
     expect(asked.filter(([, name, by]) => by === 'second' && name === 'step-move')).not.toEqual([]);
   });
+});
+
+describe('one key with more than one entry may hold', () => {
+  const count = 40;
+  const token = { 'x-svc-idempotency-token': 'once' };
+  const limits = LIMITS as { moveVersionsMax: number; moveStepVersionsMax: number };
+  const { moveVersionsMax, moveStepVersionsMax } = LIMITS;
+  // Small ones, so that few versions are too many.
+  beforeAll(() => void Object.assign(limits, { moveVersionsMax: 10, moveStepVersionsMax: 7 }));
+  afterAll(() => void Object.assign(limits, { moveVersionsMax, moveStepVersionsMax }));
+
+  async function prepare(bucket: string) {
+    const owner = await world.makeAccount(`owner of ${bucket}`);
+    const ask = (method: string, key: string, headers: Record<string, string> = {}) => {
+      const path = `/${bucket}${key}`;
+      return send({ ...owner, endpoint: world.endpoint }, { method, path, headers });
+    };
+    expect((await ask('PUT', '')).status).toBe(200);
+    const { record } = await world.metadata.query('find-name', { name: bucket as BucketName });
+    const { bucketId = '' as BucketId, homeShard = 0 } = record ?? {};
+    const enabled = { bucketId, versioning: 'enabled' as const };
+    await world.metadata.execute('set-versioning', enabled, homeShard);
+    for (let put = 0; put < count; put++) expect((await ask('PUT', '/old')).status).toBe(200);
+    const versions = async () => {
+      const page = { bucketId, prefix: '', max: 100 };
+      return (await world.metadata.query('list-versions', page, homeShard)).versions;
+    };
+    return { ask, versions };
+  }
+
+  const told = (body: Buffer) => {
+    const root = parseXml(body, { depthMax: 8 });
+    const ids = childrenOf(root, 'MoveObject').map((entry) => textOf(entry, 'VersionId'));
+    return { ids, moveCount: textOf(root, 'MoveCount') };
+  };
+
+  test('moves with all of them, is told as others are, and repeated by its count', async () => {
+    const { versions, ask } = await prepare('large-key');
+    const ids: string[] = (await versions()).map(({ versionId }) => versionId);
+    const headers = { destination: 'new', ...token };
+    const moved = await ask('MOVE', '/old', headers);
+    expect(moved.status).toBe(200);
+    expect(told(moved.body)).toEqual({ ids, moveCount: String(count) });
+    expect(moved.body.toString()).not.toContain('SourcePrefix');
+    expect((await versions()).map(({ key, versionId }) => `${key} ${versionId}`)).toEqual(
+      ids.map((id) => `new ${id}`),
+    );
+    expect(told((await ask('MOVE', '/old', headers)).body)).toEqual({ ids: [], moveCount: String(count) });
+    const other = await ask('MOVE', '/old', { destination: 'other', ...token });
+    expect([other.status, other.body.toString()]).toEqual([
+      400,
+      expect.stringContaining('IdempotencyParameterMismatch'),
+    ]);
+  });
+
+  test('is told why it does not move as other keys are', async () => {
+    const { ask } = await prepare('large-kept');
+    expect((await ask('PUT', '/new')).status).toBe(200);
+    const exists = await ask('MOVE', '/old', { destination: 'new' });
+    expect([exists.status, exists.body.toString()]).toEqual([
+      409,
+      expect.stringContaining('ObjectAlreadyExists'),
+    ]);
+    const failed = await ask('MOVE', '/old', { destination: 'other', 'if-none-match': '*' });
+    expect(failed.status).toBe(412);
+  });
+
+  test('until it has moved as a whole writes to both keys are refused, and who repeats the request waits', async () => {
+    const { versions, ask } = await prepare('large-held');
+    const headers = { destination: 'new', ...token };
+    const { isFinished, moved } = await pausedMove(() => ask('MOVE', '/old', headers));
+    for (const key of ['/old', '/new']) {
+      const put = await ask('PUT', key);
+      expect([put.status, put.body.toString()]).toEqual([409, expect.stringContaining('OperationAborted')]);
+    }
+    const repeated = ask('MOVE', '/old', headers);
+    isFinished();
+    expect(told((await moved).body).moveCount).toBe(String(count));
+    expect(told((await repeated).body)).toEqual({ ids: [], moveCount: String(count) });
+    expect((await ask('PUT', '/old')).status).toBe(200);
+    const ofNew = (await versions()).filter(({ key }) => key === 'new');
+    expect(ofNew).toHaveLength(count);
+  });
+
+  /** Its first entry has been made, and the others wait. */
+  async function pausedMove(begin: () => Promise<RawAnswer>) {
+    const { shards } = world.metadata;
+    const { execute } = shards;
+    const finish = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    shards.execute = async (envelope, name, command) => {
+      if (name === 'step-key-move') {
+        begun.resolve();
+        await finish.promise;
+      }
+      return execute(envelope, name, command);
+    };
+    const moved = begin();
+    await begun.promise;
+    const isFinished = () => {
+      shards.execute = execute;
+      finish.resolve();
+    };
+    return { isFinished, moved };
+  }
 });
 
 test('a request that repeats one which is under way waits for its end', async () => {

@@ -1,5 +1,6 @@
 // service.txt 4.2, append: the version that is current when it is evaluated grows, whoever else appends meanwhile.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { DRIVER, driveJob } from '../../../tests/support/drive-job.ts';
 import {
   BUCKET,
   beginUpload,
@@ -45,6 +46,33 @@ function append(
   const command = { bucketId: BUCKET, key, piece, kek: keys, linkId: world.newLinkId(), ...rest };
   return world.execute('append-version', command);
 }
+
+test('an object that keeps versions is renamed after 900 appends, though each version tells all pieces', {
+  timeout: 60_000,
+}, async () => {
+  await world.createBucket('enabled');
+  await world.put('log', { data: world.newData({ sizeBytes: 2 * MiB }) });
+  for (let at = 0; at < 900; at++) {
+    const data = world.newData({ sizeBytes: 2 * MiB });
+    // As long as a key that a master key has wrapped.
+    for (const { use } of data.grant.births) use.wrappedDataKey = new Uint8Array(60).fill(at);
+    await append('piece', { data });
+  }
+  const before = await current();
+  const move = { from: key, to: 'renamed' };
+  const command = { bucketId: BUCKET, move, overwrites: false };
+  expect(await world.execute('move-key', command)).toMatchObject({ result: { kind: 'too-many-versions' } });
+  const begun = await world.execute('begin-key-move', { ...command, driver: DRIVER });
+  if (begun.kind !== 'begun') throw new Error(begun.kind);
+  const { ended } = await driveJob(world, begun.job);
+  expect(ended).toMatchObject({ movedCount: 901, endedAtMs: expect.any(Number) });
+  const page = { bucketId: BUCKET, prefix: '', max: 1000 };
+  const { versions } = await world.query('list-versions', page);
+  expect(new Set(versions.map((version) => version.key))).toEqual(new Set(['renamed']));
+  expect(versions).toHaveLength(901);
+  const query = { bucketId: BUCKET, key: 'renamed' as ObjectKey, includeBody: false };
+  expect(await world.query('get-version', query)).toMatchObject({ version: before });
+});
 
 const empty = { sizeBytes: 0, md5: etagOf('nothing'), births: [], crcs: {} };
 const blobsOf = ({ uses }: { uses: BlobUse[] }) => uses.map(({ blobId }) => blobId);
