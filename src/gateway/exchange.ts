@@ -62,8 +62,7 @@ export class Exchange {
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };
     this.body = new BodyIntake({ request, response, clock, queues, tenant: () => this.tenant });
     this.startedAtMs = clock.monotonicMs();
-    // A relay of HTTP/1.0 may not know chunks, and see other ends of requests than we do (RFC 9112 6.1).
-    this.mustClose = request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined;
+    this.mustClose = isEndInDoubt(request);
     this.closed = new Promise((resolve) => {
       response.once('close', () => {
         this.#isAborted = !response.writableFinished;
@@ -105,4 +104,12 @@ export class Exchange {
     this.#gone ??= new AbortController();
     return this.#gone.signal;
   }
+}
+
+/** Whether what follows the request on its connection may begin elsewhere than at its end. */
+function isEndInDoubt({ httpVersion, headers }: IncomingMessage): boolean {
+  // A relay of HTTP/1.0 may not know chunks, and see another end of the request (RFC 9112 6.1).
+  if (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined) return true;
+  // Node drops what came in one packet with a request to upgrade: the next bytes may be from the middle of a body.
+  return headers.upgrade !== undefined;
 }

@@ -317,6 +317,25 @@ describe('what is no HTTP request', () => {
     await socket.closed;
   });
 
+  test('a request to upgrade is answered, and nothing behind it is executed: its beginning may be lost', async () => {
+    const socket = await openSocket(root);
+    const headers = { connection: 'upgrade', upgrade: 'websocket' };
+    const upgrade = headOf(root, { method: 'GET', path: '/bucket?location', headers });
+    const smuggled = headOf(root, {
+      method: 'PUT',
+      path: '/bucket/upgraded',
+      headers: { 'content-length': '0' },
+    });
+    // Of the upload the head comes with the first packet, its body with the next.
+    socket.write(upgrade + putHead('behind', { 'content-length': String(smuggled.length) }));
+    const answer = await socket.answer();
+    socket.write(smuggled);
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'close']);
+    expect(await socket.answer()).toBeUndefined();
+    await socket.closed;
+    expect([await exists('upgraded'), await exists('behind')]).toEqual([false, false]);
+  });
+
   test('requests in a row are answered in order', async () => {
     const socket = await openSocket(root);
     const paths = ['/bucket?location', '/bucket/none', '/bucket?versioning', '/nowhere'];

@@ -1,33 +1,26 @@
 // The example of a proxy: taken by HAProxy, and between clients and a real server, with its own addresses in the place of
 // the gateways'. What a client sends and signs must arrive as it was, at any size, and without waiting; and over HTTPS, to
 // nobody but gateways.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer as createPlainServer, type RequestOptions } from 'node:http';
 import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { generate } from 'selfsigned';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeNodeCertificate } from '../../src/adapters/cluster-certificates.ts';
 import { must } from '../../src/lib/assert.ts';
-import { programPath } from '../support/client-programs.ts';
 import { keyHeaders } from '../support/customer-keys.ts';
-import { readCompose, readDeploy } from '../support/deploy-files.ts';
+import { readCompose } from '../support/deploy-files.ts';
+import { HAPROXY, openExampleProxies } from '../support/example-proxy.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { signedHeaders } from '../support/raw-s3.ts';
 import { startServer, type TestServer } from '../support/start-server.ts';
 
 const MiB = 1024 * 1024;
-const HAPROXY = programPath('haproxy') ?? 'haproxy';
 const NAME = 's3.example.net';
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-proxy-'));
-const ca = join(folder, 'ca-cert.pem');
-const children: ChildProcess[] = [];
+const proxies = openExampleProxies(NAME);
 /** Answers everything but its health. */
 let unwell: Server;
 let server: TestServer;
@@ -35,7 +28,7 @@ let port = 0;
 let alivePort = 0;
 
 beforeAll(async () => {
-  const [own, other] = [await certificateOf('gateway-1'), await certificateOf('gateway-2')];
+  const [own, other] = [await proxies.certificateOf('gateway-1'), await proxies.certificateOf('gateway-2')];
   const tls = { 'tls.mode': 'files', 'tls.cert': own.cert, 'tls.key': own.key };
   server = await startServer({ settings: { trustedProxies: '127.0.0.1', domain: NAME, ...tls } });
   const identity = { cert: readFileSync(other.cert), key: readFileSync(other.key) };
@@ -47,57 +40,15 @@ beforeAll(async () => {
   [port = 0, alivePort = 0] = await freePorts(2);
   const ports = [port, alivePort] as const;
   const unwellAt = `127.0.0.1:${(unwell.address() as AddressInfo).port}`;
-  await startProxy(await configured({ gateways: [new URL(server.endpoint).host, unwellAt], ports }));
+  await proxies.start(
+    await proxies.configure({ gateways: [new URL(server.endpoint).host, unwellAt], ports }),
+  );
 });
 afterAll(async () => {
-  for (const child of children) child.kill('SIGKILL');
+  proxies.end();
   unwell.close();
   await server.stop();
-  rmSync(folder, { recursive: true });
 });
-
-/** As the cluster's gateways have them. */
-function certificateOf(name: string) {
-  return makeNodeCertificate({ folder, name, hosts: [name], nowMs: Date.now() });
-}
-
-/** The example with other addresses. */
-async function configured({
-  gateways,
-  ports,
-}: {
-  gateways: readonly [string, string];
-  ports: readonly [number, number];
-}): Promise<string> {
-  const { cert, private: key } = await generate([{ name: 'commonName', value: NAME }]);
-  const pem = join(folder, 'tls.pem');
-  writeFileSync(pem, `${cert}\n${key}\n`, { mode: 0o600 });
-  const text = readDeploy('proxy/haproxy.cfg')
-    .replace('/run/secrets/tls.pem', pem)
-    .replace('/run/secrets/ca-cert.pem', ca)
-    .replace(':8443', `127.0.0.1:${ports[0]}`)
-    .replace('127.0.0.1:8404', `127.0.0.1:${ports[1]}`)
-    .replace('gateway-1:9000', gateways[0])
-    .replace('gateway-2:9000', gateways[1]);
-  const path = join(folder, `haproxy-${ports[0]}.cfg`);
-  writeFileSync(path, text);
-  return path;
-}
-
-/** Resolves with what it says when it has looked at both gateways, and found that the second one is not fit. */
-async function startProxy(config: string): Promise<string> {
-  const proxy = spawn(HAPROXY, ['-db', '-f', config], { stdio: ['ignore', 'pipe', 'pipe'] });
-  children.push(proxy);
-  const isLeftAlone = Promise.withResolvers<string>();
-  let log = '';
-  for (const stream of [proxy.stdout, proxy.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      log = (log + text).slice(-10_000);
-      if (log.includes('gateways/gateway-2 is DOWN')) isLeftAlone.resolve(log);
-    });
-  proxy.once('exit', () => isLeftAlone.reject(new Error(`haproxy has ended: ${log}`)));
-  return isLeftAlone.promise;
-}
 
 interface Wanted {
   method: string;
@@ -128,7 +79,7 @@ async function send(wanted: Wanted, body?: Buffer) {
 }
 
 test('HAProxy takes the example without a word', async () => {
-  const path = await configured({ gateways: ['127.0.0.1:1', '127.0.0.1:2'], ports: [3, 4] });
+  const path = await proxies.configure({ gateways: ['127.0.0.1:1', '127.0.0.1:2'], ports: [3, 4] });
   const { status, stderr } = spawnSync(HAPROXY, ['-c', '-q', '-f', path], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
 });
@@ -254,7 +205,9 @@ test('keys of customers are taken, because the client came by HTTPS', async () =
 test('one that shows a certificate of another name gets nothing', async () => {
   const { host } = new URL(server.endpoint);
   const [outer = 0, alive = 0] = await freePorts(2);
-  const said = await startProxy(await configured({ gateways: [host, host], ports: [outer, alive] }));
+  const said = await proxies.start(
+    await proxies.configure({ gateways: [host, host], ports: [outer, alive] }),
+  );
   expect(said).toMatch(/gateways\/gateway-2 is DOWN, reason: Layer6 invalid response.*certificate different/);
   expect(said).not.toContain('gateways/gateway-1 is DOWN');
 });

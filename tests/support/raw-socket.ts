@@ -1,7 +1,9 @@
-// One TCP connection on which a test writes what no HTTP client would, and reads answers one by one.
+// One connection on which a test writes what no HTTP client would, and reads answers one by one; over TLS, with whatever
+// certificate, where the endpoint is HTTPS.
 // Not here: signatures (raw-s3.ts).
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { type Access, type RawRequest, signedHeaders } from './raw-s3.ts';
 
 export interface SocketAnswer {
@@ -36,9 +38,11 @@ export async function openSocket(
   access: Pick<Access, 'endpoint'>,
   from: { localAddress?: string } = {},
 ): Promise<RawSocket> {
-  const { hostname, port } = new URL(access.endpoint);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, ...from });
-  await once(socket, 'connect');
+  const { protocol, hostname, port } = new URL(access.endpoint);
+  const target = { host: hostname, port: Number(port), allowHalfOpen: true, ...from };
+  const isSecure = protocol === 'https:';
+  const socket = isSecure ? connectTls({ ...target, rejectUnauthorized: false }) : connect(target);
+  await once(socket, isSecure ? 'secureConnect' : 'connect');
   let received = Buffer.alloc(0);
   let wake = () => {};
   let isEnded = false;
