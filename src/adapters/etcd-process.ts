@@ -24,7 +24,7 @@ export interface EtcdExit {
 }
 
 export interface EtcdProcess {
-  /** As `http://127.0.0.1:23790`; https where it has certificates. */
+  /** As `http://127.0.0.1:23790`, or `https://localhost:23790` where it has certificates. */
   readonly endpoint: string;
   readonly clientPort: number;
   readonly pid: number;
@@ -86,12 +86,14 @@ function spawnEtcd(
   { clientPort, peerPort }: { clientPort: number; peerPort: number },
 ): EtcdProcess {
   const scheme = tls === undefined ? 'http' : 'https';
-  const endpoint = `${scheme}://${HOST}:${clientPort}`;
+  const listen = `${scheme}://${HOST}:${clientPort}`;
+  // TLS names no server by an address (RFC 6066).
+  const endpoint = tls === undefined ? listen : `${scheme}://localhost:${clientPort}`;
   const peers = `${scheme}://${HOST}:${peerPort}`;
   const flags = {
     name: 'holdfast',
     'data-dir': dataDir,
-    'listen-client-urls': endpoint,
+    'listen-client-urls': listen,
     'advertise-client-urls': endpoint,
     'listen-peer-urls': peers,
     'initial-advertise-peer-urls': peers,

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -120,6 +120,33 @@ test('the whole cluster is back with all data at the next start, and nothing of 
   await untilAllIsThere();
   const context = { env: {}, print() {}, nowMs: Date.now, sleep };
   expect(await runFsck(context, { dataDir: join(folder, 'keys'), readData: true, fullSpeed: true })).toBe(0);
+});
+
+test('a launcher that is killed takes its nodes along, and the next start ends the etcd that is left', async () => {
+  const pids = NAMES.map(pidOf);
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+  const runs = (pid: number | undefined) => {
+    try {
+      return process.kill(must(pid, 'a process id'), 0);
+    } catch {
+      return false;
+    }
+  };
+  for (const pid of pids.slice(1)) await expect.poll(() => runs(pid), { timeout: 40_000 }).toBe(false);
+  await start(Number(new URL(access.endpoint).port));
+  expect(runs(pids[0])).toBe(false);
+  await untilAllIsThere();
+});
+
+test('the settings that it writes are those of an operator, and without a certificate etcd lets nobody in', async () => {
+  const { said } = await run(['cluster', 'status', '--config', join(folder, 'operator.json')], {});
+  expect(said).toMatch(/^Cluster [0-9a-f]{32}\n/);
+  expect((await stat(join(folder, 'operator.json'))).mode & 0o777).toBe(0o600);
+  const stranger = await run(['cluster', 'disks', '--join', etcd], secret());
+  expect(stranger.code).toBe(1);
+  expect(stranger.said).toContain('etcd does not answer');
 });
 
 test('what does not belong is refused in words', async () => {

@@ -117,7 +117,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       env: { ...cleanEnvironment(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...variables },
       reach(name, etcdEndpoint) {
         etcdPort = Number(new URL(etcdEndpoint).port);
-        return { args: ways.get(name) ?? [], etcdEndpoint: `https://${HOST}:${etcdWays.get(name)}` };
+        return { args: ways.get(name) ?? [], etcdEndpoint: `https://localhost:${etcdWays.get(name)}` };
       },
     },
     (line) => events.push(line),
