@@ -13,6 +13,11 @@ const OPERATORS = [
   'docs/growing.md',
   'docs/disasters.md',
   'docs/security.md',
+  'docs/backup.md',
+  'docs/upgrade.md',
+  'docs/failed-disk.md',
+  'docs/sizing.md',
+  'docs/logs.md',
 ];
 const HELP_MAX_MS = 120_000;
 
