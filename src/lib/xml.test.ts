@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { XMLParser } from 'fast-xml-parser';
 import { describe, expect, test } from 'vitest';
 import { withinOneTurn } from '../../tests/support/loop-watch.ts';
 import { expectLinear } from '../../tests/support/properties.ts';
@@ -249,6 +250,53 @@ test('a document of any shape is read as it was written', () => {
   fc.assert(
     fc.property(element, ({ written, read }) => {
       expect(asRead(parseXml(utf8(written), { depthMax: 64 }))).toEqual(read);
+    }),
+  );
+});
+
+/** An independent reader, with what it changes of values switched off. */
+const otherReader = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  removeNSPrefix: true,
+  parseTagValue: false,
+  trimValues: false,
+});
+
+interface OtherNode {
+  readonly '#text'?: string;
+  readonly ':@'?: Readonly<Record<string, string>>;
+  readonly [name: string]: unknown;
+}
+
+function asOtherRead(node: OtherNode): Read {
+  const [name = ''] = Object.keys(node);
+  const inside = node[name] as OtherNode[];
+  const text = inside.map((child) => child['#text'] ?? '').join('');
+  const children = inside.filter((child) => child['#text'] === undefined);
+  return [name, Object.entries(node[':@'] ?? {}), text, children.map(asOtherRead)];
+}
+
+test('fast-xml-parser reads the same from what both take', () => {
+  const text = fc.constantFrom('7', '007', ' a b ', '&lt;&amp;', 'ä/>', '-->');
+  const value = fc.constantFrom('', '007', '/', '>', "it's", '&quot;');
+  const { element } = fc.letrec<{ element: string }>((tie) => ({
+    element: fc
+      .tuple(
+        fc.constantFrom('a', 'Key', 's:b'),
+        fc.dictionary(fc.constantFrom('c', 'd'), value),
+        fc.array(fc.oneof({ maxDepth: 6, withCrossShrink: true }, text, tie('element')), { maxLength: 6 }),
+      )
+      .map(([name, attributes, inside]) => {
+        const written = Object.entries(attributes).map(([key, given]) => ` ${key}="${given}"`);
+        return `<${name}${written.join('')}>${inside.join('')}</${name}>`;
+      }),
+  }));
+  fc.assert(
+    fc.property(element, (document) => {
+      const [other] = otherReader.parse(document) as OtherNode[];
+      expect(asRead(parseXml(utf8(document), { depthMax: 64 }))).toEqual(other && asOtherRead(other));
     }),
   );
 });
