@@ -330,6 +330,8 @@ class BodyWriter {
 
   close(): void {
     this.#body.signal.removeEventListener('abort', this.#onAbort);
+    // What has come of a body that ends here is of no more use; many of them would wait for the collector together.
+    for (const piece of this.#pieces.take(this.#pieces.sizeBytes)) freeMemory(piece);
     this.#sealing?.sealer.abandon();
     this.#lease.close();
   }
