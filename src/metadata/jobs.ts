@@ -3,7 +3,7 @@
 // have ended and that no token leads to are listed by their end, so that the newest of them alone are kept.
 import { concatBytes, fromHex, toHex, utf8 } from '../lib/bytes.ts';
 import { LIMITS } from '../model/limits.ts';
-import type { AccountId, JobId } from '../model/names.ts';
+import type { AccountId, JobId, ObjectKey } from '../model/names.ts';
 import {
   type EmptyBucketJob,
   JOB_KINDS,
@@ -14,6 +14,7 @@ import {
   type MoveError,
   type MovePrefixJob,
 } from '../model/records/job-record.ts';
+import type { BucketRecord } from '../model/records/rows.ts';
 import type { CounterDelta, RangeAddress, Row, RowAddress, View } from '../ports/state-machine.ts';
 import { COUNTER } from './counters.ts';
 import { NO_CHANGE, type RowChange } from './debts.ts';
@@ -86,6 +87,18 @@ export function changeJob(before: JobRecord | undefined, job: JobRecord): RowCha
   else puts.push(remove(mark));
   if (endedAtMs !== undefined && isTokenless) puts.push(put(endedJobRow(job, endedAtMs), u48(jobBytes(job))));
   return { puts, counters: jobDeltas(before, job) };
+}
+
+/** Whether the job is under way and this is the key that it renames in several entries, as its bucket's row tells. */
+export function isRenameOf(
+  job: JobRecord,
+  { bucketId }: Pick<BucketRecord, 'bucketId'>,
+  rename: { jobId: JobId; from: ObjectKey; to: ObjectKey },
+): boolean {
+  if (job.kind !== 'move-prefix' || job.endedAtMs !== undefined) return false;
+  const { within } = job;
+  const isItsKey = within?.from === rename.from && within.to === rename.to;
+  return job.jobId === rename.jobId && job.bucketId === bucketId && isItsKey;
 }
 
 /** What is kept of it, roughly; where its walk stands is not: that changes with each step, and goes at the end. */

@@ -3,7 +3,7 @@
 import { must } from '../../src/lib/assert.ts';
 import { utf8 } from '../../src/lib/bytes.ts';
 import { identityChangeRow } from '../../src/metadata/identity-changes.ts';
-import { jobRow, openJobRow } from '../../src/metadata/jobs.ts';
+import { jobRow, markOf, openJobRow } from '../../src/metadata/jobs.ts';
 import { u48 } from '../../src/metadata/key-parts.ts';
 import {
   accountBucketRow,
@@ -23,7 +23,7 @@ import {
 } from '../../src/metadata/keyspace.ts';
 import type { BucketName, JobId, ObjectKey, OutboxId } from '../../src/model/names.ts';
 import { NO_ORIGINALS } from '../../src/model/originals.ts';
-import { jobCodec } from '../../src/model/records/job-record.ts';
+import { jobCodec, type MovePrefixJob } from '../../src/model/records/job-record.ts';
 import {
   type BucketRecord,
   bucketCodec,
@@ -52,6 +52,26 @@ async function changeBucket(world: FsckWorld, changes: Partial<BucketRecord>): P
   const changed = { ...must(bucket, 'a bucket'), ...changes };
   await world.plant(bucketRow(bucketId), bucketCodec.encode(changed), 2);
   return changed;
+}
+
+/** A job in shard 2 that renames a key of its bucket in several entries, and its mark while it is under way. */
+async function plantKeyMove(
+  world: FsckWorld,
+  ended: { endedAtMs?: number } = {},
+): Promise<Pick<MovePrefixJob, 'jobId'> & { from: ObjectKey; to: ObjectKey }> {
+  const { bucketId } = world.bucket(2).claim;
+  const jobId = '04'.repeat(14) as JobId;
+  const keys = { from: 'a' as ObjectKey, to: 'b' as ObjectKey };
+  const isOver = ended.endedAtMs !== undefined;
+  const job: MovePrefixJob = {
+    ...{ kind: 'move-prefix', isKey: true, jobId, bucketId, ...keys, overwrites: true },
+    ...{ beganAtMs: 1, steppedAtMs: 1, stepCount: 0, ...ended },
+    ...{ leg: 0, movedCount: 1, errorCount: 0, errors: [] },
+    ...(!isOver && { within: { ...keys, base: 0 } }),
+  };
+  await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
+  if (!isOver) await world.plant(openJobRow(job), markOf(job), 2);
+  return { jobId, ...keys };
 }
 
 export const ROW_DAMAGES: readonly Damage[] = [
@@ -83,6 +103,46 @@ export const ROW_DAMAGES: readonly Damage[] = [
       await world.plant(jobRow(jobId), jobCodec.encode(job), 2);
       await world.plant(openJobRow(job), PRESENT, 2);
       return [['queue-stray', { shard: 2, bucket: name, table: 'jobs', note: jobId }]];
+    },
+  ],
+  [
+    'a key that is being renamed, whose job is gone',
+    { 'queue-missing': 1 },
+    async (world) => {
+      const rename = { jobId: '03'.repeat(14) as JobId, from: 'a' as ObjectKey, to: 'b' as ObjectKey };
+      const { name } = await changeBucket(world, { keyRenames: [rename] });
+      return [['queue-missing', { shard: 2, bucket: name, key: 'a', table: 'jobs', note: rename.jobId }]];
+    },
+  ],
+  [
+    'a key that is being renamed, whose job has ended',
+    { 'queue-missing': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const { jobId, from, to } = await plantKeyMove(world, { endedAtMs: 2 });
+      const { name } = await changeBucket(world, { keyRenames: [{ jobId, from, to }] });
+      return [['queue-missing', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }]];
+    },
+  ],
+  [
+    'the job of a key that is being renamed, of which its bucket knows nothing',
+    { 'queue-stray': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const { name } = await changeBucket(world, {});
+      const { jobId } = await plantKeyMove(world);
+      return [['queue-stray', { shard: 2, bucket: name, key: 'a', table: 'jobs', note: jobId }]];
+    },
+  ],
+  [
+    'the job of a key that is being renamed, whose bucket knows another key',
+    { 'queue-stray': 1, 'queue-missing': 1, 'counter-wrong': 1 },
+    async (world) => {
+      const { jobId, from } = await plantKeyMove(world);
+      const keyRenames = [{ jobId, from, to: 'c' as ObjectKey }];
+      const { name } = await changeBucket(world, { keyRenames });
+      return [
+        ['queue-stray', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }],
+        ['queue-missing', { shard: 2, bucket: name, key: from, table: 'jobs', note: jobId }],
+      ];
     },
   ],
   [

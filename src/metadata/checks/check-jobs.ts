@@ -1,13 +1,14 @@
-// Jobs: each lies under its own id, its bucket is known, those under way are marked so, and those without a token that have
-// ended are listed.
+// Jobs: each lies under its own id, its bucket is known, and knows of what it does to it; those under way are marked so, and
+// those without a token that have ended are listed.
 import { equalBytes, toHex } from '../../lib/bytes.ts';
 import { allRows } from '../../lib/table-rows.ts';
-import { JOB_KINDS, JOB_STATES, jobCodec, jobState } from '../../model/records/job-record.ts';
+import { JOB_KINDS, JOB_STATES, type JobRecord, jobCodec, jobState } from '../../model/records/job-record.ts';
+import type { BucketRecord } from '../../model/records/rows.ts';
 import type { StateView } from '../../ports/state-machine.ts';
 import { COUNTER } from '../counters.ts';
-import { endedJobRow, jobRow, markOf, openJobId, openJobRow, readEndedJob } from '../jobs.ts';
+import { endedJobRow, isRenameOf, jobRow, markOf, openJobId, openJobRow, readEndedJob } from '../jobs.ts';
 import { TABLES } from '../keyspace.ts';
-import type { RowCheck } from './scan.ts';
+import type { CheckScan, RowCheck } from './scan.ts';
 
 export const checkJob: RowCheck = async (row, scan) => {
   const job = jobCodec.decode(row.value);
@@ -18,6 +19,7 @@ export const checkJob: RowCheck = async (row, scan) => {
   if (bucket === undefined) scan.found('bucket-missing', { ...place, note: jobId });
   const isLost = job.kind === 'empty-bucket' && endedAtMs === undefined && bucket?.jobId !== jobId;
   if (isLost) scan.found('queue-stray', { ...place, note: jobId });
+  checkKeyRename(job, bucket, scan);
   if (endedAtMs !== undefined) {
     if (job.isTokenless)
       await scan.expectRow(endedJobRow(job, endedAtMs), 'index-missing', { ...place, note: jobId });
@@ -27,6 +29,17 @@ export const checkJob: RowCheck = async (row, scan) => {
   if (mark === undefined) scan.found('index-missing', { ...place, note: jobId });
   else if (!equalBytes(mark, markOf(job))) scan.found('index-stray', { table: 'openJobs', note: jobId });
 };
+
+/** While a job renames a key in several entries the row of its bucket keeps all others from that key. */
+function checkKeyRename(job: JobRecord, bucket: BucketRecord | undefined, scan: CheckScan): void {
+  if (job.kind !== 'move-prefix' || job.endedAtMs !== undefined) return;
+  const { jobId, isKey, from, within } = job;
+  const key = within?.from ?? (isKey && from);
+  // Of a deleted bucket it ends with its next step.
+  if (!key || bucket === undefined || bucket.state === 'deleted') return;
+  const isHeld = bucket.keyRenames?.some((rename) => isRenameOf(job, bucket, rename));
+  if (!isHeld) scan.found('queue-stray', { bucket: bucket.name, key, table: 'jobs', note: jobId });
+}
 
 export const checkOpenJob: RowCheck = async (row, scan) => {
   const jobId = openJobId(row.key);

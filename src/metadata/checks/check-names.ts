@@ -16,7 +16,7 @@ import {
 } from '../../model/records/rows.ts';
 import { decodeAccountId, indexRows } from '../accounts.ts';
 import { identityChangeRange } from '../identity-changes.ts';
-import { jobRow } from '../jobs.ts';
+import { isRenameOf, jobRow } from '../jobs.ts';
 import { readU48 } from '../key-parts.ts';
 import {
   accessKeyRow,
@@ -38,6 +38,7 @@ export const checkBucket: RowCheck = async (row, scan) => {
     scan.found('broken-row', { bucket: bucket.name, table: 'buckets', note: toHex(row.key) });
   }
   await checkEmptying(bucket, scan);
+  await checkKeyRenames(bucket, scan);
 };
 
 /** A bucket that is closing, or deleted and not yet emptied, has the job that goes on with it; others have none. */
@@ -50,6 +51,19 @@ async function checkEmptying({ bucketId, name, state, jobId }: BucketRecord, sca
       ? jobId === undefined && state !== 'closing'
       : state === (stage === 'look' ? 'closing' : 'deleted') && job?.endedAtMs === undefined;
   if (!isRight) scan.found('queue-missing', { bucket: name, table: 'jobs', note: jobId ?? state });
+}
+
+/** Each rename of a key that takes several entries has the job that goes on with it: else its keys are closed for ever. */
+async function checkKeyRenames(bucket: BucketRecord, scan: CheckScan): Promise<void> {
+  const { name, state, keyRenames = [] } = bucket;
+  // Jobs of a deleted bucket end, and its row stays as it is.
+  if (state === 'deleted') return;
+  for (const rename of keyRenames) {
+    const row = await scan.row(jobRow(rename.jobId));
+    const job = row && jobCodec.decode(row);
+    if (job !== undefined && isRenameOf(job, bucket, rename)) continue;
+    scan.found('queue-missing', { bucket: name, key: rename.from, table: 'jobs', note: rename.jobId });
+  }
 }
 
 export const checkDeletedBucket: RowCheck = async (row, scan) => {
