@@ -65,3 +65,20 @@ test('a client that has left before anybody reads its body is not waited for', a
   await expect(intake.read()).rejects.toMatchObject({ code: 'IncompleteBody' });
   expect(intake.waitingSinceMs).toBeUndefined();
 });
+
+test('a body of very small pieces is taken together, and is not read on to be dropped', async () => {
+  const request = new IncomingMessage(new Socket());
+  request.headers = { 'transfer-encoding': 'chunked' };
+  const intake = new BodyIntake({
+    request,
+    response: new ServerResponse(request),
+    clock: createManualClock(0),
+    queues: createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] }),
+    tenant: () => ALICE,
+  });
+  const dropped = intake.discard(LIMITS.refusedBodyDrainBytesMax);
+  for (let count = 0; count < 1000; count++) request.push('a');
+  expect(await dropped).toBe(false);
+  const together = await intake.read();
+  expect(together?.length).toBeGreaterThan(500);
+});

@@ -3,6 +3,8 @@
 // since when it waits for the client, so that slow ones can be told off (server.ts). Framing of S3 is not known here.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FairShare, SharePath } from '../lib/fair-share.ts';
+import { nextTurn } from '../lib/next-turn.ts';
+import { PieceQueue } from '../lib/piece-queue.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { sharePathOf, type Tenant } from '../model/tenant.ts';
@@ -15,6 +17,17 @@ export type IntakeQueues = FairShare;
 
 /** One read of a socket gives so much at most. */
 const READ_BYTES = 64 * 1024;
+/** After so many pieces of less than so many bytes, what one read of the socket gives is taken together. */
+const SMALL_PIECES_MAX = 256;
+const SMALL_PIECE_BYTES = 512;
+/**
+ * Reads of the socket that were nearly all framing, after which the body is refused: chunks of a byte or two, thousands at
+ * once. No program sends its data so, and each such read takes Node about 50 ms.
+ */
+const FRAMING_READS_MAX = 16;
+/** Such a read has so many bytes at least, and so many for each byte of the body. */
+const FRAMING_READ_BYTES = 8 * 1024;
+const FRAMING_FACTOR = 3;
 
 export interface BodyIntakeOptions {
   request: IncomingMessage;
@@ -47,10 +60,18 @@ export class BodyIntake {
   readonly #queues: IntakeQueues;
   readonly #tenant: () => Tenant;
   #path: SharePath = [];
-  /** Pieces that wait for their reader; each is what one read of the socket gave. */
-  readonly #queue: Buffer[] = [];
-  #queuedBytes = 0;
+  /** What has arrived and waits for its reader. */
+  readonly #queue = new PieceQueue();
+  /** Of the queue, as the tenant's share knows it. */
+  #countedBytes = 0;
   #readBytes = 0;
+  #smallPieces = 0;
+  #isReadTogether = false;
+  /** Of the socket, when the request was last asked. */
+  #wireBytes = 0;
+  #framingReads = 0;
+  /** It is about to be asked for what has come. */
+  #isDue = false;
   #isListening = false;
   #hasEnded = false;
   #failure: AppError | undefined;
@@ -79,7 +100,7 @@ export class BodyIntake {
   async read(): Promise<Buffer | undefined> {
     if (this.isAtEnd) return undefined;
     this.#start();
-    while (this.#queue.length === 0) {
+    while (this.#queue.sizeBytes === 0) {
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#hasEnded) {
         this.isAtEnd = true;
@@ -88,21 +109,25 @@ export class BodyIntake {
       await this.#wait();
     }
     const piece = this.#queue.shift() as Buffer;
-    this.#count(-piece.length);
+    this.#count();
     this.#readBytes += piece.length;
     // The end of a body of known size need not be waited for.
     if (this.#readBytes === this.declaredBytes) this.isAtEnd = true;
-    if (!this.#isFull() && this.#request.isPaused()) this.#request.resume();
+    this.#goOn();
     return piece;
   }
 
-  /** Reads on and drops what comes, up to `bytesMax`. True when that was the rest of the body. */
+  /**
+   * Reads on and drops what comes, up to `bytesMax`. True when that was the rest of the body. A body of very small chunks is
+   * not read on: dropping it costs more than its client's answer is worth.
+   */
   async discard(bytesMax: number): Promise<boolean> {
     try {
       for (let leftBytes = bytesMax; leftBytes >= 0; ) {
         const piece = await this.read();
         if (piece === undefined) return true;
         leftBytes -= piece.length;
+        if (this.#isReadTogether) return false;
       }
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
@@ -126,15 +151,7 @@ export class BodyIntake {
     // What was taken is given back to the same tenant, whoever has signed meanwhile.
     this.#path = sharePathOf(this.#tenant());
     const request = this.#request;
-    request.on('data', (piece: Buffer) => {
-      if (this.#response.closed) return;
-      this.#queue.push(piece);
-      this.#count(piece.length);
-      this.receivedBytes += piece.length;
-      this.lastByteAtMs = this.#clock.monotonicMs();
-      if (this.#isFull()) request.pause();
-      this.#wake?.();
-    });
+    request.on('data', this.#onPiece);
     request.on('end', () => {
       this.#hasEnded = true;
       this.#wake?.();
@@ -149,24 +166,88 @@ export class BodyIntake {
     if (request.destroyed) cut();
     // Nobody reads what is left when the answer is out.
     this.#response.once('close', () => {
-      this.#count(-this.#queuedBytes);
-      this.#queue.length = 0;
+      this.#queue.takeAll();
+      this.#count();
     });
   }
 
-  #count(bytes: number): void {
-    const before = Math.max(0, this.#queuedBytes - READ_BYTES);
-    this.#queuedBytes += bytes;
-    const more = Math.max(0, this.#queuedBytes - READ_BYTES) - before;
-    if (more > 0) this.#queues.take(this.#path, more);
-    else if (more < 0) this.#queues.giveBack(this.#path, -more);
+  readonly #onPiece = (piece: Buffer): void => {
+    if (this.#response.closed) return;
+    this.#take(piece);
+    if (piece.length < SMALL_PIECE_BYTES) this.#smallPieces++;
+    if (this.#smallPieces === SMALL_PIECES_MAX) this.#readTogether();
+    else if (this.#isFull()) this.#request.pause();
+  };
+
+  #take(piece: Buffer): void {
+    this.#queue.add(piece);
+    this.#count();
+    this.receivedBytes += piece.length;
+    this.lastByteAtMs = this.#clock.monotonicMs();
+    this.#wake?.();
+  }
+
+  /**
+   * From here on the request gathers what one read of the socket gives, and is asked for all of it at once. A read of
+   * 64 KiB may hold ten thousand chunks of a byte (RFC 9112 7.1), and Node runs what waits for one before it reads the next:
+   * that would keep the loop, so nobody is told before its next turn.
+   */
+  #readTogether(): void {
+    const request = this.#request;
+    request.off('data', this.#onPiece);
+    request.pause();
+    this.#isReadTogether = true;
+    this.#wireBytes = request.socket.bytesRead;
+    request.on('readable', () => {
+      if (this.#isDue) return;
+      this.#isDue = true;
+      void nextTurn().then(() => {
+        this.#isDue = false;
+        this.#goOn();
+      });
+    });
+  }
+
+  /** Takes more, if there is room. */
+  #goOn(): void {
+    const request = this.#request;
+    if (this.#response.closed || this.#isFull()) return;
+    if (!this.#isReadTogether) {
+      if (request.isPaused()) request.resume();
+      return;
+    }
+    let bodyBytes = 0;
+    for (let pieces = request.read(); pieces !== null; pieces = request.read()) {
+      this.#take(pieces);
+      bodyBytes += pieces.length;
+      if (this.#isFull()) break;
+    }
+    this.#judgeFraming(bodyBytes);
+  }
+
+  #judgeFraming(bodyBytes: number): void {
+    const { bytesRead } = this.#request.socket;
+    const wireBytes = bytesRead - this.#wireBytes;
+    this.#wireBytes = bytesRead;
+    if (wireBytes < FRAMING_READ_BYTES || wireBytes < FRAMING_FACTOR * bodyBytes) return;
+    if (++this.#framingReads <= FRAMING_READS_MAX) return;
+    const message = 'The chunks of the body are too small.';
+    this.fail(new AppError('InvalidRequest', { message }));
+  }
+
+  /** Tells the tenant's share what waits beyond one read. */
+  #count(): void {
+    const bytes = Math.max(0, this.#queue.sizeBytes - READ_BYTES);
+    if (bytes > this.#countedBytes) this.#queues.take(this.#path, bytes - this.#countedBytes);
+    else if (bytes < this.#countedBytes) this.#queues.giveBack(this.#path, this.#countedBytes - bytes);
+    this.#countedBytes = bytes;
   }
 
   /** Whether the client is to wait. */
   #isFull(): boolean {
     // Beyond its tenant's share a connection keeps what one read gave: without it nothing would come at all.
     const isWithinShare = this.#queues.mayTake(this.#path, READ_BYTES);
-    return this.#queuedBytes >= (isWithinShare ? LIMITS.intakeQueueBytesMax : 1);
+    return this.#queue.sizeBytes >= (isWithinShare ? LIMITS.intakeQueueBytesMax : 1);
   }
 
   async #wait(): Promise<void> {

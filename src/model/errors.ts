@@ -70,6 +70,10 @@ export const ERRORS = {
   },
   InvalidArgument: { status: 400, message: 'Invalid Argument' },
   InvalidBucketName: { status: 400, message: 'The specified bucket is not valid.' },
+  InvalidChunkSizeError: {
+    status: 403,
+    message: 'Only the last chunk is allowed to have a size less than 8192 bytes',
+  },
   InvalidDigest: {
     status: 400,
     message: 'The Content-MD5 or checksum value that you specified is not valid.',

@@ -65,6 +65,9 @@ export const LIMITS = {
   operatorBodyMaxMs: 5 * SECOND,
   chunkHeaderBytesMax: 8 * KiB,
   signedChunkBytesMax: 64 * MiB,
+  /** Of aws-chunked bodies: chunks of less than so many bytes, and how many of them a body may have. */
+  tinyChunkBytes: 64,
+  tinyChunksMax: 16_384,
   trailerBytesMax: 8 * KiB,
   /** Of a refused upload: a part as clients make them (10 MiB) fits, so that one that sends all of it first reads its answer. */
   refusedBodyDrainBytesMax: 16 * MiB,

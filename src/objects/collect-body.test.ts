@@ -22,6 +22,17 @@ test('a document comes whole, and is counted until it does', async () => {
   expect(world.heldBytes()).toBe(0);
 });
 
+test('a document that comes byte by byte is kept in few pieces', async () => {
+  const world = await openObjectWorld();
+  async function* bytes() {
+    for (let count = 0; count < 50_000; count++) yield Buffer.from('a');
+  }
+  const document = { stream: bytes(), sizeBytes: 50_000 };
+  const pieces = await world.store.collectBody(document, INTERNAL_TENANT, whole);
+  expect(pieces.length).toBeLessThan(10);
+  expect(Buffer.concat(pieces).length).toBe(50_000);
+});
+
 test('one whose stream fails leaves nothing counted', async () => {
   const world = await openObjectWorld();
   async function* cut() {

@@ -254,6 +254,16 @@ describe('chunked bodies', () => {
       400,
       'IncompleteBody',
     ],
+    [
+      'more than 16,384 chunks of a byte',
+      {
+        form: UNSIGNED,
+        headers: { 'x-amz-decoded-content-length': '20000' },
+        bend: () => Buffer.from(`${'1\r\nx\r\n'.repeat(20_000)}0\r\n\r\n`),
+      },
+      403,
+      'InvalidChunkSizeError',
+    ],
     ['no last chunk', { form: UNSIGNED, bend: (framed) => framed.subarray(0, -5) }, 400, 'IncompleteBody'],
     ['no framing at all', { form: UNSIGNED, bend: () => BODY }, 400, 'IncompleteBody'],
     [

@@ -8,6 +8,7 @@ import { inSlices } from '../support/in-slices.ts';
 import { expectFreeLoop } from '../support/loop-watch.ts';
 import { beginUpload, uploadPath } from '../support/multipart.ts';
 import { pathOf } from '../support/raw-s3.ts';
+import { headOf, openSocket } from '../support/raw-socket.ts';
 import { expectStatus, useApi } from '../support/s3-api.ts';
 
 const KiB = 1024;
@@ -196,6 +197,21 @@ test('aws-chunked framing in chunks of one byte, and with a long extension', asy
       }),
     );
   }
+});
+
+test.each([
+  ['some are taken', MiB / 8, 200],
+  ['too many are refused', MiB, 400],
+])('HTTP chunks of one byte: %s', async (_title, sizeBytes, status) => {
+  const headers = { 'transfer-encoding': 'chunked' };
+  const request = { method: 'PUT', path: pathOf(bucket, 'bytes'), headers };
+  const socket = await openSocket(api.server);
+  socket.write(headOf(api.server, request));
+  socket.write(`${'1\r\na\r\n'.repeat(sizeBytes)}0\r\n\r\n`);
+  expect((await socket.answer())?.status).toBe(status);
+  socket.destroy();
+  const stored = await api.send({ method: 'GET', path: request.path });
+  expect(stored.body.length).toBe(MiB / 8);
 });
 
 test('many listings of one account at once: another account is served between their pages', async () => {

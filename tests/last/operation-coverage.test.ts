@@ -18,6 +18,7 @@ const PIPELINE_ERRORS: readonly ErrorCode[] = [
   'InvalidAccessKeyId',
   'InvalidArgument',
   'InvalidBucketName',
+  'InvalidChunkSizeError',
   'InvalidDigest',
   'InvalidRequest',
   'InvalidStorageClass',

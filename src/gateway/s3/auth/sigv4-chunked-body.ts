@@ -1,7 +1,8 @@
 // Takes the aws-chunked framing off a body as it flows: chunk headers, their signatures, the trailer. Data is passed on
-// as slices of what arrived, before its signature is known to be right: who consumes it must not keep anything of a
-// stream that ends in an error.
+// as slices of what arrived, small chunks together, before its signature is known to be right: who consumes it must not
+// keep anything of a stream that ends in an error.
 import { nextTurn } from '../../../lib/next-turn.ts';
+import { PieceQueue } from '../../../lib/piece-queue.ts';
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { ChunkSignatures } from './chunk-signatures.ts';
@@ -30,33 +31,40 @@ const TRAILER_SIGNATURE = 'x-amz-trailer-signature';
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** The stream throws IncompleteBody, SignatureDoesNotMatch, MalformedTrailerError. */
+/** The stream throws IncompleteBody, SignatureDoesNotMatch, MalformedTrailerError, InvalidChunkSizeError. */
 export function openChunkedBody(options: ChunkedBodyOptions): ChunkedBody {
   const { signatures } = options;
   const cursor = new PieceCursor(options.read);
   let trailer: string | undefined;
 
   async function* decode(): AsyncGenerator<Buffer, void> {
+    const ready = new PieceQueue();
     let leftBytes = options.sizeBytes;
+    let tinyChunks = 0;
     for (let count = 1; ; count++) {
       if (count % CHUNKS_PER_TURN === 0) await nextTurn();
+      if (cursor.isSpent || ready.sizeBytes >= LIMITS.streamBufferBytes) yield* ready.takeAll();
       const header = parseChunkHeader(
         await cursor.line(LIMITS.chunkHeaderBytesMax),
         signatures !== undefined,
       );
       leftBytes -= header.sizeBytes;
       if (leftBytes < 0) throw incompleteBody();
+      if (header.sizeBytes < LIMITS.tinyChunkBytes && ++tinyChunks > LIMITS.tinyChunksMax)
+        throw tooManyChunks();
       signatures?.startChunk();
       for (let chunkLeft = header.sizeBytes; chunkLeft > 0; ) {
         const piece = await cursor.take(chunkLeft);
         chunkLeft -= piece.length;
         signatures?.update(piece);
-        yield piece;
+        ready.add(piece);
+        if (cursor.isSpent) yield* ready.takeAll();
       }
       if (header.sizeBytes > 0) await cursor.lineEnd();
       signatures?.endChunk(header.signature);
       if (header.sizeBytes === 0) break;
     }
+    yield* ready.takeAll();
     if (leftBytes > 0) throw incompleteBody();
     trailer = readTrailer(await readTrailerLines(cursor), options);
     if (!(await cursor.isAtEnd())) throw incompleteBody();
@@ -115,6 +123,11 @@ function incompleteBody(): AppError {
   return new AppError('IncompleteBody', { message: 'The request body terminated unexpectedly' });
 }
 
+/** AWS refuses every chunk below 8 KiB but the last one; clients that write smaller ones are served, up to a number. */
+function tooManyChunks(): AppError {
+  return new AppError('InvalidChunkSizeError');
+}
+
 function malformedTrailer(): AppError {
   return new AppError('MalformedTrailerError');
 }
@@ -127,6 +140,11 @@ class PieceCursor {
 
   constructor(read: () => Promise<Buffer | undefined>) {
     this.#read = read;
+  }
+
+  /** All that has arrived is taken: the next call may wait for the client. */
+  get isSpent(): boolean {
+    return this.#at === this.#piece.length;
   }
 
   /** What has arrived, up to `bytesMax` of it; waits for at least one byte. */
