@@ -6,6 +6,9 @@ import { BodyIntake, type IntakeQueues } from './body-intake.ts';
 import type { ClientView, ClientViewer } from './client-view.ts';
 import { type RequestHeaders, readHeaders } from './request-headers.ts';
 
+/** RFC 3986 3.2.1. */
+const USER_INFO = /^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i;
+
 export interface ExchangeOptions {
   request: IncomingMessage;
   response: ServerResponse;
@@ -25,7 +28,7 @@ export interface ExchangeWatcher {
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The request line's target, as sent. */
+  /** The request line's target, as sent, but for a user's name and password in an absolute one: answers and logs repeat it. */
   readonly uri: string;
   readonly headers: RequestHeaders;
   readonly client: ClientView;
@@ -56,7 +59,7 @@ export class Exchange {
   constructor({ request, response, viewer, clock, queues }: ExchangeOptions) {
     this.request = request;
     this.response = response;
-    this.uri = request.url ?? '';
+    this.uri = (request.url ?? '').replace(USER_INFO, '$1');
     this.headers = readHeaders(request.rawHeaders);
     this.client = viewer.view(request.socket, this.headers);
     this.#tenant = { account: undefined, address: addressGroupOf(this.client.remoteAddress) };

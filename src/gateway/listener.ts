@@ -66,7 +66,11 @@ export function createListener(settings: ListenerSettings, events: ListenerEvent
   server.on('connection', events.onConnection);
   if (settings.tls !== undefined) server.on('secureConnection', events.onSecured);
   server.on('clientError', events.onClientError);
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => events.onTunnel(socket));
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    // Node has taken its own listener away: without one a reset by the client would end the process.
+    socket.on('error', () => socket.destroy());
+    events.onTunnel(socket);
+  });
   return server;
 }
 

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
+import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { Exchange } from './exchange.ts';
 import { LiveExchanges } from './live-exchanges.ts';
@@ -187,4 +188,20 @@ test('requests that wait behind others have a bound, on one connection and toget
   expect(fill(alone)).toBe(LIMITS.pipelinedRequestsMax);
   for (const gone of [socket, ...others]) gone.emit('close');
   expect(fill(connect('d'))).toBe(LIMITS.pipelinedRequestsMax);
+});
+
+test('a request that has waited on a connection whose client has gone meanwhile ends with its body', () => {
+  const { live, connect } = setUp();
+  const socket = connect('half closed');
+  expect(live.breakOff(socket, new AppError('IncompleteBody'))).toBe(false);
+  const failed: AppError[] = [];
+  const exchange = {
+    request: { socket, complete: false },
+    tenant: { account: undefined, address: '192.0.2.1' },
+    body: { fail: (error: AppError) => failed.push(error) },
+    mustClose: false,
+  } as unknown as Exchange;
+  live.begin(exchange);
+  expect(failed.map(({ code }) => code)).toEqual(['IncompleteBody']);
+  expect(exchange.mustClose).toBe(true);
 });

@@ -66,6 +66,10 @@ export class LiveExchanges implements ExchangeWatcher {
       this.connections.settle(connection);
     }
     exchange.mustClose ||= this.#isDraining || connection?.excessOf !== undefined;
+    if (connection?.isBroken !== true) return;
+    // It has waited for others' answers, and the client has gone meanwhile: the rest of its body never comes.
+    exchange.mustClose = true;
+    if (!exchange.request.complete) exchange.body.fail(new AppError('IncompleteBody'));
   }
 
   onProved(exchange: Exchange): void {

@@ -317,6 +317,21 @@ describe('what is no HTTP request', () => {
     await socket.closed;
   });
 
+  test('a tunnel whose client resets the connection does no harm', async () => {
+    const get = headOf(root, { method: 'GET', path: '/bucket?location' });
+    const tunnel = 'CONNECT elsewhere:443 HTTP/1.1\r\nHost: h\r\n\r\n';
+    for (let count = 0; count < 40; count++) {
+      const socket = await openSocket(root);
+      socket.write(count % 2 === 0 ? tunnel : get + tunnel);
+      if (count % 4 < 2) await new Promise(setImmediate);
+      socket.socket.resetAndDestroy();
+    }
+    const socket = await openSocket(root);
+    socket.write(get);
+    expect((await socket.answer())?.status).toBe(200);
+    socket.destroy();
+  });
+
   test('a request to upgrade is answered, and nothing behind it is executed: its beginning may be lost', async () => {
     const socket = await openSocket(root);
     const headers = { connection: 'upgrade', upgrade: 'websocket' };

@@ -55,6 +55,16 @@ const PARAMETERS = [
 ];
 const pathsOf = () => [`/${bucket}/k`, `/${bucket}`, '/', '/no-such-bucket/k', '/holdfast-admin/v1/accounts'];
 
+test('a name and a password in an absolute target', async () => {
+  const user = `user:${MARK}@`;
+  await seen([
+    { uri: `http://${user}h/no-such-bucket/x` },
+    { uri: `http://${user}h/%zz` },
+    { uri: `ftp://${user}h/x` },
+    { uri: `http://${user}h` },
+  ]);
+});
+
 describe.each(PARAMETERS)('%s', (name) => {
   test('in a query that is read, twice there, or beside what cannot be read', async () => {
     const encoded = name.replaceAll('-', '%2D');
