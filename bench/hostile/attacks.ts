@@ -122,6 +122,20 @@ export const ATTACKS: readonly Attack[] = [
     begin: ({ crowd }) => crowd.churn(64, Buffer.from('PUT /x/y HTTP/1.1\r\nHost: 127.0')),
   },
   {
+    name: 'tunnels that are reset, 64 at a time',
+    by: 'anybody',
+    begin: ({ crowd }) => crowd.churn(64, Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n')),
+  },
+  {
+    name: 'uploads without a signature in HTTP chunks of one byte, 16 at a time',
+    by: 'anybody',
+    begin: ({ crowd, account }) =>
+      crowd.hold(16, {
+        opening: bare(account, 'PUT', `/${BUCKET}/x`, { 'Transfer-Encoding': 'chunked' }),
+        drip: { bytes: Buffer.from('1\r\nx\r\n'.repeat(MiB / 8)), everyMs: 100 },
+      }),
+  },
+  {
     name: '/metrics, 32 at a time',
     by: 'anybody',
     begin: ({ crowd, account }) => crowd.loop(32, bare(account, 'GET', '/metrics')),
@@ -174,6 +188,20 @@ export const ATTACKS: readonly Attack[] = [
     by: 'account',
     begin: ({ crowd, account }) =>
       crowd.loop(24, withDocument(account, 'POST', `/${BUCKET}?delete=`, attributes(2 * MiB - 4096))),
+  },
+  {
+    name: 'part lists of 4 MiB in chunks of one byte, 8 at a time',
+    by: 'account',
+    begin: ({ crowd, account }) => {
+      const headers = {
+        'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+        'x-amz-decoded-content-length': String(4 * MiB),
+        'content-length': String(6 * 4 * MiB + 5),
+      };
+      const head = signed(account, 'POST', `/${BUCKET}/small?uploadId=none`, headers);
+      const body = Buffer.from(`${'1\r\n \r\n'.repeat(4 * MiB)}0\r\n\r\n`);
+      return crowd.loop(8, Buffer.concat([head, body]));
+    },
   },
   {
     name: 'deletes of 1,000 missing keys, 16 at a time',

@@ -59,14 +59,14 @@ export class Crowd {
     }
   }
 
-  /** Opens connections and ends them, `count` at a time, each after `opening` was sent. */
+  /** Opens connections and resets them, `count` at a time, each after `opening` was sent. */
   async churn(count: number, opening: Buffer): Promise<void> {
     const run = async () => {
       while (!this.#isStopped) {
         const socket = await this.#open();
         socket?.write(opening);
         await sleep(5);
-        socket?.destroy();
+        socket?.resetAndDestroy();
       }
     };
     for (let index = 0; index < count; index++) this.#work.push(run());
