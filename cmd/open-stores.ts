@@ -58,8 +58,8 @@ export async function openStores(
   closing.defer(() => dataDir.close());
   const folder = dataDir.path;
   await refuseNodeFolder(folder);
-  const root = await openRootCredentials({ folder, given: config.root, random });
   const isNew = isWithoutDatabase(folder);
+  const root = await openRootCredentials({ folder, given: config.root, random, isNew });
   const path = join(folder, MASTER_KEYS_FILE);
   const keys = await openMasterKeys({ path, isNew });
   const { metadataKv, chunkKv } = await openDatabases({ ...surroundings, ...events, folder });

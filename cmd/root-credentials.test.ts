@@ -24,7 +24,7 @@ test('a gateway makes up no credentials: the others would not know them', async 
 test('it takes those that are stored, and given ones where none are, and writes nothing', async () => {
   expect(await readRootCredentials({ folder, given: GIVEN })).toEqual(GIVEN);
   expect(await readdir(folder)).toEqual([]);
-  const made = await openRootCredentials({ folder, given: NOTHING, random: systemRandom });
+  const made = await openRootCredentials({ folder, given: NOTHING, random: systemRandom, isNew: true });
   expect(await readRootCredentials({ folder, given: NOTHING })).toEqual(made);
   expect(await readRootCredentials({ folder, given: made })).toEqual(made);
   await expect(readRootCredentials({ folder, given: GIVEN })).rejects.toThrow('are not the root credentials');
@@ -35,4 +35,13 @@ test('neither a damaged file nor keys that no account may have are passed over',
   await expect(readRootCredentials({ folder, given })).rejects.toThrow('the root credentials given');
   await writeFile(join(folder, CREDENTIALS_FILE), '{}', { mode: 0o600 });
   await expect(readRootCredentials({ folder, given: NOTHING })).rejects.toThrow('is damaged');
+});
+
+test('no others are made up beside data, whose root account would not know them', async () => {
+  const options = { folder, random: systemRandom, isNew: false };
+  await expect(openRootCredentials({ ...options, given: NOTHING })).rejects.toThrow(
+    `${join(folder, CREDENTIALS_FILE)} is missing`,
+  );
+  expect(await readdir(folder)).toEqual([]);
+  expect(await openRootCredentials({ ...options, given: GIVEN })).toEqual(GIVEN);
 });

@@ -55,19 +55,29 @@ export async function readRootCredentials(options: {
   );
 }
 
-/** The stored credentials, or new ones, stored. Given ones that differ from the stored are refused. */
+/**
+ * The stored credentials, or new ones, stored; made up only where the root account is yet to be made (`isNew`). Given ones
+ * that differ from the stored are refused.
+ */
 export async function openRootCredentials(options: {
   folder: string;
   given: GivenCredentials;
   random: RandomPort;
+  isNew: boolean;
 }): Promise<RootCredentials> {
-  const { folder, given, random } = options;
+  const { folder, given, random, isNew } = options;
   const path = join(folder, CREDENTIALS_FILE);
   const stored = await readStored(path);
   if (stored === undefined) {
     const { accessKey, secretKey } = given;
-    const made =
-      accessKey !== undefined && secretKey !== undefined ? { accessKey, secretKey } : mintKeyPair(random);
+    const isGiven = accessKey !== undefined && secretKey !== undefined;
+    if (!isGiven && !isNew) {
+      throw new Refusal(
+        `${path} is missing: without it no command can sign as the root account.\n` +
+          `Put it back, or set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to what stood there.`,
+      );
+    }
+    const made = isGiven ? { accessKey, secretKey } : mintKeyPair(random);
     await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
     return made;
   }

@@ -39,7 +39,7 @@ export async function initCluster(config: Config, options: InitOptions): Promise
     const folder = resolve(options.out);
     await makeFolder(folder, 0o700);
     const keyring = await openFileKeyring({ path: join(folder, MASTER_KEYS_FILE), isNew: true });
-    await openRootCredentials({ folder, given: config.root, random: systemRandom });
+    await openRootCredentials({ folder, given: config.root, random: systemRandom, isNew: true });
     const clusterId = toHex(systemRandom.bytes(ID_BYTES));
     const { shardCount, replicaCount, chunkCopies } = options;
     const masterKeyId = keyring.activeKeyId;

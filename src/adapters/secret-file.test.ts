@@ -50,11 +50,11 @@ test('every kind of secret file is refused when its group can read it', async ()
   await expose('master-keys.json');
   await expect(openFileKeyring({ path: at('master-keys.json'), isNew: false })).rejects.toThrow(EXPOSED);
 
-  await openRootCredentials({ folder, given: NOTHING, random: systemRandom });
+  await openRootCredentials({ folder, given: NOTHING, random: systemRandom, isNew: true });
   await expose('root-credentials.json');
-  await expect(openRootCredentials({ folder, given: NOTHING, random: systemRandom })).rejects.toThrow(
-    EXPOSED,
-  );
+  await expect(
+    openRootCredentials({ folder, given: NOTHING, random: systemRandom, isNew: true }),
+  ).rejects.toThrow(EXPOSED);
   const context = { env: {}, print() {}, nowMs: () => 0, sleep: async () => {} };
   await expect(connect(context, { dataDir: folder })).rejects.toThrow(EXPOSED);
 

@@ -35,7 +35,7 @@ export interface Answer {
 /** Throws {@link Refusal} for what is no URL of a server. */
 export function parseEndpoint(endpoint: string): URL {
   const isUrl = URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol);
-  if (!isUrl) throw new Refusal(`--endpoint must be a URL like http://127.0.0.1:9000, not "${endpoint}"`);
+  if (!isUrl) throw new Refusal(`the endpoint must be a URL like http://127.0.0.1:9000, not "${endpoint}"`);
   return new URL(endpoint);
 }
 

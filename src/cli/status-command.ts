@@ -22,7 +22,7 @@ interface Status {
   alarms?: string[];
   clockJumpMs: number;
   keys: Keys;
-  lastErrors: { at: string; event: string; message: string }[];
+  lastErrors: { at: string; event: string; message: string; count: number }[];
 }
 
 /** Of a server that has alarms. */
@@ -55,7 +55,9 @@ function formatStatus(status: Status): string {
     ['master keys', describeKeys(status.keys)],
     ['last errors', status.lastErrors.length === 0 ? 'none' : ''],
   ];
-  const errors = status.lastErrors.map(({ at, event, message }) => ['', at, event, message]);
+  const errors = status.lastErrors.map(({ at, event, message, count }) => {
+    return ['', at, event, count > 1 ? `${message} (${formatCount(count)} times)` : message];
+  });
   const alarms = status.alarms?.map((alarm) => `ALARM ${alarm}`) ?? [];
   return [formatTable(rows), ...(errors.length === 0 ? [] : [formatTable(errors)]), ...alarms].join('\n');
 }

@@ -55,7 +55,7 @@ test.each([
   ['of a large disk, what upkeep needs and no more', 1000 * GiB, LIMITS.diskReserveBytesMax],
   ['of a usual one, a share', 200 * GiB, 200 * GiB * LIMITS.diskReserveShare],
   ['of a smaller one, what upkeep needs', 20 * GiB, LIMITS.diskReserveBytesMin],
-  ['of a tiny one, not all of it', GiB, GiB * LIMITS.diskReserveShareMax],
+  ['of a tiny one, not all of it, in whole bytes', GiB, Math.round(GiB * LIMITS.diskReserveShareMax)],
 ])('the reserve %s', async (_name, totalBytes, reserveBytes) => {
   Object.assign(disk, { totalBytes, freeBytes: reserveBytes + 100 });
   const reserve = createDiskReserve({ readSpace, clock });

@@ -138,5 +138,5 @@ export function isFull(usage: { diskFreeBytes: number; diskTotalBytes: number })
 function reserveOf({ totalBytes }: Pick<DiskSpace, 'totalBytes'>): number {
   const shareBytes = totalBytes * LIMITS.diskReserveShare;
   const wantedBytes = Math.min(Math.max(shareBytes, LIMITS.diskReserveBytesMin), LIMITS.diskReserveBytesMax);
-  return Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax);
+  return Math.round(Math.min(wantedBytes, totalBytes * LIMITS.diskReserveShareMax));
 }

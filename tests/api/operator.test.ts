@@ -214,6 +214,6 @@ test('the tool takes its credentials from the environment, and says what is wron
   const lost = await connect({ ...context, env }, { endpoint: 'http://127.0.0.1:1' });
   await expect(lost.call('GET', '/keys')).rejects.toThrow('cannot reach the server at http://127.0.0.1:1');
   await expect(connect({ ...context, env }, { endpoint: 'nowhere' })).rejects.toThrow(
-    '--endpoint must be a URL',
+    'the endpoint must be a URL',
   );
 });

@@ -30,6 +30,6 @@ export interface StatusReport {
   /** How far the clock has jumped at a start, waiting for `holdfast clock accept`; else 0 (protocol R19). */
   clockJumpMs: number;
   keys: RotationProgress;
-  /** Newest first. */
-  lastErrors: readonly { at: string; event: string; message: string }[];
+  /** Newest first; each once, with how often it came and when last. */
+  lastErrors: readonly { at: string; event: string; message: string; count: number }[];
 }

@@ -44,7 +44,7 @@ export const putObject = defineOperation({
     'XAmzContentSHA256Mismatch',
   ],
   differences:
-    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`), which AWS refuses.',
+    'The ETag is the MD5 of the content whatever encrypts it. If-None-Match takes ETags, too, and either condition a list of them, as RFC 9110 has it. With x-amz-write-offset-bytes it appends, in any bucket ([extensions.md](extensions.md#append)). With `Transfer-Encoding: chunked` the body may come without a length (`mysqldump … | curl -T - URL`, signed as in [extensions.md](extensions.md#curl)), which AWS refuses.',
   parse: (request) => {
     const { bucket, key } = request;
     const body = boundBody(LIMITS.putBytesMax, request.body);
