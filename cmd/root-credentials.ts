@@ -56,8 +56,8 @@ export async function readRootCredentials(options: {
 }
 
 /**
- * The stored credentials, or new ones, stored; made up only where the root account is yet to be made (`isNew`). Given ones
- * that differ from the stored are refused.
+ * The stored credentials; else those given; else new ones, made up only where the root account is yet to be made (`isNew`).
+ * Only there are they stored. Given ones that differ from the stored are refused.
  */
 export async function openRootCredentials(options: {
   folder: string;
@@ -78,7 +78,8 @@ export async function openRootCredentials(options: {
       );
     }
     const made = isGiven ? { accessKey, secretKey } : mintKeyPair(random);
-    await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
+    // Given beside data they may be wrong: once in the file, the right ones would be refused.
+    if (isNew) await writeDurableFile(path, `${JSON.stringify(made, undefined, 2)}\n`);
     return made;
   }
   return agreed(path, stored, given);
