@@ -5,6 +5,8 @@ import {
   type BucketOutcome,
   type BucketRecord,
   byKinship,
+  NULL_ID,
+  type RenamePhase,
 } from './bucket-operations.ts';
 import { checkBucket } from './check-history.ts';
 
@@ -158,5 +160,70 @@ describe('a bucket that keeps versions', () => {
     expect(check(...born, there, moveAll(false, ['v2', 'v1'], [5, 6]))).toBe('impossible');
     expect(check(...born, there, moveAll(true, ['v1'], [5, 6]))).toBe('impossible');
     expect(check(...born, there, moved, list('a', ['-v2'], [7, 8]))).toBe('impossible');
+  });
+});
+
+describe('a key that is renamed in several entries', () => {
+  const version = (key: string, versionId: string, at: [number, number]) =>
+    record({ kind: 'put', key, value: `${versionId}/1`, versionId }, at, { kind: 'written' });
+  const entry = (phase: RenamePhase, count: number, at: [number, number]) =>
+    record({ kind: 'rename', key: 'a', to: 'b', overwrites: true, phase, count }, at, { kind: 'renamed' });
+  const listed = (key: string, ids: readonly string[], at: [number, number]) => {
+    const versions = ids.map((versionId) => ({ versionId, isMarker: false }));
+    return record({ kind: 'list', key }, at, { kind: 'listed', versions });
+  };
+  const latest = (key: string, versionId: string | undefined, at: [number, number]) =>
+    record({ kind: 'read', key }, at, {
+      kind: 'value',
+      value: versionId === undefined ? null : `${versionId}/1`,
+      ...(versionId !== undefined && { versionId }),
+    });
+  /** Newest first: 4, the null version, 2, 1; and 0 under the new key. */
+  const born = [
+    version('b', '0', [1, 2]),
+    version('a', '1', [3, 4]),
+    version('a', '2', [5, 6]),
+    version('a', NULL_ID, [7, 8]),
+    version('a', '4', [9, 10]),
+  ];
+
+  test('has each of its versions under one of both keys, in their order', () => {
+    const all = (after: string[]) =>
+      check(
+        ...born,
+        entry('open', 2, [11, 12]),
+        listed('a', ['2', '1'], [13, 14]),
+        listed('b', ['4', NULL_ID, '0'], [15, 16]),
+        entry('move', 1, [17, 18]),
+        listed('a', ['1'], [19, 20]),
+        listed('b', ['4', NULL_ID, '2', '0'], [21, 22]),
+        entry('move', 1, [23, 24]),
+        entry('close', 0, [25, 26]),
+        listed('a', [], [27, 28]),
+        listed('b', after, [29, 30]),
+      );
+    expect(all(['4', NULL_ID, '2', '1', '0'])).toBe('ok');
+    expect(all(['4', NULL_ID, '1', '2', '0'])).toBe('impossible');
+    expect(all(['4', NULL_ID, '2', '0'])).toBe('impossible');
+  });
+
+  test('has its object under the new key from its first entry on, and none under the old one', () => {
+    const open = entry('open', 2, [11, 12]);
+    expect(check(...born, open, latest('b', '4', [13, 14]), latest('a', undefined, [15, 16]))).toBe('ok');
+    expect(check(...born, open, latest('a', '2', [13, 14]))).toBe('impossible');
+    expect(check(...born, open, latest('b', '0', [13, 14]))).toBe('impossible');
+  });
+
+  test('moves its null version at once, and is free only when none is left', () => {
+    expect(check(...born, entry('open', 1, [11, 12]))).toBe('impossible');
+    expect(check(...born, entry('open', 2, [11, 12]), entry('close', 0, [13, 14]))).toBe('impossible');
+  });
+
+  test.each(['a', 'b'])('is changed by nobody else meanwhile: %s', (key) => {
+    const open = entry('open', 2, [11, 12]);
+    const done = [entry('move', 2, [15, 16]), entry('close', 0, [17, 18])];
+    expect(check(...born, open, version(key, '5', [13, 14]), ...done)).toBe('impossible');
+    expect(check(...born, open, ...done, version(key, '5', [19, 20]))).toBe('ok');
+    expect(check(...born, open, move(key, 'c', [13, 14], 'moved'), ...done)).toBe('impossible');
   });
 });

@@ -2,6 +2,7 @@
 // a map of keys to what they have, for a MOVE concerns two of its keys. A value is the pieces that it was made of, in order,
 // each with its size: `1.2/40+3.4/25`. A key has its versions, newest first, objects and delete markers: none, and it is
 // absent; a bucket that keeps no versions has one of each key, which bears no id.
+import { LIMITS } from '../../src/model/limits.ts';
 import type { SequentialObject } from './linearizability.ts';
 import type { RecordOf } from './operations.ts';
 
@@ -29,7 +30,14 @@ export type BucketOperation =
   | { kind: 'list'; key: string }
   | { kind: 'move'; key: string; to: string; overwrites: boolean }
   /** A MOVE of a prefix comes by this key, once between its beginning and its end, and moves it if it can. */
-  | { kind: 'sweep'; key: string; to: string; overwrites: boolean };
+  | { kind: 'sweep'; key: string; to: string; overwrites: boolean }
+  /** Somebody asks for a MOVE of a key in several entries; what those do is `rename`. */
+  | { kind: 'begin-rename'; key: string; to: string; overwrites: boolean }
+  /** One entry of such a MOVE, by which so many versions bear the new key. */
+  | { kind: 'rename'; key: string; to: string; overwrites: boolean; phase: RenamePhase; count: number };
+
+/** `open`: the latest version moves, and the null version; `move`: some below, newest first; `close`: none is left. */
+export type RenamePhase = 'open' | 'move' | 'close';
 
 export type BucketOutcome =
   | { kind: 'written' }
@@ -47,7 +55,10 @@ export type BucketOutcome =
   | { kind: 'absent' }
   /** There is an object under the new name. */
   | { kind: 'exists' }
-  | { kind: 'swept' };
+  | { kind: 'swept' }
+  | { kind: 'renamed' }
+  /** Never told: where a key is being renamed nothing else changes it, and where it could not be no entry renames it. */
+  | { kind: 'impossible' };
 
 export type BucketRecord = RecordOf<BucketOperation, BucketOutcome>;
 
@@ -61,10 +72,21 @@ interface Version {
   value: string | null;
 }
 
-/** Of one key, newest first; never empty. `name` tells it from all others. */
+/** Of one key, newest first; empty only while it is being renamed. `name` tells it from all others. */
 interface Versions {
   list: readonly Version[];
   name: string;
+  rename?: Rename;
+}
+
+/** Both keys have it. */
+interface Rename {
+  from: string;
+  to: string;
+  /** All versions that move, those that have moved, and what was under the new key and stays there; newest first. */
+  source: readonly Version[];
+  moved: readonly Version[];
+  below: readonly Version[];
 }
 
 type Keys = ReadonlyMap<string, Versions>;
@@ -108,6 +130,11 @@ function stepBucket(keys: Keys, operation: BucketOperation): Step {
     outcome,
     value: withVersions(keys, key, [version, ...withoutNull(list, version.id)]),
   });
+  if (operation.kind === 'rename') return rename(keys, operation);
+  if (isWrite(operation) && isHeld(keys, operation)) {
+    const kind = operation.kind === 'sweep' ? 'swept' : 'impossible';
+    return { outcome: { kind }, value: keys };
+  }
   switch (operation.kind) {
     case 'put':
       return written({ id: operation.versionId, value: operation.value });
@@ -131,23 +158,40 @@ function stepBucket(keys: Keys, operation: BucketOperation): Step {
     }
     case 'move':
       return move(keys, operation);
-    case 'sweep':
-      return { outcome: { kind: 'swept' }, value: move(keys, operation).value };
+    case 'sweep': {
+      const { outcome, value } = move(keys, operation);
+      return { outcome: outcome.kind === 'impossible' ? outcome : { kind: 'swept' }, value };
+    }
+    case 'begin-rename':
+      return { outcome: move(keys, operation).outcome, value: keys };
     default:
-      return { outcome: look(list, operation), value: keys };
+      return { outcome: look(keys.get(key), operation), value: keys };
   }
 }
 
+function isWrite({ kind }: BucketOperation): boolean {
+  return kind !== 'read' && kind !== 'read-version' && kind !== 'list';
+}
+
+/** One of the keys that it is about is being renamed. */
+function isHeld(keys: Keys, operation: BucketOperation): boolean {
+  const isRenamed = (key: string) => keys.get(key)?.rename !== undefined;
+  return isRenamed(operation.key) || ('to' in operation && isRenamed(operation.to));
+}
+
 function look(
-  list: readonly Version[],
+  versions: Versions | undefined,
   operation: Extract<BucketOperation, { kind: 'read' | 'read-version' | 'list' }>,
 ): BucketOutcome {
+  const { list = [], rename } = versions ?? {};
   if (operation.kind === 'list')
     return {
       kind: 'listed',
       versions: list.map(({ id = NULL_ID, value }) => ({ versionId: id, isMarker: value === null })),
     };
-  const found = operation.kind === 'read' ? list[0] : list.find(({ id }) => id === operation.versionId);
+  // The latest version of a key that is being renamed goes first, and none of those below takes its place.
+  const latest = rename?.from === operation.key ? undefined : list[0];
+  const found = operation.kind === 'read' ? latest : list.find(({ id }) => id === operation.versionId);
   return valueOutcome(found?.value ?? null, found?.id);
 }
 
@@ -156,19 +200,73 @@ export function valueOutcome(value: string | null, versionId: string | undefined
   return { kind: 'value', value, ...(versionId !== undefined && { versionId }) };
 }
 
-/** All versions and delete markers, above those that are there; the null version that comes replaces the one there. */
+/** In one entry: all versions and delete markers, above those that are there; the null version that comes replaces the one there. */
 function move(keys: Keys, { key, to, overwrites }: { key: string; to: string; overwrites: boolean }): Step {
-  const source = keys.get(key)?.list ?? [];
-  const target = keys.get(to)?.list ?? [];
-  const refused = (kind: 'absent' | 'exists'): Step => ({ outcome: { kind }, value: keys });
-  if (source.length === 0) return refused('absent');
-  const replaced = source.some(isNull) ? target.find(isNull) : undefined;
-  const isTaken = [target[0], replaced].some((version) => version !== undefined && version.value !== null);
-  if (isTaken && !overwrites) return refused('exists');
-  const left = target.filter((version) => version !== replaced);
+  const ends = endsOf(keys, { key, to, overwrites });
+  if (!('source' in ends)) return { outcome: ends, value: keys };
+  const { source, left } = ends;
+  // It moves in several.
+  if (source.length > LIMITS.moveVersionsMax) return { outcome: { kind: 'impossible' }, value: keys };
   const value = withVersions(withVersions(keys, key, []), to, [...source, ...left]);
   const versionIds = source.flatMap(({ id }) => id ?? []);
   return { outcome: { kind: 'moved', ...(versionIds.length > 0 && { versionIds }) }, value };
+}
+
+/** What moves, and what stays under the new key; or why nothing moves. */
+function endsOf(
+  keys: Keys,
+  { key, to, overwrites }: { key: string; to: string; overwrites: boolean },
+): { source: readonly Version[]; left: readonly Version[] } | { kind: 'absent' | 'exists' } {
+  const source = keys.get(key)?.list ?? [];
+  const target = keys.get(to)?.list ?? [];
+  if (source.length === 0) return { kind: 'absent' };
+  const replaced = source.some(isNull) ? target.find(isNull) : undefined;
+  const isTaken = [target[0], replaced].some((version) => version !== undefined && version.value !== null);
+  if (isTaken && !overwrites) return { kind: 'exists' };
+  return { source, left: target.filter((version) => version !== replaced) };
+}
+
+/** One entry of several: each version is under one of both keys, and they keep their order. */
+function rename(keys: Keys, operation: Extract<BucketOperation, { kind: 'rename' }>): Step {
+  const { key: from, to, phase, count } = operation;
+  const impossible: Step = { outcome: { kind: 'impossible' }, value: keys };
+  const done = (value: Keys): Step => ({ outcome: { kind: 'renamed' }, value });
+  if (phase === 'open') {
+    const ends = isHeld(keys, operation) ? undefined : endsOf(keys, operation);
+    if (ends === undefined || !('source' in ends)) return impossible;
+    const { source, left: below } = ends;
+    const moved = source.filter((version, at) => at === 0 || isNull(version));
+    return moved.length === count ? done(withRename(keys, { from, to, source, moved, below })) : impossible;
+  }
+  const before = keys.get(from)?.rename;
+  if (before?.from !== from || before.to !== to) return impossible;
+  const { source, below } = before;
+  const older = source.filter((version) => !before.moved.includes(version));
+  if (phase === 'close')
+    return older.length > 0 ? impossible : done(withoutRename(keys, from, to, [...source, ...below]));
+  const next = older.slice(0, count);
+  return next.length < count
+    ? impossible
+    : done(withRename(keys, { ...before, moved: [...before.moved, ...next] }));
+}
+
+function withRename(keys: Keys, rename: Rename): Keys {
+  const { from, to, source, moved, below } = rename;
+  const has = (version: Version) => moved.includes(version);
+  const changed = new Map(keys);
+  const all = source.map(nameOf).join('|');
+  const set = (key: string, list: readonly Version[]) =>
+    changed.set(key, { list, name: `${list.map(nameOf).join('|')} of ${from}>${to}: ${all}`, rename });
+  set(
+    from,
+    source.filter((version) => !has(version)),
+  );
+  set(to, [...source.filter(has), ...below]);
+  return changed;
+}
+
+function withoutRename(keys: Keys, from: string, to: string, list: readonly Version[]): Keys {
+  return withVersions(withVersions(keys, from, []), to, list);
 }
 
 function isNull({ id }: Version): boolean {
@@ -200,7 +298,7 @@ export function byKinship(history: readonly BucketRecord[]): BucketRecord[][] {
     return kin === undefined ? key : headOf(kin);
   };
   for (const { operation } of history) {
-    if (operation.kind !== 'move' && operation.kind !== 'sweep') continue;
+    if (!('to' in operation)) continue;
     const [one, other] = [headOf(operation.key), headOf(operation.to)];
     if (one !== other) kinOf.set(one, other);
   }

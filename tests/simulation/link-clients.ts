@@ -2,6 +2,7 @@
 // remove and read, through the product's own data path. A body tells its value, and comes back as it was (I12).
 import type { OperationContext } from '../../src/gateway/s3/context.ts';
 import { movePrefix, type PrefixMove } from '../../src/gateway/s3/move-prefix.ts';
+import { moveObject } from '../../src/gateway/s3/operations/object/move-object.ts';
 import { fromUtf8 } from '../../src/lib/bytes.ts';
 import { AppError } from '../../src/model/errors.ts';
 import { LIMITS } from '../../src/model/limits.ts';
@@ -51,6 +52,12 @@ export interface LinkPlace {
   key: string;
 }
 
+interface MoveOptions {
+  watch: StepWatch;
+  /** A job goes on with it from here on. */
+  onBegun(jobId: JobId): void;
+}
+
 export class LinkClients {
   readonly #ground: Ground;
   readonly #chance: Chance;
@@ -58,7 +65,7 @@ export class LinkClients {
   readonly #stores = new WeakMap<SimulatedProcess, Map<string, ObjectStore>>();
   readonly #bodies: LinkBodies;
   readonly #buckets: LinkBuckets;
-  /** Of prefixes: each request drives its job under an id of its own. */
+  /** Each request drives its job under an id of its own. */
   #renameCount = 0;
 
   constructor(
@@ -107,32 +114,41 @@ export class LinkClients {
     await this.#store(gateway, begun).composeObject({ ...target, components });
   }
 
-  /** Of one key, to another one of the same bucket. */
+  /** Of one key, to another one of the same bucket: in one entry, or in several until its job ends or is left to others. */
   async move(
     gateway: ProductGateway,
     { shard, key }: LinkPlace,
-    { to, overwrites, watch }: { to: string; overwrites: boolean; watch: StepWatch },
+    { to, overwrites, watch, onBegun }: MoveOptions & { to: string; overwrites: boolean },
   ): Promise<void> {
-    const { calls, bucket } = this.#target(gateway, { shard, key }, watch);
-    const { bucketId } = bucket.claim;
-    const move = { from: key as ObjectKey, to };
-    await calls.execute({ shard, bucket: bucket.claim }, 'move-key', { bucketId, move, overwrites });
+    const context = this.#moveContext(gateway, { shard, key }, { watch, onBegun });
+    const asked = { from: key, to, isPrefix: false, overwrites, isQuiet: false, conditions: {} };
+    // What the operation parses from a request is sealed within it.
+    const { body } = await moveObject.run(context, asked as never, undefined as never);
+    if (body?.kind === 'xml-stream') for await (const _ of body.pieces);
   }
 
   /** As one request of a gateway does it, until the job is at its end or is left to others. */
   async movePrefix(
     gateway: ProductGateway,
     { shard, ...asked }: Omit<PrefixMove, 'isQuiet'> & { shard: number },
-    { watch, onBegun }: { watch: StepWatch; onBegun(jobId: JobId): void },
+    options: MoveOptions,
   ): Promise<void> {
-    const { calls, bucket } = this.#target(gateway, { shard, key: '' }, watch);
+    const context = this.#moveContext(gateway, { shard, key: '' }, options);
+    const result = await movePrefix(context, { ...asked, isQuiet: false });
+    if (result.body?.kind !== 'xml-stream') throw new SimulationFailure('a prefix is moved without telling');
+    for await (const _ of result.body.pieces);
+  }
+
+  #moveContext(gateway: ProductGateway, place: LinkPlace, { watch, onBegun }: MoveOptions): OperationContext {
+    const { calls, bucket } = this.#target(gateway, place, watch);
     const metadata: MetadataCalls = {
       ...calls,
       execute: async (target, name, command) => {
         const reply = await calls.execute(target, name, command);
         const value = reply.value as { kind: string; job?: { jobId: JobId }; jobId?: JobId };
         const jobId = value.kind === 'begun' ? value.job?.jobId : value.jobId;
-        if (name === 'begin-move' && jobId !== undefined) onBegun(jobId);
+        const isBegin = name === 'begin-move' || name === 'begin-key-move';
+        if (isBegin && jobId !== undefined) onBegun(jobId);
         return reply;
       },
     };
@@ -146,9 +162,7 @@ export class LinkClients {
       hasCompany: () => true,
       record: NO_RECORD,
     };
-    const result = await movePrefix(context as unknown as OperationContext, { ...asked, isQuiet: false });
-    if (result.body?.kind !== 'xml-stream') throw new SimulationFailure('a prefix is moved without telling');
-    for await (const _ of result.body.pieces);
+    return context as unknown as OperationContext;
   }
 
   /** Throws AppError NoSuchKey when there is no source. */

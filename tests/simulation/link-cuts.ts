@@ -8,6 +8,8 @@ import type { PartWorld } from './part.ts';
 export const GATEWAY_STEPS = ['claim-links', 'commit-version', 'commit-part', 'complete-upload'] as const;
 export const JOIN_STEPS = [
   'move-key',
+  'begin-key-move',
+  'step-key-move',
   'begin-move',
   'step-move',
   'compose-version',
@@ -24,6 +26,7 @@ export const WORKER_STEPS = [
   'release-parts',
   'erase-blobs',
   'step-move',
+  'step-key-move',
 ] as const;
 
 export type GatewayStep = (typeof GATEWAY_STEPS | typeof JOIN_STEPS)[number];
@@ -32,11 +35,13 @@ type WorkerStep = (typeof WORKER_STEPS)[number];
 const cutBehind = (step: GatewayStep | WorkerStep) => `links: cut behind ${step}`;
 const FAILOVER = 'links: failover between two steps';
 const DRIVEN_ON = 'links: job driven on by its shard';
+const KEY_DRIVEN_ON = 'links: key of many versions renamed on by its shard';
 
 export const CUT_BRANCHES: readonly string[] = [
   ...new Set([...GATEWAY_STEPS, ...JOIN_STEPS, ...WORKER_STEPS].map(cutBehind)),
   FAILOVER,
   DRIVEN_ON,
+  KEY_DRIVEN_ON,
 ];
 
 /** Of requests: something happens between two of their steps. */
@@ -141,6 +146,7 @@ export class LinkCuts {
     const behind = async <T>(step: string, reply: Promise<T>): Promise<T> => {
       const answered = await reply;
       if (step === 'step-move') this.#world.ground.counts.add(DRIVEN_ON);
+      if (step === 'step-key-move') this.#world.ground.counts.add(KEY_DRIVEN_ON);
       if (this.#armed.has(step as WorkerStep)) await this.#cut(step as WorkerStep, process);
       return answered;
     };

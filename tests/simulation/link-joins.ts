@@ -3,6 +3,7 @@
 // others. They are cut between any two steps, and a job whose driver went away is driven on by the shard.
 
 import { AppError } from '../../src/model/errors.ts';
+import { LIMITS } from '../../src/model/limits.ts';
 import type { JobId } from '../../src/model/names.ts';
 import type { CopyFrom } from '../../src/objects/object-store.ts';
 import type { BucketRecord } from './bucket-operations.ts';
@@ -26,6 +27,8 @@ const COMPONENTS_MAX = 3;
 const APPENDS_MAX = 3;
 /** Where versions are kept: of MOVEs, those of a key whose latest version is a delete marker. */
 const HIDDEN_SHARE = 0.25;
+/** Where versions are kept: of all that is done, MOVEs of a key with so many versions that it takes several entries. */
+const MANY_SHARE = 0.2;
 /** One after the other behind those, where versions are kept. */
 const APPENDS_BEHIND = 2;
 const REPEATED_SHARE = 0.3;
@@ -36,11 +39,13 @@ const STEPS = {
   append: ['append-version', 'fold-version', 'fold-version'],
   compose: ['claim-links', 'compose-version'],
   move: ['move-key'],
-  movePrefix: ['begin-move', 'step-move'],
+  moveMany: ['begin-key-move', 'begin-key-move', 'step-key-move'],
+  movePrefix: ['begin-move', 'step-move', 'step-key-move'],
 } satisfies Record<string, readonly GatewayStep[]>;
 
 const BRANCHES = {
   moved: 'links: key moved',
+  movedInSteps: 'links: key of many versions moved',
   composed: 'links: composed',
   appended: 'links: appended',
   appendedTogether: 'links: several appended at once',
@@ -119,7 +124,9 @@ export class LinkJoins {
       const shard = chance.int(0, this.#world.shardCount - 1);
       const drawn = chance.float();
       const name = `${id}.${count}`;
-      if (count === 0 || drawn < 0.12) await this.#put(id, { shard, key: this.#drawKey(chance) }, name);
+      const isOfMany = this.#buckets.keepsVersions(shard) && chance.happens(MANY_SHARE);
+      if (count > 0 && isOfMany) await this.#moveMany(id, shard, { name, chance });
+      else if (count === 0 || drawn < 0.12) await this.#put(id, { shard, key: this.#drawKey(chance) }, name);
       else if (drawn < 0.22) await this.#copy(id, shard, chance);
       else if (drawn < 0.42)
         await this.#append(id, { shard, key: this.#drawAppended(chance) }, { name, chance });
@@ -204,23 +211,49 @@ export class LinkJoins {
     if (isDone) this.#world.ground.counts.add(BRANCHES.composed);
   }
 
-  /** Between keys of one set: what moves between all keys would have all of them be looked at together. */
   async #move(client: number, shard: number, chance: Chance): Promise<void> {
+    const { key, to } = this.#drawEnds(chance);
+    if (this.#buckets.keepsVersions(shard) && chance.happens(HIDDEN_SHARE))
+      await this.#session.hide(client, { shard, key });
+    await this.#moveKey(client, { shard, key }, { to, chance, steps: STEPS.move });
+  }
+
+  /** Mostly: others may take some of its versions in between. */
+  async #moveMany(
+    client: number,
+    shard: number,
+    { name, chance }: { name: string; chance: Chance },
+  ): Promise<void> {
+    const { key, to } = this.#drawEnds(chance);
+    const place = { shard, key };
+    const has = (await this.#session.list(client, place))?.length ?? 0;
+    for (let count = has; count <= LIMITS.moveVersionsMax; count++)
+      await this.#put(client, place, `${name}.${count}`);
+    await this.#moveKey(client, place, { to, chance, steps: STEPS.moveMany });
+  }
+
+  /** Of one set: what moves between all keys would have all of them be looked at together. */
+  #drawEnds(chance: Chance): { key: string; to: string } {
     const name = chance.pick(NAMES);
     const keys = chance.happens(0.5) ? LINK_KEYS : PREFIXES.map((prefix) => prefix + name);
     const [key = '', to = ''] = chance.shuffled(keys);
+    return { key, to };
+  }
+
+  async #moveKey(
+    client: number,
+    { shard, key }: LinkPlace,
+    { to, chance, steps }: { to: string; chance: Chance; steps: readonly GatewayStep[] },
+  ): Promise<void> {
+    const { counts } = this.#world.ground;
     const overwrites = chance.happens(0.6);
-    if (this.#buckets.keepsVersions(shard) && chance.happens(HIDDEN_SHARE))
-      await this.#session.hide(client, { shard, key });
-    const what = {
-      shard,
-      name: `moves ${shard}/${key} to ${to}${overwrites ? ', overwriting' : ''}`,
-      steps: STEPS.move,
-    };
-    const isDone = await this.#session.attempt(client, what, ({ gateway, watch }) =>
-      this.#clients.move(gateway, { shard, key }, { to, overwrites, watch }),
+    const name = `moves ${shard}/${key} to ${to}${overwrites ? ', overwriting' : ''}`;
+    const { asked, onBegun } = this.#ask({ shard, from: key, to, overwrites });
+    const isDone = await this.#session.attempt(client, { shard, name, steps }, ({ gateway, watch }) =>
+      this.#clients.move(gateway, { shard, key }, { to, overwrites, watch, onBegun }),
     );
-    if (isDone) this.#world.ground.counts.add(BRANCHES.moved);
+    if (isDone) counts.add(BRANCHES.moved);
+    if (isDone && asked.jobId !== undefined) counts.add(BRANCHES.movedInSteps);
   }
 
   async #movePrefix(
@@ -231,11 +264,7 @@ export class LinkJoins {
     const { scheduler, counts } = this.#world.ground;
     const [from = '', to = ''] = chance.shuffled(PREFIXES);
     const overwrites = chance.happens(0.6);
-    const asked: AskedMove = {
-      ...{ shard, from, to, overwrites, jobId: undefined },
-      ...{ askedAt: scheduler.stepCount, askedAtMs: scheduler.nowMs },
-    };
-    this.#asked.push(asked);
+    const { onBegun } = this.#ask({ shard, from, to, overwrites });
     const token = chance.happens(0.5) ? { token: name, digest: name } : undefined;
     const ask = () =>
       this.#session.attempt(
@@ -245,12 +274,7 @@ export class LinkJoins {
           this.#clients.movePrefix(
             gateway,
             { ...{ shard, from, to, overwrites, token } },
-            {
-              watch,
-              onBegun: (jobId: JobId) => {
-                asked.jobId = jobId;
-              },
-            },
+            { watch, onBegun },
           ),
       );
     const repeat = async () => {
@@ -260,6 +284,20 @@ export class LinkJoins {
     const isRepeated = token !== undefined && chance.happens(REPEATED_SHARE);
     const [isDone] = await Promise.all([ask(), ...(isRepeated ? [repeat()] : [])]);
     if (isDone) counts.add(BRANCHES.moving);
+  }
+
+  /** What may become a job. */
+  #ask(move: Pick<AskedMove, 'shard' | 'from' | 'to' | 'overwrites'>) {
+    const { scheduler } = this.#world.ground;
+    const asked: AskedMove = {
+      ...{ ...move, jobId: undefined },
+      ...{ askedAt: scheduler.stepCount, askedAtMs: scheduler.nowMs },
+    };
+    this.#asked.push(asked);
+    const onBegun = (jobId: JobId) => {
+      asked.jobId = jobId;
+    };
+    return { asked, onBegun };
   }
 }
 

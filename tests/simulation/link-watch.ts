@@ -73,6 +73,10 @@ export function watchCalls(
         const { move, overwrites } = command as CommandOf<'move-key'>;
         return { kind: 'move', key: move.from, to: move.to, overwrites };
       }
+      case 'begin-key-move': {
+        const { move, overwrites } = command as CommandOf<'begin-key-move'>;
+        return { kind: 'begin-rename', key: move.from, to: move.to, overwrites };
+      }
       case 'fold-version':
         bodies.folded(command as CommandOf<'fold-version'>);
         return undefined;
@@ -107,13 +111,15 @@ type Replied =
   | { kind: 'committed'; versionId: VersionId; versioning: Versioning; sizeBytes?: number; mayFold?: boolean }
   | OutcomeOf<'delete-versions'>
   | { kind: 'moved-key'; result: MoveResult; versioning: Versioning }
-  | { kind: 'folded' }
+  | Extract<OutcomeOf<'begin-key-move'>, { kind: 'refused' }>
+  | { kind: 'begun' | 'too-many-jobs' | 'folded' }
   | { kind: 'no-such-key' | 'gone' | 'late' | 'other-key' | 'changed' };
 
 /** null: nothing has changed. undefined: nobody knows. */
 function outcomeOf(reply: Replied): Became | null | undefined {
   switch (reply.kind) {
     case 'moved-key':
+    case 'refused':
       return movedOf(reply);
     case 'deleted-versions':
       return deletedOf(reply);
@@ -125,6 +131,9 @@ function outcomeOf(reply: Replied): Became | null | undefined {
     }
     case 'no-such-key':
       return { outcome: { kind: 'absent' } };
+    // What it does the log tells (move-jobs.ts).
+    case 'begun':
+    case 'too-many-jobs':
     case 'gone':
     case 'late':
     case 'other-key':
@@ -135,7 +144,7 @@ function outcomeOf(reply: Replied): Became | null | undefined {
   }
 }
 
-function movedOf({ result, versioning }: Extract<Replied, { kind: 'moved-key' }>): Became | null {
+function movedOf({ result, versioning }: Extract<Replied, { kind: 'moved-key' | 'refused' }>): Became | null {
   if (Array.isArray(result))
     return { outcome: { kind: 'moved', ...(versioning !== 'unversioned' && { versionIds: result }) } };
   if (result.kind === 'exists') return { outcome: { kind: 'exists' } };

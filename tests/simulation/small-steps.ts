@@ -5,6 +5,9 @@ import { LIMITS } from '../../src/model/limits.ts';
 type Changed =
   | 'moveKeysMax'
   | 'moveKeysBesideOthersMax'
+  | 'moveVersionsMax'
+  | 'moveStepVersionsMax'
+  | 'moveStepVersionsBesideOthersMax'
   | 'jobLeftMs'
   | 'jobHoldMs'
   | 'jobStalledMs'
@@ -17,6 +20,10 @@ const limits = LIMITS as { -readonly [Name in Changed]: number };
 
 limits.moveKeysMax = 1;
 limits.moveKeysBesideOthersMax = 1;
+// A key of three versions is renamed in several entries, which move one of them each.
+limits.moveVersionsMax = 2;
+limits.moveStepVersionsMax = 1;
+limits.moveStepVersionsBesideOthersMax = 1;
 limits.jobLeftMs = 1500;
 limits.jobHoldMs = 500;
 limits.jobStalledMs = 2000;
