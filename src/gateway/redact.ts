@@ -23,7 +23,12 @@ const SIGNATURE_CHARACTERS = 8;
 
 /** The text without secrets, cut to `charactersMax`. */
 export function redact(text: string, charactersMax: number = LIMITS.loggedFieldCharactersMax): string {
-  return cut(withoutSecrets(text), charactersMax);
+  return cut(withoutSecrets(looked(text, charactersMax)), charactersMax);
+}
+
+/** What may be left of it once it is cut; secrets that are masked make it shorter. */
+function looked(text: string, charactersMax: number): string {
+  return text.slice(0, 4 * charactersMax);
 }
 
 /** The same of a text that may not be there. */
@@ -33,7 +38,8 @@ export function redactOptional(text: string | undefined): string | undefined {
 
 /** The same for an element of an error, whose bound holds once it is escaped. */
 export function redactElement(text: string): string {
-  return cutEscaped(withoutSecrets(text), LIMITS.echoedFieldCharactersMax);
+  const charactersMax = LIMITS.echoedFieldCharactersMax;
+  return cutEscaped(withoutSecrets(looked(text, charactersMax)), charactersMax);
 }
 
 /** An error's message and fields as they may be repeated: each bounded, and all together as XML would have them. */

@@ -39,6 +39,10 @@ export const LIMITS = {
   idempotencyTokenKeptMs: 24 * HOUR,
 
   // Requests.
+  /** Bytes of a bucket's name (AWS "Bucket naming rules"). */
+  bucketNameCharactersMax: 63,
+  /** Of one request. */
+  queryParametersMax: 1024,
   headerBytesMax: 32 * KiB,
   /** What errors repeat of a request: each field, and all together as they stand in the document. */
   echoedFieldCharactersMax: 4 * KiB,

@@ -2,6 +2,7 @@
 // this is known here: one that an operation or a signature reads is there once.
 import { bytesToText, queryDecode } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';
+import { LIMITS } from '../../model/limits.ts';
 import type { QueryParameters } from './operation.ts';
 import { RESPONSE_PARAMETERS } from './response-overrides.ts';
 import { KNOWN_SUB_RESOURCES, OTHER_PARAMETERS } from './sub-resources.ts';
@@ -31,7 +32,12 @@ export function parseQuery(raw: string, uri = ''): Query {
   const known = new Set<string>();
   const parameters = new Map<string, string>();
   const pairs: [string, string][] = [];
-  for (const pair of raw.split('&')) {
+  const sent = raw.split('&');
+  if (sent.length > LIMITS.queryParametersMax) {
+    const message = `A request has at most ${LIMITS.queryParametersMax} query parameters.`;
+    throw new AppError('InvalidArgument', { message });
+  }
+  for (const pair of sent) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
     const name = queryDecode(equals === -1 ? pair : pair.slice(0, equals));

@@ -242,3 +242,10 @@ test('any bytes are a query or InvalidURI, in time that grows with them alone', 
     end: '',
   });
 });
+
+test('a path that is too long for any key is not decoded, and parameters have a number', () => {
+  expect(codeOf(() => parseTarget(`/b/${'%41'.repeat(10_000)}`, undefined))).toBe('KeyTooLongError');
+  expect(codeOf(() => parseTarget(`/${'b'.repeat(63)}/${'%41'.repeat(1024)}`, undefined))).toBe('none');
+  expect(codeOf(() => parseTarget(`/b?${'a&'.repeat(1023)}`, undefined))).toBe('none');
+  expect(codeOf(() => parseTarget(`/b?${'a&'.repeat(1024)}`, undefined))).toBe('InvalidArgument');
+});

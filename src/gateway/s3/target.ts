@@ -20,17 +20,22 @@ export interface Target {
   readonly query: Query;
 }
 
+/** What is longer names no key, however its bytes are written: it is not decoded. */
+const PATH_CHARACTERS_MAX = 3 * (LIMITS.keyBytesMax + LIMITS.bucketNameCharactersMax + 2);
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*(.*)$/i;
 
 /**
  * Reads the target of the request line. `bucketLabel` is the bucket that the host names, if it does (virtual-host
- * style). Throws InvalidURI, InvalidArgument (a parameter twice), InvalidBucketName.
+ * style). Throws KeyTooLongError, InvalidURI, InvalidArgument (a parameter twice), InvalidBucketName.
  */
 export function parseTarget(requestUri: string, bucketLabel: string | undefined): Target {
   const uri = originForm(requestUri);
   if (uri.includes('#')) throw invalidUri(requestUri);
   const question = uri.indexOf('?');
   const path = question === -1 ? uri : uri.slice(0, question);
+  if (path.length > PATH_CHARACTERS_MAX) {
+    throw new AppError('KeyTooLongError', { fields: { MaxSizeAllowed: LIMITS.keyBytesMax } });
+  }
   const query = parseQuery(question === -1 ? '' : uri.slice(question + 1), requestUri);
   const pathBytes = percentDecode(path);
   if (pathBytes === undefined) throw invalidUri(requestUri);

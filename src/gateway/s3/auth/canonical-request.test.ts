@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 import { byteText } from '../../../../tests/support/properties.ts';
 import { readHeaders } from '../../request-headers.ts';
 import { parseTarget } from '../target.ts';
-import { canonicalRequest } from './canonical-request.ts';
+import { canonicalRequests } from './canonical-request.ts';
 
 const target = parseTarget('/b/k', undefined);
 const linesOf = (sent: readonly (readonly [string, string])[], signed: readonly string[]) =>
-  canonicalRequest({ method: 'GET', target, headers: readHeaders(sent.flat()), payloadHash: 'x' }, signed)
+  canonicalRequests({ method: 'GET', target, headers: readHeaders(sent.flat()), payloadHash: 'x' }, signed)()
     .split('\n')
     .slice(3, 3 + signed.length);
 

@@ -26,16 +26,27 @@ export interface Spelling {
   readonly path?: string;
 }
 
-export function canonicalRequest(
+/** The canonical request in each spelling. What does not depend on the spelling is made once: heads may be long. */
+export function canonicalRequests(
   parts: SignedParts,
   signedHeaders: readonly string[],
-  { host, path = percentReencodePath(parts.target.path) ?? '' }: Spelling = {},
-): string {
+): (spelling?: Spelling) => string {
   const values = canonicalValues(parts.headers, signedHeaders);
-  if (host !== undefined && values.has('host')) values.set('host', host);
-  let headerLines = '';
-  for (const name of signedHeaders) headerLines += `${name}:${values.get(name) ?? ''}\n`;
-  return `${parts.method}\n${path}\n${canonicalQuery(parts.target.query)}\n${headerLines}\n${signedHeaders.join(';')}\n${parts.payloadHash}`;
+  const query = canonicalQuery(parts.target.query);
+  const usualPath = percentReencodePath(parts.target.path) ?? '';
+  const hostAt = signedHeaders.indexOf('host');
+  const linesOf = (names: readonly string[]) => {
+    let lines = '';
+    for (const name of names) lines += `${name}:${values.get(name) ?? ''}\n`;
+    return lines;
+  };
+  const before = linesOf(signedHeaders.slice(0, Math.max(0, hostAt)));
+  const behind = linesOf(signedHeaders.slice(hostAt + 1));
+  const names = signedHeaders.join(';');
+  return ({ host = values.get('host') ?? '', path = usualPath } = {}) => {
+    const hostLine = hostAt === -1 ? '' : `host:${host}\n`;
+    return `${parts.method}\n${path}\n${query}\n${before}${hostLine}${behind}\n${names}\n${parts.payloadHash}`;
+  };
 }
 
 /** Without the signature itself, which only presigned requests have in the query. */

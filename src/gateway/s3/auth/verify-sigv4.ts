@@ -4,7 +4,7 @@ import { percentDecode, percentEncodePath, percentReencodePath } from '../../../
 import { AppError } from '../../../model/errors.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { AuthenticationRequest } from './authentication-request.ts';
-import { canonicalRequest, type Spelling, stringToSign } from './canonical-request.ts';
+import { canonicalRequests, type Spelling, stringToSign } from './canonical-request.ts';
 import type { Identity } from './identities.ts';
 import type { SigV4Claim } from './signature-claim.ts';
 import { isSameText, signatureMismatch } from './signature-mismatch.ts';
@@ -41,10 +41,9 @@ export function requireSigV4Signature(
     const expected = createHmac('sha256', key).update(stringToSign(canonical, claim)).digest('hex');
     return isSameText(expected, claim.signature);
   };
-  for (const spelling of spellings(parts)) {
-    if (isSignedFor(canonicalRequest(parts, claim.signedHeaders, spelling))) return;
-  }
-  const canonical = canonicalRequest(parts, claim.signedHeaders);
+  const canonicalOf = canonicalRequests(parts, claim.signedHeaders);
+  for (const spelling of spellings(parts)) if (isSignedFor(canonicalOf(spelling))) return;
+  const canonical = canonicalOf();
   throw signatureMismatch(claim, {
     stringToSign: stringToSign(canonical, claim),
     canonicalRequest: canonical,
