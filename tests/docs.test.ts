@@ -276,7 +276,10 @@ The time for it is linear in its length, whatever it holds.
   step; the documents of one account are read one after the other.
 - Before a longer one is read, what the head says is looked up: a part list for an upload that is not there is
   NoSuchUpload, and its body is not asked for.
-- A body in aws-chunked framing is decoded in turns with all else, however short its chunks are.
+- A body in aws-chunked framing is decoded in turns with all else. More than tinyChunksMax chunks below tinyChunkBytes are
+  refused with InvalidChunkSizeError (AWS refuses every chunk below 8 KiB but the last one).
+- HTTP chunks are taken as they come, small ones together. A body whose reads are again and again nearly all framing (chunks
+  of a byte or two by the thousand) is refused with InvalidRequest; of one that is refused anyway the rest is not read.
 - From its last byte until it is understood a document counts documentMemoryFactor times in the memory of bodies.
 
 ## How tenants share
