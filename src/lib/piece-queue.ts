@@ -19,8 +19,9 @@ export class PieceQueue {
     return this.#sizeBytes;
   }
 
-  /** Takes a piece over; its memory is kept unless it is small and not the first. */
+  /** Takes a piece over; its memory is kept unless it is small and not the first: a first one may be the whole body. */
   add(piece: Buffer): void {
+    if (piece.length === 0) return;
     this.#sizeBytes += piece.length;
     if (piece.length >= SMALL_BYTES || this.#pieces.length === 0) {
       this.#pieces.push(piece);
@@ -41,6 +42,26 @@ export class PieceQueue {
     this.#sizeBytes = 0;
     this.#growsFromBytes = undefined;
     return this.#pieces.splice(0);
+  }
+
+  /** Removes the first `sizeBytes` bytes, all of which must be there. */
+  take(sizeBytes: number): Buffer[] {
+    let missingBytes = sizeBytes;
+    let count = 0;
+    for (const piece of this.#pieces) {
+      if (missingBytes < piece.length) break;
+      missingBytes -= piece.length;
+      count++;
+    }
+    const taken = this.#pieces.splice(0, count);
+    const rest = this.#pieces[0];
+    if (missingBytes > 0 && rest !== undefined) {
+      taken.push(rest.subarray(0, missingBytes));
+      this.#pieces[0] = rest.subarray(missingBytes);
+    }
+    this.#growsFromBytes = undefined;
+    this.#sizeBytes -= sizeBytes;
+    return taken;
   }
 
   #stage(piece: Buffer): void {

@@ -6,6 +6,7 @@ import type { ChunkCrcs } from '../lib/body-sealer.ts';
 import { EMPTY_BYTES } from '../lib/bytes.ts';
 import { type CrcAlgorithm, crcCombine, crcOf } from '../lib/crc.ts';
 import { freeMemory } from '../lib/free-memory.ts';
+import { PieceQueue } from '../lib/piece-queue.ts';
 import { layPlaintext, sealedBytes } from '../lib/seal.ts';
 import { within } from '../lib/within.ts';
 import { gatherPlaces } from '../model/debts.ts';
@@ -18,7 +19,6 @@ import type { ChunkHolders, ChunkId } from '../ports/chunks.ts';
 import type { BodySealer } from '../ports/codec-pool.ts';
 import type { BlobBirth } from '../ports/metadata-commands.ts';
 import type { BodyLease } from './body-budget.ts';
-import { BodyPieces } from './body-pieces.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
 
@@ -77,7 +77,7 @@ class BodyWriter {
   readonly #linkId: LinkId;
   /** Made with the first chunk: of a body of unknown size nothing is known before. */
   #sealing: { sealer: BodySealer; wrappedDataKey: Uint8Array } | undefined;
-  readonly #pieces = new BodyPieces();
+  readonly #pieces = new PieceQueue();
   readonly #crcs: ChunkCrcs[] = [];
   /** By chunk: where it was put. */
   readonly #places: (ChunkHolders | undefined)[] = [];
@@ -331,7 +331,7 @@ class BodyWriter {
   close(): void {
     this.#body.signal.removeEventListener('abort', this.#onAbort);
     // What has come of a body that ends here is of no more use; many of them would wait for the collector together.
-    for (const piece of this.#pieces.take(this.#pieces.sizeBytes)) freeMemory(piece);
+    for (const piece of this.#pieces.takeAll()) freeMemory(piece);
     this.#sealing?.sealer.abandon();
     this.#lease.close();
   }
