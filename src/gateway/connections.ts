@@ -1,10 +1,10 @@
 // The connections that are open, from the moment that they are taken: whose they are, who makes room when there are too
 // many, and how many requests wait on them. A connection counts by its address until a request on it has proved an account.
 import type { Socket } from 'node:net';
-import { createFairShare, type SharePath } from '../lib/fair-share.ts';
+import { createFairShare, type ShareName, type SharePath } from '../lib/fair-share.ts';
 import { createSharedPlaces } from '../lib/shared-places.ts';
 import { LIMITS } from '../model/limits.ts';
-import { addressGroupOf, SHARE_WEIGHTS, type ShareName, sharePathOf, type Tenant } from '../model/tenant.ts';
+import { addressGroupOf, SHARE_WEIGHTS, sharePathOf, type Tenant } from '../model/tenant.ts';
 
 export interface Connection {
   /** The one that requests come on: that of TLS, once hands are shaken. */

@@ -21,9 +21,6 @@ export interface LiveLimits {
   readonly requestsInFlightMax: number;
 }
 
-/** One who holds nothing yet. */
-const NEWCOMER = sharePathOf({ account: '', address: '' });
-
 export class LiveExchanges implements ExchangeWatcher {
   readonly connections: Connections;
   readonly #clock: ClockPort;
@@ -107,8 +104,8 @@ export class LiveExchanges implements ExchangeWatcher {
 
   /** Whether anybody's request would be one too many, whoever asks. */
   overload(): Overload | undefined {
-    if (!this.#requests.mayTake(NEWCOMER, 1)) return { reason: 'requests', share: 'all' };
-    return undefined;
+    const share = this.#requests.usedUp(1);
+    return share === 'all' ? { reason: 'requests', share } : undefined;
   }
 
   /**
@@ -120,9 +117,7 @@ export class LiveExchanges implements ExchangeWatcher {
     if (share !== undefined) return { reason: 'connections', share };
     if (this.#unsent.isOverShare(exchange)) return { reason: 'answers', share: 'tenant' };
     const path = sharePathOf(exchange.tenant);
-    if (!this.#requests.mayTake(path, 1)) {
-      return { reason: 'requests', share: this.#requests.mayTake(NEWCOMER, 1) ? 'tenant' : 'all' };
-    }
+    if (!this.#requests.mayTake(path, 1)) return { reason: 'requests', share: this.#requests.usedUp(1) };
     this.#requests.take(path, 1);
     this.#admitted.set(exchange, path);
     return undefined;

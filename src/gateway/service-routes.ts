@@ -61,8 +61,6 @@ type Door = (deps: ServiceDependencies, exchange: Exchange, record: DoorRecord) 
 const JSON_TYPE = 'application/json';
 /** A service name of its own, so that no signature made for S3 opens it; SigV2 names none. */
 const OPERATOR_RULES: SigningRules = { service: 'holdfast', takesSigV2: false };
-/** An address that holds nothing. */
-const NEWCOMER = '';
 const OPERATOR_ROOM = '/holdfast-admin';
 
 /** The door that a path leads to; undefined: it is S3's. */
@@ -163,8 +161,7 @@ function takePlace(
 ): void {
   const path = [exchange.tenant.address];
   if (!places.mayTake(path, units)) {
-    const share = places.mayTake([NEWCOMER], units) ? 'tenant' : 'all';
-    throw deps.shedding.refuse({ reason: 'unproved', share }, exchange.tenant);
+    throw deps.shedding.refuse({ reason: 'unproved', share: places.usedUp(units) }, exchange.tenant);
   }
   places.take(path, units);
   void until.then(() => places.giveBack(path, units));

@@ -1,8 +1,9 @@
 // Refuses what there is no room for, and tells the operator: a metric says what there was too much of and whose share was
 // used up, without a name; a line of the log names the tenant.
 import { BoundedMap } from '../lib/bounded-map.ts';
+import type { ShareName } from '../lib/fair-share.ts';
 import { AppError } from '../model/errors.ts';
-import type { ShareName, Tenant } from '../model/tenant.ts';
+import type { Tenant } from '../model/tenant.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { Logger, TelemetryPort } from '../ports/telemetry.ts';
 

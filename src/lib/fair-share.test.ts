@@ -40,12 +40,12 @@ describe('fair share', () => {
     expect(share.mayTake(['a'], 1)).toBe(false);
   });
 
-  test('the reserve is for those it is meant for', () => {
-    const isOperator = (path: SharePath) => path[0] === 'operator';
-    const share = createFairShare({ limit: 10, weights: [9], reserve: 2, reservedFor: isOperator });
-    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) takeAll(share, [name]);
-    expect(share.used).toBe(8);
-    expect(takeAll(share, ['operator'])).toBe(2);
+  test('tells a tenant whose share is used up from one who comes when nothing is left for anybody', () => {
+    const share = createFairShare({ limit: 3, weights: [1] });
+    share.take(['a'], 2);
+    expect([share.mayTake(['a'], 1), share.usedUp(1)]).toEqual([false, 'tenant']);
+    share.take(['b'], 1);
+    expect([share.mayTake(['c'], 1), share.usedUp(1)]).toEqual([false, 'all']);
   });
 
   test('whatever is taken and given back, shares add up and the limit holds', () => {

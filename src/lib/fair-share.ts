@@ -11,15 +11,14 @@ import { assert } from './assert.ts';
 /** Names of groups, the widest first. Equal names at one depth are one group. */
 export type SharePath = readonly string[];
 
+/** Whose room there is no more of: the share of the tenant who asks, or what there is for everybody. */
+export type ShareName = 'tenant' | 'all';
+
 export interface FairShareOptions {
   /** Size of the resource, in units of the caller's choice (bytes, connections, requests). */
   readonly limit: number;
   /** By depth of the path: how many times what is free a group may hold. Smaller ones for narrower groups. */
   readonly weights: readonly number[];
-  /** Units that only paths of `reservedFor` may take. Default 0. */
-  readonly reserve?: number;
-  /** Whether a path may take from the reserve, and is bound by the limit alone. Default: none. */
-  readonly reservedFor?: (path: SharePath) => boolean;
 }
 
 export interface FairShare {
@@ -27,6 +26,8 @@ export interface FairShare {
   readonly used: number;
   /** Whether `units` more keep every group of the path within its share. Takes nothing. */
   mayTake(path: SharePath, units: number): boolean;
+  /** Of a path that may not take `units`: whose room is used up. A path that holds nothing may, unless it is that of all. */
+  usedUp(units: number): ShareName;
   /** Whether the path holds more than its share by now: it is to yield when others wait. */
   isOverShare(path: SharePath): boolean;
   /** Counts `units` as held, whether or not there was room for them. */
@@ -38,8 +39,7 @@ export interface FairShare {
 }
 
 export function createFairShare(options: FairShareOptions): FairShare {
-  const { limit, weights, reserve = 0, reservedFor = () => false } = options;
-  assert(reserve < limit, 'the reserve leaves something for others');
+  const { limit, weights } = options;
   /** By depth: what each group holds. Groups that hold nothing are forgotten. */
   const groups: Map<string, number>[] = weights.map(() => new Map());
   let used = 0;
@@ -59,8 +59,7 @@ export function createFairShare(options: FairShareOptions): FairShare {
 
   /** Whether every group of the path would be within its share if it held `units` more. */
   function isWithinShare(path: SharePath, units: number): boolean {
-    if (reservedFor(path)) return used + units <= limit;
-    const free = limit - reserve - used - units;
+    const free = limit - used - units;
     if (free < 0) return false;
     return path.every((name, depth) => {
       const held = groups[depth]?.get(name) ?? 0;
@@ -74,6 +73,7 @@ export function createFairShare(options: FairShareOptions): FairShare {
       return used;
     },
     mayTake: isWithinShare,
+    usedUp: (units) => (used + units <= limit ? 'tenant' : 'all'),
     isOverShare: (path) => !isWithinShare(path, 0),
     take: (path, units) => add(path, units),
     giveBack: (path, units) => add(path, -units),

@@ -31,9 +31,6 @@ export function sharePathOf({ account, address }: Tenant): SharePath {
   return [group, `${group} ${address}`];
 }
 
-/** Whose room there is no more of: the share of the tenant who asks, or what there is for everybody. */
-export type ShareName = 'tenant' | 'all';
-
 /** What counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has at will. */
 export function addressGroupOf(address: string): string {
   if (!address.includes(':')) return address;

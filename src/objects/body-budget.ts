@@ -215,8 +215,8 @@ class BodyLedger {
       return undefined;
     }
     if (!share.hasBegun && !this.#places.mayTake(share.path, 1)) {
-      const whose = this.#places.used < LIMITS.bodiesWaitingMax ? 'tenant' : 'all';
-      this.#options.telemetry.count('holdfast_requests_shed_total', { reason: 'bodies', share: whose });
+      const labels = { reason: 'bodies', share: this.#places.usedUp(1) };
+      this.#options.telemetry.count('holdfast_requests_shed_total', labels);
       return Promise.reject(new AppError('SlowDown'));
     }
     return this.#wait(share, takesBytes);
