@@ -21,6 +21,7 @@ import type { BlobBirth } from '../ports/metadata-commands.ts';
 import type { BodyLease } from './body-budget.ts';
 import type { DataPath } from './data-path.ts';
 import type { BodyDigests, WantedDigests } from './digests.ts';
+import { PieceSource } from './piece-source.ts';
 
 const PIECE = LIMITS.sealPieceBytes;
 
@@ -72,6 +73,7 @@ export async function writeBody(path: DataPath, body: BodyToWrite): Promise<Writ
 class BodyWriter {
   readonly #path: DataPath;
   readonly #body: BodyToWrite;
+  readonly #source: PieceSource;
   readonly #lease: BodyLease;
   readonly #blobId: BlobId;
   readonly #linkId: LinkId;
@@ -89,12 +91,11 @@ class BodyWriter {
   #storedChunks = 0;
   #failure: Error | undefined;
   readonly #onAbort = () => this.#fail(new AppError('RequestTimeout'));
-  /** Ends the wait for the next piece. */
-  #interrupt: ((error: Error) => void) | undefined;
 
   constructor(path: DataPath, body: BodyToWrite) {
     this.#path = path;
     this.#body = body;
+    this.#source = new PieceSource(body.stream);
     const { tenant, sizeBytes, shard, timeMs } = body;
     const needBytes = this.#fullBytes();
     this.#lease = path.budget.open({
@@ -142,7 +143,6 @@ class BodyWriter {
 
   /** The source's pieces, each asked for when there is room for it. */
   async *pieces(): AsyncGenerator<Buffer> {
-    const source = this.#body.stream[Symbol.asyncIterator]();
     try {
       for (;;) {
         // What has come whole wants no more room, only to hear of its end: it is the way to give room back.
@@ -150,24 +150,15 @@ class BodyWriter {
         const isWhole = sizeBytes !== undefined && this.#receivedBytes >= sizeBytes;
         const room = isWhole ? undefined : this.#lease.admit();
         if (room !== undefined) await room;
-        if (this.#failure !== undefined) throw this.#failure;
         this.#lease.idle();
-        const next = await this.#nextOf(source);
+        const next = await this.#source.next();
         this.#lease.busy();
         if (next.done === true) return;
         yield next.value;
       }
     } finally {
-      // Not awaited: a source that waits for its client may take its time to end.
-      source.return?.().catch(() => {});
+      this.#source.close();
     }
-  }
-
-  #nextOf(source: AsyncIterator<Buffer>): Promise<IteratorResult<Buffer>> {
-    return new Promise((resolve, reject) => {
-      this.#interrupt = reject;
-      source.next().then(resolve, reject);
-    });
   }
 
   /** Takes a piece over; to be awaited when it gives a promise: enough chunks are in flight. */
@@ -338,6 +329,6 @@ class BodyWriter {
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    this.#interrupt?.(this.#failure);
+    this.#source.fail(this.#failure);
   }
 }
