@@ -5,7 +5,7 @@
 // holds memory for a client that stands still or trickles gives way: what can be fetched again is given back, then the body
 // ends; those of the same tenant, and of tenants that are over their share. It counts; it allocates nothing.
 import { createFairShare, type FairShare, type SharePath } from '../lib/fair-share.ts';
-import { createTurns } from '../lib/turns.ts';
+import { createTenantQueue } from '../lib/tenant-queue.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';
 import { SHARE_WEIGHTS, sharePathOf, type Tenant } from '../model/tenant.ts';
@@ -119,7 +119,7 @@ export function createBodyBudget(options: BodyBudgetOptions): BodyBudget {
 class BodyLedger {
   readonly #options: BodyBudgetOptions;
   readonly #shares = new Set<Share>();
-  readonly #waiters = createTurns<Waiter>();
+  readonly #waiters = createTenantQueue<Waiter>();
   readonly #bytes: FairShare;
   /** Of bytes beyond the limit. */
   readonly #grants: FairShare;

@@ -1,5 +1,5 @@
 // Drives on prefix MOVEs that nobody else drives (R21): the client of the request that began one is gone, or its gateway.
-// Accounts have their turns, a step each (fair-turns.ts): none waits for another one's many or large jobs.
+// Accounts have their turns, a step each (account-turns.ts): none waits for another one's many or large jobs.
 import { doubledPause } from '../../lib/doubled-pause.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { JobId } from '../../model/names.ts';
@@ -8,7 +8,7 @@ import type { ClockPort } from '../../ports/clock.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';
 import type { Worker } from '../../ports/worker.ts';
 import { driveMove, type MoveCalls, type MovedKeys, REST_SHARE } from '../drive-move.ts';
-import { createFairTurns } from './fair-turns.ts';
+import { createAccountTurns } from './account-turns.ts';
 import { doneValue, FailedShards } from './shard-worker.ts';
 
 /** Whoever leads a shard drives as the same: behind a failover, or a restart, it goes on at once with what it drove. */
@@ -81,7 +81,7 @@ export function createJobDriver(deps: {
     }
   }
 
-  const turns = createFairTurns<Task>({
+  const turns = createAccountTurns<Task>({
     atOnceMax: AT_ONCE_MAX,
     accountOf: ({ job }) => job.owner ?? job.bucketId,
     idOf: ({ job }) => job.jobId,

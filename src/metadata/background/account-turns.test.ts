@@ -1,6 +1,6 @@
 // Turns of accounts: who waits for whom, and what failures and an end in between leave.
 import { expect, test } from 'vitest';
-import { createFairTurns } from './fair-turns.ts';
+import { createAccountTurns } from './account-turns.ts';
 
 const never = () => false;
 const accountOf = (task: string) => task.split('/')[0] as string;
@@ -9,7 +9,7 @@ const idOf = (task: string) => task;
 /** Tasks that have so many steps each; the order of all steps is noted. */
 function counted(left: Record<string, number>, atOnceMax = 1) {
   const made: string[] = [];
-  const turns = createFairTurns<string>({
+  const turns = createAccountTurns<string>({
     ...{ atOnceMax, accountOf, idOf },
     async step(task) {
       made.push(task);
@@ -40,7 +40,7 @@ test('a step that stands still keeps no other account from its turns', async () 
     end = resolve;
   });
   let left = 5;
-  const turns = createFairTurns<string>({
+  const turns = createAccountTurns<string>({
     ...{ atOnceMax: 2, accountOf, idOf },
     async step(task) {
       if (task === 'a/1') return stands;
@@ -56,7 +56,7 @@ test('a step that stands still keeps no other account from its turns', async () 
 test('a task that fails is left out, and the others have their steps', async () => {
   const made: string[] = [];
   const error = new Error('not this one');
-  const turns = createFairTurns<string>({
+  const turns = createAccountTurns<string>({
     ...{ atOnceMax: 2, accountOf, idOf },
     async step(task) {
       if (task === 'a/1') throw error;

@@ -2,7 +2,7 @@
 // of a share path (fair-share.ts): first the widest take turns, then those within them.
 import type { SharePath } from './fair-share.ts';
 
-export interface Turns<T> {
+export interface TenantQueue<T> {
   readonly size: number;
   /** Behind what its group has; `isAhead`: before those of its group that are not. */
   add(path: SharePath, item: T, options?: { isAhead?: boolean }): void;
@@ -21,7 +21,7 @@ interface Lane<T> {
   others: T[];
 }
 
-export function createTurns<T>(): Turns<T> {
+export function createTenantQueue<T>(): TenantQueue<T> {
   /** By the widest group and by the whole path. Maps keep their order: who has had a turn goes to the end. */
   const groups = new Map<string, Map<string, Lane<T>>>();
   let size = 0;

@@ -1,11 +1,11 @@
 // Groups that take turns: who is next, who is passed over, and that nobody is lost.
 import { expect, test } from 'vitest';
-import { createTurns } from './turns.ts';
+import { createTenantQueue } from './tenant-queue.ts';
 
 const anyone = () => true;
 
 test('a group that has come with many waits after each of its turns for the others', () => {
-  const turns = createTurns<string>();
+  const turns = createTenantQueue<string>();
   for (const item of ['a1', 'a2', 'a3']) turns.add(['a'], item);
   turns.add(['b'], 'b1');
   turns.add(['c'], 'c1');
@@ -15,7 +15,7 @@ test('a group that has come with many waits after each of its turns for the othe
 });
 
 test('addresses of one account share its turns', () => {
-  const turns = createTurns<string>();
+  const turns = createTenantQueue<string>();
   for (const address of ['1', '2', '3']) turns.add(['a', address], `a${address}`);
   turns.add(['b', '1'], 'b1');
   turns.add(['b', '1'], 'b2');
@@ -23,7 +23,7 @@ test('addresses of one account share its turns', () => {
 });
 
 test('a group whose first one may not go is passed over and keeps its place', () => {
-  const turns = createTurns<string>();
+  const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['b'], 'b1');
   expect(turns.next((item) => item.startsWith('b'))).toBe('b1');
@@ -32,7 +32,7 @@ test('a group whose first one may not go is passed over and keeps its place', ()
 });
 
 test('who is ahead goes before the others of its group only', () => {
-  const turns = createTurns<string>();
+  const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['b'], 'b1');
   turns.add(['b'], 'b2', { isAhead: true });
@@ -40,7 +40,7 @@ test('who is ahead goes before the others of its group only', () => {
 });
 
 test('who leaves is not given a turn', () => {
-  const turns = createTurns<string>();
+  const turns = createTenantQueue<string>();
   turns.add(['a'], 'a1');
   turns.add(['a'], 'a2', { isAhead: true });
   expect([turns.remove(['a'], 'a2'), turns.remove(['a'], 'a2')]).toEqual([true, false]);

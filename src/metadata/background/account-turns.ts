@@ -1,7 +1,7 @@
 // Work of many accounts in turns: one step for each account, then the next one's, and of an account's tasks one after
 // another. So an account with many tasks, or a large one, delays the others by one step at most for each that is under way.
 
-export interface FairTurns<Task> {
+export interface AccountTurns<Task> {
   /**
    * Steps of these tasks until none has more to do, or `isOver`. Whoever has waited longest for a turn, over all calls, comes
    * first. `step` resolves with true where the task has more to do; a task whose step fails is left out of this call.
@@ -14,14 +14,14 @@ interface Waiting<Task> {
   tasks: Task[];
 }
 
-export function createFairTurns<Task>(options: {
+export function createAccountTurns<Task>(options: {
   /** Steps at once, each of another account. */
   atOnceMax: number;
   accountOf(task: Task): string;
   idOf(task: Task): string;
   /** `underWay`: so many steps at once, this one included. */
   step(task: Task, underWay: number): Promise<boolean>;
-}): FairTurns<Task> {
+}): AccountTurns<Task> {
   const { atOnceMax, accountOf, idOf, step } = options;
   /** When each account, and each task, had its last turn, in turns. Of those that were there at the last call. */
   let lastTurns = new Map<string, number>();
