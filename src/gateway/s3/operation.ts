@@ -13,6 +13,9 @@ import type { RequestBody } from './request-body.ts';
 /** Which level of the address space the request names. */
 export type Level = 'service' | 'bucket' | 'object';
 
+/** Methods that change nothing. */
+export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 export interface OperationMatch {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'OPTIONS' | 'MOVE';
   on: Level;

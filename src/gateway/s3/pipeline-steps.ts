@@ -1,6 +1,5 @@
 // The steps of the pipeline, in its order. Each takes what the ones before it have found, and throws AppError where the
 // request ends.
-
 import { finishAtOnce } from '../../lib/steps.ts';
 import { AppError } from '../../model/errors.ts';
 import { LIMITS } from '../../model/limits.ts';
@@ -281,7 +280,7 @@ export async function takeDocument(
     async understand(document) {
       const steps = parseDocument(document, input);
       if (document.length <= LIMITS.shortDocumentBytesMax) return finishAtOnce(steps);
-      return await deps.turns.finish(`documents of ${ownerOf(identity)}`, steps);
+      return await deps.turns.finish(`documents of ${exchange.tenant.account ?? 'nobody'}`, steps);
     },
   });
 }
@@ -299,11 +298,6 @@ async function precheck(
     // Judged anew by `run`.
     if (!(error instanceof BucketReplaced)) throw error;
   }
-}
-
-/** Whose turn it is. */
-function ownerOf({ caller }: Identity): string {
-  return caller.kind === 'account' ? caller.account.accountId : 'nobody';
 }
 
 /** Requests that meet a bucket which is deleted and made again under them, at most. */

@@ -120,8 +120,7 @@ export function createContext(deps: ContextDependencies, parts: ContextParts): O
     random: deps.random,
     record,
     signal: () => exchange.signal,
-    turn: () =>
-      deps.turns.take(`listings of ${caller.kind === 'account' ? caller.account.accountId : 'nobody'}`),
+    turn: () => deps.turns.take(`listings of ${exchange.tenant.account ?? 'nobody'}`),
     hasCompany: () => deps.requestCount() > 1,
     bucketUrl() {
       const { scheme, host } = exchange.client;

@@ -4,7 +4,7 @@
 import { CHECKSUM_ALGORITHMS, checksumHeader } from '../../model/checksums.ts';
 import { AppError, type ErrorCode } from '../../model/errors.ts';
 import { CUSTOMER_KEY_HEADERS } from './customer-key.ts';
-import type { OperationMatch, OperationRow } from './operation.ts';
+import { type OperationMatch, type OperationRow, READ_METHODS } from './operation.ts';
 
 type Scope = 'all' | 'conditional-write' | 'put' | 'move' | 'write';
 
@@ -74,7 +74,6 @@ const SCREENS: readonly Screen[] = [
   },
 ];
 
-const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const EXACT = new Map(
   SCREENS.filter((screen) => !screen.header.endsWith('*')).map((screen) => [screen.header, screen]),
 );
@@ -100,7 +99,7 @@ export function screenHeaders(
 }
 
 function isInScope(scope: Scope, match: OperationMatch): boolean {
-  const isWrite = !READS.has(match.method);
+  const isWrite = !READ_METHODS.has(match.method);
   switch (scope) {
     case 'all':
       return true;

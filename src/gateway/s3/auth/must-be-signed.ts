@@ -2,6 +2,7 @@
 // of a presigned URL may choose freely, so in a query string more headers count than in an Authorization header, which
 // nobody but the signer sends.
 import { AppError } from '../../../model/errors.ts';
+import { READ_METHODS } from '../operation.ts';
 import { canonicalHeaderName, isVendorHeader } from '../vendor.ts';
 import type { SignedParts } from './canonical-request.ts';
 import type { SigV4Claim } from './signature-claim.ts';
@@ -14,8 +15,6 @@ type HeadParts = Omit<SignedParts, 'payloadHash'>;
 const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];
-/** Conditions on these methods only choose between the object and a short answer. */
-const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** AccessDenied, with the names in HeadersNotSigned as AWS has it, unless all that must be signed is. */
 export function requireSignedHeaders(request: HeadParts, claim: SigV4Claim | SigV2Claim): void {
@@ -56,5 +55,6 @@ function isAlwaysSigned(name: string): boolean {
 function isDecisive(sentName: string, method: string): boolean {
   const name = canonicalHeaderName(sentName);
   if (DECISIVE.has(name) || DECISIVE_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
-  return name.startsWith('if-') && !READS.has(method);
+  // Conditions of reads only choose between the object and a short answer.
+  return name.startsWith('if-') && !READ_METHODS.has(method);
 }

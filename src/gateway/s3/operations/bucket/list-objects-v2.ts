@@ -14,14 +14,13 @@ export const listObjectsV2 = defineOperation({
   errors: ['InvalidArgument'],
   parse: (request) => {
     const token = request.query.get('continuation-token');
-    const startAfter = request.query.get('start-after');
     if (token === '') refuseBesideEmptyToken(request.query);
     return {
       ...parseList(request),
       token,
       // An empty token is a token that says nothing (s3-behaviour 37).
       after: token ? readToken(token) : undefined,
-      startAfter,
+      startAfter: request.query.get('start-after'),
       wantsOwner: request.query.get('fetch-owner')?.toLowerCase() === 'true',
     };
   },
