@@ -2,7 +2,7 @@
 import { fromUtf8 } from '../lib/bytes.ts';
 import type { AccountId } from '../model/names.ts';
 import { type AccessKeyRecord, accessKeyCodec } from '../model/records/rows.ts';
-import type { RangeAddress, View } from '../ports/state-machine.ts';
+import type { RangeAddress, Row, View } from '../ports/state-machine.ts';
 import { accessKeyRow, accountAccessKeyRow, prefixRange, TABLES } from './keyspace.ts';
 
 /** More access keys than any account is let have. */
@@ -14,10 +14,15 @@ export function accessKeyRange(accountId: AccountId): RangeAddress {
   return prefixRange({ table: TABLES.accountAccessKeys, prefix, limit: ACCESS_KEYS_MAX });
 }
 
+/** The keys that rows of {@link accessKeyRange} list. */
+export function accessKeysOf(rows: readonly Row[], range: RangeAddress): string[] {
+  return rows.map((row) => fromUtf8(row.key.subarray(range.gte.length)));
+}
+
 /** The keys of an account by name, in order. */
 export function listAccessKeys(view: View, accountId: AccountId): string[] {
   const range = accessKeyRange(accountId);
-  return view.range(range).map((row) => fromUtf8(row.key.subarray(range.gte.length)));
+  return accessKeysOf(view.range(range), range);
 }
 
 /** Undefined: there is no such key. */

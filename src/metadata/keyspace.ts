@@ -273,6 +273,12 @@ export function uploadTimeValue(bucketId: BucketId, key: ObjectKey): Uint8Array 
   return concatBytes(fromHex(bucketId), utf8(key));
 }
 
+/** What {@link uploadTimeValue} has written. */
+export function readUploadTime(value: Uint8Array): { bucketId: BucketId; key: ObjectKey } {
+  const bucketId = toHex(value.subarray(0, BUCKET_ID_BYTES)) as BucketId;
+  return { bucketId, key: fromUtf8(value.subarray(BUCKET_ID_BYTES)) as ObjectKey };
+}
+
 export function partRow(uploadId: UploadId, partNumber: number): RowAddress {
   return { table: TABLES.parts, key: concatBytes(uploadIdBytes(uploadId), u16(partNumber)) };
 }
@@ -283,6 +289,11 @@ export function partRange(options: { uploadId: UploadId; after: number; limit: n
   // Markers come from clients and may be beyond every part.
   const gte = concatBytes(id, u16(Math.min(options.after + 1, 0xffff)));
   return { table: TABLES.parts, gte, lt: concatBytes(id, u16(0xffff)), limit: options.limit };
+}
+
+/** Of the row of a part. */
+export function uploadIdOf(rowKey: Uint8Array): UploadId {
+  return toHex(rowKey.subarray(0, UPLOAD_ID_BYTES)) as UploadId;
 }
 
 export function partNumberOf(rowKey: Uint8Array): number {

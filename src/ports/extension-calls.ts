@@ -54,6 +54,18 @@ export interface MoveCursor {
   after?: ObjectKey;
 }
 
+/** Which step of a job for MOVE an entry is. */
+interface MoveStep {
+  bucketId: BucketId;
+  jobId: JobId;
+  /** It drives the job from here on. */
+  driver: string;
+  /** Behind so many steps: no step is made twice. */
+  stepCount: number;
+  /** Where the walk stood when its keys were looked for: another driver's step of this number may have been a shorter one. */
+  begin: MoveCursor;
+}
+
 /** How a forced deletion stands. */
 export type ClosingOutcome =
   /** At this step: whoever drives it looks on from there. */
@@ -119,13 +131,7 @@ export interface ExtensionCommands extends ComposeCommands {
    * cannot; `move`: some of those below, newest first; `close`: none is left, and both keys are free again.
    */
   'step-key-move': {
-    command: {
-      bucketId: BucketId;
-      jobId: JobId;
-      driver: string;
-      stepCount: number;
-      /** Where the walk stands: before this key. */
-      begin: MoveCursor;
+    command: MoveStep & {
       key: ObjectKey;
       to: ObjectKey;
       phase: 'open' | 'move' | 'close';
@@ -146,15 +152,7 @@ export interface ExtensionCommands extends ComposeCommands {
   };
   /** Moves keys of such a job's prefix, and writes how far it has come; no key may be touched twice. */
   'step-move': {
-    command: {
-      bucketId: BucketId;
-      jobId: JobId;
-      /** It drives the job from here on. */
-      driver: string;
-      /** Behind so many steps: no step is made twice. */
-      stepCount: number;
-      /** Where the walk stood when they were looked for: another driver's step of this number may have been a shorter one. */
-      begin: MoveCursor;
+    command: MoveStep & {
       /** Those of the job. */
       from: string;
       to: string;

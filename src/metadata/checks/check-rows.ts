@@ -5,7 +5,7 @@ import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { CheckedTable } from '../../ports/metadata-checks.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { TABLES } from '../keyspace.ts';
-import { createVersionWalk, walkBehind } from '../queries/version-walk.ts';
+import { versionsBehind } from '../queries/version-walk.ts';
 import {
   checkBlob,
   checkCondemned,
@@ -122,19 +122,13 @@ async function walkTable(
  * renamed may be.
  */
 async function walkVersions({ after, limit }: Query, scan: CheckScan): Promise<Page> {
-  const to = { plain: TABLE_END, escaped: TABLE_END };
-  const walk = createVersionWalk({ state: scan.view, from: walkBehind(after), to, firstChunk: limit });
   let rowCount = 0;
   let next: Uint8Array | undefined;
-  while (rowCount < limit && (walk.peek() !== undefined || (await walk.fill()))) {
-    const walked = walk.peek();
-    if (walked === undefined) continue;
+  for await (const walked of versionsBehind(scan.view, { after, limit })) {
     next = walked.position;
     await attempt(scan, { table: 'objects', key: next }, () => checkVersion(walked, scan));
     rowCount++;
-    walk.advance();
   }
-  walk.close();
   return { rowCount, ...(rowCount === limit && next !== undefined && { next }) };
 }
 

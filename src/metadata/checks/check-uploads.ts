@@ -1,6 +1,6 @@
 // Uploads as fsck sees them: open ones and their times, parts and whose they are, Completes that are remembered.
-import { fromUtf8, toHex } from '../../lib/bytes.ts';
-import type { BucketId, ObjectKey, UploadId } from '../../model/names.ts';
+import { toHex } from '../../lib/bytes.ts';
+import type { UploadId } from '../../model/names.ts';
 import { completedUploadCodec, partCodec, uploadCodec } from '../../model/records/rows.ts';
 import { END_OF_TIME_MS, readU48 } from '../key-parts.ts';
 import {
@@ -8,15 +8,16 @@ import {
   completedUploadRow,
   deletedBucketRow,
   partNumberOf,
+  readUploadTime,
   TABLES,
   timeRange,
+  uploadIdOf,
   uploadRow,
   uploadTimeRow,
 } from '../keyspace.ts';
 import { checkBody } from './check-manifest.ts';
 import type { CheckScan, RowCheck } from './scan.ts';
 
-const UPLOAD_ID_BYTES = 22;
 const QUEUE_ROWS = 1000;
 
 export const checkUpload: RowCheck = async (row, scan) => {
@@ -36,13 +37,12 @@ export const checkUpload: RowCheck = async (row, scan) => {
 
 export const checkUploadTime: RowCheck = async (row, scan) => {
   const upload = toHex(row.key) as UploadId;
-  const bucketId = toHex(row.value.subarray(0, 8)) as BucketId;
-  const key = fromUtf8(row.value.subarray(8)) as ObjectKey;
+  const { bucketId, key } = readUploadTime(row.value);
   await scan.expectRow(uploadRow(bucketId, key, upload), 'index-stray', { upload, table: 'uploadTimes' });
 };
 
 export const checkPart: RowCheck = async (row, scan) => {
-  const upload = toHex(row.key.subarray(0, UPLOAD_ID_BYTES)) as UploadId;
+  const upload = uploadIdOf(row.key);
   const part = partCodec.decode(row.value);
   const { partNumber, sizeBytes } = part;
   const place = { upload, part: partNumber };

@@ -1,6 +1,6 @@
 // Who uses certain blobs: versions, parts of open uploads and manifests of a shard, page by page. For naming what is damaged
 // in the words of its owner.
-import { fromUtf8, toHex } from '../../lib/bytes.ts';
+import { toHex } from '../../lib/bytes.ts';
 import { behind, TABLE_END } from '../../lib/table-rows.ts';
 import type { FindingPlace } from '../../model/findings.ts';
 import type { BlobId, BucketId, UploadId } from '../../model/names.ts';
@@ -9,15 +9,20 @@ import { decodeVersion } from '../../model/records/version-record.ts';
 import { linksOf } from '../../model/version.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, StateView } from '../../ports/state-machine.ts';
-import { bucketRow, readVersionPosition, TABLES, uploadTimeRow } from '../keyspace.ts';
-import { createVersionWalk, walkBehind } from '../queries/version-walk.ts';
+import {
+  bucketRow,
+  readUploadTime,
+  readVersionPosition,
+  TABLES,
+  uploadIdOf,
+  uploadTimeRow,
+} from '../keyspace.ts';
+import { versionsBehind } from '../queries/version-walk.ts';
 
 type Query = QueryOf<'find-users'>;
 type Result = ResultOf<'find-users'>;
 
-const UPLOAD_ID_BYTES = 22;
 const MANIFEST_ID_BYTES = 16;
-const BUCKET_ID_BYTES = 8;
 
 export const findUsers: QuerySpec<Query, Result> = {
   async run(query, state) {
@@ -33,13 +38,9 @@ export const findUsers: QuerySpec<Query, Result> = {
 async function ofVersions({ blobIds, after, limit }: Query, view: StateView): Promise<Result> {
   const wanted = new Set(blobIds);
   const users: Result['users'] = [];
-  const to = { plain: TABLE_END, escaped: TABLE_END };
-  const walk = createVersionWalk({ state: view, from: walkBehind(after), to, firstChunk: limit });
   let rowCount = 0;
   let next: Uint8Array | undefined;
-  while (rowCount < limit && (walk.peek() !== undefined || (await walk.fill()))) {
-    const walked = walk.peek();
-    if (walked === undefined) continue;
+  for await (const walked of versionsBehind(view, { after, limit })) {
     next = walked.position;
     const version = legible(() => decodeVersion(walked.value));
     const used = version === undefined ? [] : usedOf(linksOf(version.manifest), wanted);
@@ -49,9 +50,7 @@ async function ofVersions({ blobIds, after, limit }: Query, view: StateView): Pr
       for (const blobId of used) users.push({ blobId, place });
     }
     rowCount++;
-    walk.advance();
   }
-  walk.close();
   return { users, rowCount, ...(rowCount === limit && next !== undefined && { next }) };
 }
 
@@ -68,7 +67,7 @@ async function ofTable({ blobIds, table, after, limit }: Query, view: StateView)
     const isPart = row !== undefined && 'partNumber' in row;
     const place = isPart
       ? {
-          ...(await uploadPlace(view, toHex(key.subarray(0, UPLOAD_ID_BYTES)) as UploadId)),
+          ...(await uploadPlace(view, uploadIdOf(key))),
           part: row.partNumber,
         }
       : { manifest: toHex(key.subarray(0, MANIFEST_ID_BYTES)) };
@@ -81,8 +80,8 @@ async function ofTable({ blobIds, table, after, limit }: Query, view: StateView)
 async function uploadPlace(view: StateView, upload: UploadId): Promise<FindingPlace> {
   const [row] = await view.rows([uploadTimeRow(upload)]);
   if (row === undefined) return { upload };
-  const bucketId = toHex(row.subarray(0, BUCKET_ID_BYTES)) as BucketId;
-  return { bucket: await bucketName(view, bucketId), key: fromUtf8(row.subarray(BUCKET_ID_BYTES)), upload };
+  const { bucketId, key } = readUploadTime(row);
+  return { bucket: await bucketName(view, bucketId), key, upload };
 }
 
 /** Its id where it has no row. */

@@ -1,7 +1,7 @@
 // A step of a key that moves in several entries. Its latest version moves first, so at each moment one of the two keys has
 // the current object, and each version is under one of them. Nothing else changes either key meanwhile (buckets.ts).
 import { assert } from '../../lib/assert.ts';
-import { concatBytes } from '../../lib/bytes.ts';
+import { behind } from '../../lib/table-rows.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type KeyInSteps, type MovePrefixJob, mayDrive } from '../../model/records/job-record.ts';
 import { type BucketRecord, bucketCodec } from '../../model/records/rows.ts';
@@ -176,8 +176,4 @@ function olderRows(
     if (older.length >= limit || leftBytes <= 0) return { older, isAll: false };
     gte = behind(last.key);
   }
-}
-
-function behind(rowKey: Uint8Array): Uint8Array {
-  return concatBytes(rowKey, Uint8Array.of(0));
 }

@@ -1,10 +1,9 @@
 // Accounts and their access keys, by everything that finds them.
-import { fromUtf8 } from '../../lib/bytes.ts';
 import type { AccountId } from '../../model/names.ts';
 import { type AccountRecord, accessKeyCodec, accountCodec } from '../../model/records/rows.ts';
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec, RowAddress, StateReader } from '../../ports/state-machine.ts';
-import { accessKeyRange } from '../access-keys.ts';
+import { accessKeyRange, accessKeysOf } from '../access-keys.ts';
 import { decodeAccountId } from '../accounts.ts';
 import { u48 } from '../key-parts.ts';
 import {
@@ -72,6 +71,5 @@ function indexRow({ name, email, canonicalId }: QueryOf<'find-account'>): RowAdd
 
 async function listAccessKeys(accountId: AccountId, state: StateReader): Promise<string[]> {
   const range = accessKeyRange(accountId);
-  const rows = await state.range(range);
-  return rows.map((row) => fromUtf8(row.key.subarray(range.gte.length)));
+  return accessKeysOf(await state.range(range), range);
 }

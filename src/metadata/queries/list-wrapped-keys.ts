@@ -7,7 +7,7 @@ import type { QuerySpec, StateReader, TableRef } from '../../ports/state-machine
 import { COUNTER } from '../counters.ts';
 import { TABLES } from '../keyspace.ts';
 import { SECTION, type Section, wrappedIn, wrappedKeyName } from '../wrapped-keys.ts';
-import { createVersionWalk, walkBehind } from './version-walk.ts';
+import { versionsBehind } from './version-walk.ts';
 
 type Result = ResultOf<'list-wrapped-keys'>;
 
@@ -63,19 +63,9 @@ async function scanTable(table: TableRef, { after, limit, state }: ScanOptions):
   return rows.map(({ key, value }) => ({ rest: key, value }));
 }
 
-async function scanVersions({ after, limit, state }: ScanOptions): Promise<Scanned[]> {
-  const to = { plain: TABLE_END, escaped: TABLE_END };
-  const walk = createVersionWalk({ state, from: walkBehind(after), to, firstChunk: limit });
+async function scanVersions({ state, ...page }: ScanOptions): Promise<Scanned[]> {
   const scanned: Scanned[] = [];
-  try {
-    while (scanned.length < limit && (walk.peek() !== undefined || (await walk.fill()))) {
-      const walked = walk.peek();
-      if (walked === undefined) continue;
-      scanned.push({ rest: walked.position, value: walked.value });
-      walk.advance();
-    }
-  } finally {
-    walk.close();
-  }
+  for await (const { position, value } of versionsBehind(state, page))
+    scanned.push({ rest: position, value });
   return scanned;
 }

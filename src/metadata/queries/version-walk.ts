@@ -2,6 +2,7 @@
 // merged under one cursor, so every version that is there at that moment is met exactly once.
 import { must } from '../../lib/assert.ts';
 import { compareBytes, concatBytes, EMPTY_BYTES, utf8 } from '../../lib/bytes.ts';
+import { TABLE_END } from '../../lib/table-rows.ts';
 import { decodeVersionSummary } from '../../model/records/version-record.ts';
 import type { Row, StateReader } from '../../ports/state-machine.ts';
 import { REGION, type Region, readVersionPosition, TABLES, versionPosition } from '../keyspace.ts';
@@ -107,8 +108,28 @@ export function createVersionWalk(options: {
   };
 }
 
+/** Versions of the whole shard behind the one at position `after`, `limit` at most. */
+export async function* versionsBehind(
+  state: Pick<StateReader, 'cursor'>,
+  { after, limit }: { after: Uint8Array | undefined; limit: number },
+): AsyncGenerator<WalkedVersion> {
+  const to = { plain: TABLE_END, escaped: TABLE_END };
+  const walk = createVersionWalk({ state, from: walkBehind(after), to, firstChunk: limit });
+  try {
+    for (let count = 0; count < limit && (walk.peek() !== undefined || (await walk.fill())); ) {
+      const walked = walk.peek();
+      if (walked === undefined) continue;
+      yield walked;
+      count++;
+      walk.advance();
+    }
+  } finally {
+    walk.close();
+  }
+}
+
 /** Where a walk begins that goes on behind a version; at the start without one. */
-export function walkBehind(position: Uint8Array | undefined): WalkBound {
+function walkBehind(position: Uint8Array | undefined): WalkBound {
   if (!position?.length) return { plain: EMPTY_BYTES, escaped: EMPTY_BYTES };
   const { key } = readVersionPosition(position);
   const plain = concatBytes(position.subarray(0, 8), utf8(key));
