@@ -1,6 +1,6 @@
 // What of a body's intake no client can show at will; the rest is in server.test.ts.
 import { once } from 'node:events';
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createManualClock } from '../../tests/support/simulated.ts';
@@ -13,16 +13,24 @@ const READ_BYTES = 64 * 1024;
 const ALICE = { account: 'alice', address: '192.0.2.1' };
 const BOB = { account: 'bob', address: '192.0.2.1' };
 
-/** One that somebody reads, and what its client sends without being stopped. */
-function open(queues: FairShare, tenant: Tenant) {
+const newQueues = () => createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
+
+/** The body of a request with these headers, which nobody reads yet. */
+function intakeOf(headers: IncomingHttpHeaders, queues = newQueues(), tenant: Tenant = ALICE) {
   const request = new IncomingMessage(new Socket());
-  request.headers = { 'content-length': String(1024 * 1024) };
+  request.headers = headers;
   const response = new ServerResponse(request);
   const intake = new BodyIntake({
     ...{ request, response, queues },
     clock: createManualClock(0),
     tenant: () => tenant,
   });
+  return { request, response, intake };
+}
+
+/** One that somebody reads, and what its client sends without being stopped. */
+function open(queues: FairShare, tenant: Tenant) {
+  const { request, response, intake } = intakeOf({ 'content-length': String(1024 * 1024) }, queues, tenant);
   const first = intake.read();
   return {
     ...{ intake, first },
@@ -38,7 +46,7 @@ function open(queues: FairShare, tenant: Tenant) {
 }
 
 test('one tenant’s bodies that are not read leave another’s their place in the queues', async () => {
-  const queues = createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] });
+  const queues = newQueues();
   const whole = LIMITS.intakeQueueBytesMax / READ_BYTES;
   const crowd = Array.from({ length: 200 }, () => open(queues, ALICE));
   const reads = crowd.map(({ fill }) => fill());
@@ -51,15 +59,7 @@ test('one tenant’s bodies that are not read leave another’s their place in t
 });
 
 test('a client that has left before anybody reads its body is not waited for', async () => {
-  const request = new IncomingMessage(new Socket());
-  request.headers = { 'content-length': '10' };
-  const intake = new BodyIntake({
-    request,
-    response: new ServerResponse(request),
-    clock: createManualClock(0),
-    queues: createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] }),
-    tenant: () => ALICE,
-  });
+  const { request, intake } = intakeOf({ 'content-length': '10' });
   request.destroy();
   await once(request, 'close');
   await expect(intake.read()).rejects.toMatchObject({ code: 'IncompleteBody' });
@@ -67,15 +67,7 @@ test('a client that has left before anybody reads its body is not waited for', a
 });
 
 test('a body of very small pieces is taken together, and is not read on to be dropped', async () => {
-  const request = new IncomingMessage(new Socket());
-  request.headers = { 'transfer-encoding': 'chunked' };
-  const intake = new BodyIntake({
-    request,
-    response: new ServerResponse(request),
-    clock: createManualClock(0),
-    queues: createFairShare({ limit: LIMITS.intakeQueuesBytesMax, weights: [8, 4] }),
-    tenant: () => ALICE,
-  });
+  const { request, intake } = intakeOf({ 'transfer-encoding': 'chunked' });
   const dropped = intake.discard(LIMITS.refusedBodyDrainBytesMax);
   for (let count = 0; count < 1000; count++) request.push('a');
   expect(await dropped).toBe(false);

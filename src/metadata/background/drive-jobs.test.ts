@@ -36,6 +36,13 @@ async function driveTwoSteps(job: MovePrefixJob): Promise<void> {
   for await (const _ of driveMove(moveCalls(world, job), job)) return;
 }
 
+/** The first step of such a job, with all keys that are found. */
+async function firstStepOf({ bucketId, jobId, from, to }: MovePrefixJob) {
+  const begin = { leg: 0 };
+  const { keys } = await world.query('find-moves', { bucketId, from, to, cursor: begin, keysMax: 500 });
+  return { bucketId, jobId, driver: DRIVER, stepCount: 0, begin, from, to, keys };
+}
+
 async function jobOf({ jobId }: { jobId: JobId }): Promise<MovePrefixJob | undefined> {
   return (await moveCalls(world, { jobId }).findJob())?.job;
 }
@@ -400,22 +407,11 @@ test('keys that have grown since they were found are looked for anew, fewer at o
   const keys = ['a/1', 'a/2', 'a/3', 'a/4', 'a/5'];
   for (const key of keys) await world.put(key);
   const job = await beginMove(world, { from: 'a/', to: 'b/' });
-  const { bucketId, jobId, from, to } = job;
-  const found = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 }, keysMax: 100 });
-  expect(found.keys).toEqual(keys);
+  const step = await firstStepOf(job);
+  expect(step.keys).toEqual(keys);
   const sealedHeaders = new Uint8Array(1024 * 1024);
   for (let at = 0; at < 10; at++)
     for (const key of keys) await world.put(key, { version: { sealedHeaders } });
-  const step = {
-    bucketId,
-    jobId,
-    driver: DRIVER,
-    stepCount: 0,
-    begin: { leg: 0 },
-    from,
-    to,
-    keys: found.keys,
-  };
   expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
   expect((await driveJob(world, job)).ended).toMatchObject({ movedCount: 55, errorCount: 0 });
 });
@@ -472,22 +468,11 @@ describe('rows that are looked up by themselves are not read at once', () => {
   test('versions that have come since the keys were found', async () => {
     for (const name of names) for (let at = 0; at < 2; at++) await world.put(`a/${name}`);
     const job = await beginMove(world, { from: 'a/', to: 'b/' });
-    const { bucketId, jobId, from, to } = job;
-    const found = await world.query('find-moves', { bucketId, from, to, cursor: { leg: 0 }, keysMax: 500 });
-    expect(found.keys).toHaveLength(names.length);
+    const step = await firstStepOf(job);
+    expect(step.keys).toHaveLength(names.length);
     for (let at = 0; at < 2; at++) for (const name of names) await world.put(`a/${name}`, { version });
     await world.put(`a/${names[0]}`);
     const reads = noteReads(world.kv);
-    const step = {
-      bucketId,
-      jobId,
-      driver: DRIVER,
-      stepCount: 0,
-      begin: { leg: 0 },
-      from,
-      to,
-      keys: found.keys,
-    };
     expect(await world.execute('step-move', step)).toEqual({ kind: 'too-much', job });
     expect((await driveJob(world, job)).ended).toMatchObject({
       movedCount: 4 * names.length + 1,
