@@ -23,8 +23,8 @@ export async function prepareNeighbour(account: Access): Promise<void> {
 }
 
 /**
- * `patienceMs`: what is not answered by then counts as not answered. What it asks for, each on a kept connection of its own, which is opened
- * again where the server has ended it.
+ * `patienceMs`: what is not answered by then counts as not answered. What it asks for, each on a kept connection of its own,
+ * which is opened again where the server has ended it.
  */
 export function neighbourWork(account: Access, operator: Access, patienceMs: number): Work[] {
   const statusOf = (answered: Promise<{ status: number }>) => statusWithin(answered, patienceMs);

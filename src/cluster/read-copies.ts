@@ -1,5 +1,6 @@
-// Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one
-// has not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk has said so.
+// Reads one chunk from whoever has it (R37): its owners, near ones first, then previous ones, the next one as soon as one has
+// not got it or is slow; then all other disks. What does not verify is passed over. "Nowhere" is said only when every disk
+// has said so.
 import { ChunkUnread } from '../model/chunk-refusals.ts';
 import { AppError } from '../model/errors.ts';
 import { LIMITS } from '../model/limits.ts';

@@ -1,6 +1,7 @@
 // Reads everything on a disk again and again, at a bounded rate, so that what the disk has lost is found while other copies
-// are whole (R40): what does not verify is set aside by the store, and what cannot be read is tried again later. Where it is in its pass outlives a restart. It walks the
-// index; where a part of that is lost it finds the chunks by the keys of their bytes.
+// are whole (R40): what does not verify is set aside by the store, and what cannot be read is tried again later. Where it is
+// in its pass outlives a restart. It walks the index; where a part of that is lost it finds the chunks by the keys of their
+// bytes.
 import { defineRecord } from '../lib/record-codec.ts';
 import type { ClockPort } from '../ports/clock.ts';
 import type { KvPort } from '../ports/kv.ts';

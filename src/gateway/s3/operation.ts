@@ -119,7 +119,10 @@ export interface OperationRow<Input, Document = undefined> {
 /** A row whose input type is sealed inside: what the registry holds. */
 export type Operation = OperationRow<never, never> & { readonly __input?: unknown };
 
-/** Keep the order parse, access, precheck, parseDocument, documentAccess, run in the literal, else TypeScript infers the input as unknown. */
+/**
+ * Keep the order parse, access, precheck, parseDocument, documentAccess, run in the literal, else TypeScript infers the input
+ * as unknown.
+ */
 export function defineOperation<const Name extends string, Input, Document = undefined>(
   row: OperationRow<Input, Document> & { readonly name: Name },
 ): Operation & { readonly name: Name } {

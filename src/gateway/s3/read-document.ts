@@ -8,7 +8,10 @@ import type { Tenant } from '../../model/tenant.ts';
 import type { ObjectStore } from '../../objects/object-store.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** What `understand` makes of it. Throws what that throws, NotImplemented (of unknown size), MaxMessageLengthExceeded, BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws. */
+/**
+ * What `understand` makes of it. Throws what that throws, NotImplemented (of unknown size), MaxMessageLengthExceeded,
+ * BadDigest, XAmzContentSHA256Mismatch, SlowDown, and what the body's stream throws.
+ */
 export async function readDocument<T>(
   objects: Pick<ObjectStore, 'collectBody'>,
   body: RequestBody,

@@ -106,7 +106,10 @@ const PROTECTED_PREFIXES = [
   'x-forwarded-',
 ];
 
-/** Puts the chosen headers on the answer, but those of the closed list. InvalidRequest for the parameters without a signature, InvalidArgument for CR, LF. */
+/**
+ * Puts the chosen headers on the answer, but those of the closed list. InvalidRequest for the parameters without a signature,
+ * InvalidArgument for CR, LF.
+ */
 export function addResponseOverrides(
   answer: AnswerHeaders,
   request: { query: QueryParameters; headers: Readonly<Record<string, string>>; isSigned: boolean },
