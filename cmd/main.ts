@@ -2,8 +2,10 @@
 // Runs under the locked Node, started by holdfast.mjs. No logic here: a subcommand reads settings and hands over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Help, Option } from 'commander';
+import { writeDurableFile } from '../src/adapters/durable-file.ts';
 import { systemRandom } from '../src/adapters/system-clock.ts';
 import { addClientCommands } from '../src/cli/commands.ts';
+import { HEALTH_HELP } from '../src/cli/connection-help.ts';
 import { settingsHelp, valueNameOf } from '../src/config/help.ts';
 import { checkVariables } from '../src/config/load.ts';
 import { flagOf } from '../src/config/names.ts';
@@ -13,7 +15,6 @@ import { toHex } from '../src/lib/bytes.ts';
 import { Refusal } from '../src/lib/refusal.ts';
 import { AppError } from '../src/model/errors.ts';
 import '../src/model/limit-relations.ts';
-import { HEALTH_HELP } from '../src/cli/connection-help.ts';
 import { addClusterCommands } from './cluster/commands.ts';
 import { addShardCommands } from './cluster/shard-commands.ts';
 import { endWithParent } from './end-with-parent.ts';
@@ -49,6 +50,7 @@ function buildProgram(): Command {
     print,
     nowMs: Date.now,
     sleep,
+    writeFile: writeDurableFile,
     newToken: () => toHex(systemRandom.bytes(TOKEN_BYTES)),
   });
   return program;

@@ -1,7 +1,7 @@
 // The manifest of a RocksDB database: which tables it consists of, and taking lost ones out of it so that the rest opens. The
 // binding offers neither repair nor recovery of what is there. Nobody may have the database open. Formats: RocksDB's
 // db/log_format.h (records in blocks of 32 KiB) and db/version_edit.h (tagged fields of a change).
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Corruption } from '../lib/corruption.ts';
 import { crcOf } from '../lib/crc.ts';
@@ -63,8 +63,7 @@ export class Manifest {
   /** Takes tables out: durable when it resolves. */
   async remove(numbers: readonly number[]): Promise<void> {
     const byColumn = Map.groupBy(numbers, (number) => this.#tables.get(number)?.columnId ?? 0);
-    const sizeBytes = await sizeOf(this.#path);
-    let offset = sizeBytes;
+    let { size: offset } = await stat(this.#path);
     const parts: Buffer[] = [];
     for (const [columnId, ofColumn] of byColumn) {
       const fields = ofColumn.flatMap((number) => {
@@ -101,11 +100,6 @@ export class Manifest {
     for (const [number, table] of added) this.#tables.set(number, { columnId, ...table });
     if (columnName !== undefined) this.#columns.set(columnId, columnName);
   }
-}
-
-async function sizeOf(path: string): Promise<number> {
-  await using file = await open(path, 'r');
-  return (await file.stat()).size;
 }
 
 function readNewFile(fields: FieldReader): [number, Omit<LiveTable, 'columnId'>] {

@@ -1,8 +1,7 @@
 // holdfast account keys: the access keys of an account, and one in exchange for another. A new key of the root account
 // goes into the root-credentials.json that this tool signs with, so that the tool goes on working without the old one.
-import { open, rename } from 'node:fs/promises';
 import { Refusal } from '../lib/refusal.ts';
-import { type CliContext, type ConnectOptions, connect, findRootCredentials } from './connect.ts';
+import { type ConnectOptions, connect, type FileCliContext, findRootCredentials } from './connect.ts';
 import { formatAnswer, formatTable } from './format.ts';
 import { encodeSegment } from './sign-request.ts';
 
@@ -26,7 +25,11 @@ interface NewAccessKey extends AccessKey {
 }
 
 /** One of the options; without any the account's keys are listed. */
-export async function accountKeys(context: CliContext, account: string, options: KeyOptions): Promise<void> {
+export async function accountKeys(
+  context: FileCliContext,
+  account: string,
+  options: KeyOptions,
+): Promise<void> {
   const wishes = [options.new, options.disable, options.enable, options.delete];
   if (wishes.filter((wish) => wish !== undefined).length > 1)
     throw new Refusal('give one of --new, --disable, --enable and --delete');
@@ -44,7 +47,7 @@ export async function accountKeys(context: CliContext, account: string, options:
   context.print(formatAnswer(options, keys, () => formatTable([head, ...rows])));
 }
 
-async function makeKey(context: CliContext, path: string, options: KeyOptions): Promise<void> {
+async function makeKey(context: FileCliContext, path: string, options: KeyOptions): Promise<void> {
   const client = await connect(context, options);
   const made = (await client.call('POST', path, {})) as NewAccessKey;
   const { accessKey, secretKey, isRoot, state, createdAt } = made;
@@ -60,27 +63,14 @@ async function makeKey(context: CliContext, path: string, options: KeyOptions): 
   if (!isRoot) return;
   const { file, isInEnvironment } = await findRootCredentials(context, options);
   if (file !== undefined) {
-    await replaceFile(file, `${JSON.stringify({ accessKey, secretKey }, undefined, 2)}\n`);
+    const text = `${JSON.stringify({ accessKey, secretKey }, undefined, 2)}\n`;
+    await context.writeFile(file, text).catch((error: Error) => {
+      throw new Refusal(
+        `${file} cannot be written: ${error.message}\nThe new key works; write it there before you delete the other one.`,
+      );
+    });
     say(`They stand in ${file} now. Copy it to every other place that has it: to each gateway of a cluster.`);
   }
   if (file === undefined || isInEnvironment)
     say('Set HOLDFAST_ROOT_ACCESS_KEY and HOLDFAST_ROOT_SECRET_KEY to these, wherever they are set.');
-}
-
-/** Whole or as before, whatever happens meanwhile; for its owner alone. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const aside = `${path}.new`;
-  try {
-    {
-      await using file = await open(aside, 'w', 0o600);
-      await file.chmod(0o600);
-      await file.writeFile(text);
-      await file.sync();
-    }
-    await rename(aside, path);
-  } catch (error) {
-    throw new Refusal(
-      `${path} cannot be written: ${(error as Error).message}\nThe new key works; write it there before you delete the other one.`,
-    );
-  }
 }

@@ -1,9 +1,9 @@
 // The commands that talk to a running server, for cmd/main.ts. Their code is loaded when one is called.
 import type { Command } from 'commander';
-import type { CliContext, ConnectOptions, TokenCliContext } from './connect.ts';
+import type { CliContext, ConnectOptions, FileCliContext, TokenCliContext } from './connect.ts';
 import { CONNECTION_HELP, S3_CONNECTION_HELP } from './connection-help.ts';
 
-export function addClientCommands(program: Command, context: TokenCliContext): void {
+export function addClientCommands(program: Command, context: TokenCliContext & FileCliContext): void {
   addAccountCommands(program, context);
   addKeysCommands(program, context);
   const clock = program.command('clock').description('the time by which data grows old');
@@ -100,7 +100,7 @@ function addObjectCommands(program: Command, context: TokenCliContext): void {
     });
 }
 
-function addAccountCommands(program: Command, context: CliContext): void {
+function addAccountCommands(program: Command, context: FileCliContext): void {
   const load = () => import('./account-commands.ts');
   const account = program.command('account').description('create and manage accounts');
   const command = (usage: string, help: string) => withConnection(account.command(usage).description(help));

@@ -29,6 +29,12 @@ export interface TokenCliContext extends CliContext {
   newToken(): string;
 }
 
+/** The same for commands that write into the data folder. */
+export interface FileCliContext extends CliContext {
+  /** Replaces a file, whole or not at all, for its owner alone. Durable when it resolves. */
+  writeFile(path: string, text: string): Promise<void>;
+}
+
 /** Options that every command takes. */
 export interface ConnectOptions {
   endpoint?: string;

@@ -3,9 +3,10 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { writeDurableFile } from '../../src/adapters/durable-file.ts';
 import { accountKeys, type KeyOptions } from '../../src/cli/access-key-commands.ts';
 import { createAccount } from '../../src/cli/account-commands.ts';
-import type { CliContext } from '../../src/cli/connect.ts';
+import type { CliContext, FileCliContext } from '../../src/cli/connect.ts';
 import { isServerGiven } from '../support/given-server.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
 import { send } from '../support/raw-s3.ts';
@@ -34,7 +35,10 @@ interface Key {
   state: string;
 }
 
-const context: CliContext = { env: {}, print() {}, nowMs: Date.now, sleep: async () => {} };
+const context: FileCliContext = {
+  ...{ env: {}, print() {}, nowMs: Date.now, sleep: async () => {} },
+  writeFile: writeDurableFile,
+};
 
 /** What the command prints with --json, and what it says without. */
 async function keys<T>(account: string, options: KeyOptions = {}, env: CliContext['env'] = {}): Promise<T> {
