@@ -7,8 +7,8 @@ import { LIMITS } from '../model/limits.ts';
 import type { KvCursor, KvRow } from '../ports/kv.ts';
 import { toReadError } from './rocksdb-corruption.ts';
 
-/** Longer pages of a `sync` column are read on another thread, beside this one's work. */
-const SYNC_ROWS_MAX = 256;
+/** Longer pages of a `sync` column are read on another thread, beside this one's work: those of listings, for one. */
+const SYNC_ROWS_MAX = 128;
 
 export interface ScanBounds {
   gte: Uint8Array;

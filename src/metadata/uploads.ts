@@ -3,7 +3,7 @@
 import { LIMITS } from '../model/limits.ts';
 import type { BucketId, ObjectKey, UploadId } from '../model/names.ts';
 import { type PartRecord, partCodec, type UploadRecord, uploadCodec } from '../model/records/rows.ts';
-import type { RowPut, View } from '../ports/state-machine.ts';
+import type { Row, RowPut, View } from '../ports/state-machine.ts';
 import {
   endedUploadRow,
   PRESENT,
@@ -28,31 +28,47 @@ export function findUpload(view: View, { bucketId, key, uploadId }: UploadName):
   return row && uploadCodec.decode(row);
 }
 
-/** Rows of parts that are read at once: each may have LIMITS.partSegmentsMax segments. */
+/** Rows of parts that are read and decoded at once, in 1 to 2 ms: each may have LIMITS.partSegmentsMax segments. */
 const PART_ROWS_MAX = 100;
 
 /**
- * All parts by number, as bytes: `look` has no need to decode them. undefined when they are more than one entry may
- * hold, which takes many parts that are copies of many pieces.
+ * All parts by number. undefined when they are more than one entry may hold, which takes many parts that are copies of
+ * many pieces. `look` calls it too: so each page of parts is decoded in the round that has read it, and 10,000 parts do
+ * not hold the thread.
  */
-export function lookAtParts(view: View, uploadId: UploadId): Uint8Array[] | undefined {
-  const rows: Uint8Array[] = [];
+export function loadParts(view: View, uploadId: UploadId): PartRecord[] | undefined {
+  const parts: PartRecord[] = [];
   let sizeBytes = 0;
   for (let after = 0; ; ) {
-    const page = view.range(partRange({ uploadId, after, limit: PART_ROWS_MAX }));
-    for (const { value } of page) {
-      rows.push(value);
-      sizeBytes += value.length;
-    }
+    const rows = view.range(partRange({ uploadId, after, limit: PART_ROWS_MAX }));
+    const page = decodePage(rows);
+    parts.push(...page.parts);
+    sizeBytes += page.sizeBytes;
     if (sizeBytes > LIMITS.uploadPartsBytesMax) return undefined;
-    const last = page.at(-1);
-    if (last === undefined || page.length < PART_ROWS_MAX) return rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PART_ROWS_MAX) return parts;
     after = partNumberOf(last.key);
   }
 }
 
-export function loadParts(view: View, uploadId: UploadId): PartRecord[] | undefined {
-  return lookAtParts(view, uploadId)?.map((bytes) => partCodec.decode(bytes));
+interface PartPage {
+  readonly parts: readonly PartRecord[];
+  /** Of the rows. */
+  readonly sizeBytes: number;
+}
+
+/** By the rows that they were decoded from. */
+const decodedPages = new WeakMap<readonly Row[], PartPage>();
+
+/** Decodes a page once: a command looks at each of them again in every round of reads. */
+function decodePage(rows: readonly Row[]): PartPage {
+  let page = decodedPages.get(rows);
+  if (page === undefined) {
+    const parts = rows.map(({ value }) => partCodec.decode(value));
+    page = { parts, sizeBytes: rows.reduce((sum, { value }) => sum + value.length, 0) };
+    decodedPages.set(rows, page);
+  }
+  return page;
 }
 
 /** Takes the upload's rows away. Its parts' links are Complete's, which carries most of them over. */

@@ -118,7 +118,7 @@ export const LIMITS = {
   manifestSegmentsInlineMax: 64,
   manifestPageSegments: 256,
   partSegmentsMax: 1100,
-  uploadPartsBytesMax: 24 * MiB,
+  uploadPartsBytesMax: 8 * MiB,
   chunkBytesMin: 64 * KiB,
   chunkBytesMax: 4 * MiB,
   sealPieceBytes: 256 * KiB,

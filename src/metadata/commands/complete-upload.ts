@@ -21,7 +21,7 @@ import { completedTimeRow, completedUploadRow, PRESENT, put } from '../keyspace.
 import { endLinks } from '../links.ts';
 import { checkPartList, digestPartList, type FitParts } from '../part-list.ts';
 import { settleHistories } from '../settle-histories.ts';
-import { endUpload, findUpload, loadParts, lookAtParts } from '../uploads.ts';
+import { endUpload, findUpload, loadParts } from '../uploads.ts';
 import { refuse, writeScope, writeVersion } from '../write-version.ts';
 
 type Command = CommandOf<'complete-upload'>;
@@ -38,7 +38,7 @@ export const completeUpload = defineCommand<Command, Outcome>({
   look(command, view) {
     const { bucketId, key, uploadId } = command;
     findUpload(view, command);
-    lookAtParts(view, uploadId);
+    loadParts(view, uploadId);
     view.row(completedUploadRow(uploadId));
     lookAtHistory(view, writeScope(bucketId, key, findBucket(view, bucketId)?.versioning));
   },
