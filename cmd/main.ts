@@ -66,7 +66,7 @@ function addServerCommand(program: Command): void {
   });
 }
 
-/** The processes of a cluster (docs/design.md). */
+/** The processes of a cluster (design "A cluster"). */
 function addRoleCommands(program: Command): void {
   const roles = {
     metadata: 'start a metadata node of a cluster',

@@ -19,12 +19,14 @@ import {
   sizeProblems,
   topLevelProblems,
 } from './tidy/checks.ts';
+import { citableIn, linkProblems, referenceProblems, type Text } from './tidy/references.ts';
 import {
   DOC_MENTIONS,
   ENTRIES,
   HANDED_ON,
   LONG_FILES,
   LONG_FUNCTIONS,
+  MENTION_FREE_PASS,
   TEST_ONLY,
   TOP_LEVEL,
 } from './tidy/rules.ts';
@@ -274,6 +276,75 @@ describe('mentions', () => {
       .map((path) => ({ path, text: read(path) }));
     expect(mentionProblems(texts)).toEqual([]);
   });
+});
+
+describe('references', () => {
+  const citable = citableIn({
+    protocol: '### R7. Evaluate\n\n### I3. One primary\n\n### B11. Tombstones',
+    service: '## 4. Endpoints\n\n### 4.2 Objects\n\n- **MOVE rule 4.** It is.',
+    's3-behaviour': '### A refused upload\n\n### 16. Expect',
+  });
+  const problemsOf = (text: string) => referenceProblems([{ path: 'src/lib/a.ts', text }], citable);
+
+  test.each([
+    '// Locks (R7) end here (I3), behind deleted rows (B11).',
+    "test('service 4, 4.2, MOVE rule 4: refused', () => {});",
+    '// Dropped (s3-behaviour 16, s3-behaviour "A refused\n// upload").',
+    "const id = 'R99'; const path = '/b/R99/%C3%A9'; // 'A0'",
+  ])('lead to headings: %s', (text) => expect(problemsOf(text)).toEqual([]));
+
+  test.each([
+    ['// Fine.\n// As in (R49).', 'src/lib/a.ts:2: R49 leads to no heading'],
+    ['// I17 holds.', 'I17 leads'],
+    ['// Crawls (B12).', 'B12 leads'],
+    ["test('service 4.2, 4.3: refused', () => {});", 'service 4.3 leads'],
+    ['/**\n * As service\n * 9 has it.\n */', 'src/lib/a.ts:2: service 9 leads'],
+    ['// s3-behaviour 15-16', 's3-behaviour 15 leads'],
+    ['// service 4.2, MOVE rules 4 and 5', 'service MOVE rule 5 leads'],
+    ['// s3-behaviour "A refused request"', 's3-behaviour "A refused request" leads'],
+    ['// service.txt 4.2', 'cites service.txt'],
+    ['// (architecture 3)', 'cites architecture 3'],
+    ['// extensions.md 2.1', 'cites extensions.md 2'],
+    ['// see ../shared/house.md', 'cites house.md'],
+    ['// spec 4.2', 'cites spec 4'],
+  ])('%j', (text, problem) => {
+    expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
+  });
+
+  test('a link to a file or a heading that is not there', () => {
+    const pages = [
+      { path: 'docs/a.md', text: '# A\n\n[x](b.md#the-b) [y](b.md#c) [z](c.md) [w](https://x.y/z) [v](#a)' },
+      { path: 'docs/b.md', text: '# The B' },
+    ];
+    expect(linkProblems(pages, ['docs/a.md', 'docs/b.md'])).toEqual([
+      'docs/a.md:3: the link b.md#c leads nowhere',
+      'docs/a.md:3: the link c.md leads nowhere',
+    ]);
+  });
+
+  const INTERNALS = /^docs\/internals\/([\w-]+)\.md$/;
+  const pages = allFiles.filter((path) => path.endsWith('.md')).map((path) => ({ path, text: read(path) }));
+  const internals = Object.fromEntries(
+    pages.flatMap(({ path, text }) => {
+      const name = INTERNALS.exec(path)?.[1];
+      return name === undefined ? [] : [[name, text]];
+    }),
+  );
+
+  test('each rule and each invariant has one heading, in order', () => {
+    const ids = (kind: string, count: number) => Array.from({ length: count }, (_, at) => `${kind}${at + 1}`);
+    const numbers = [...(internals.protocol ?? '').matchAll(/^### ([RI]\d+)\. /gm)].map(([, id]) => id);
+    expect(numbers).toEqual([...ids('R', 48), ...ids('I', 16)]);
+  });
+
+  test('of this project', () => {
+    const texts: Text[] = allFiles
+      .filter((path) => !/\.(json|svg)$/.test(path) && !MENTION_FREE_PASS.includes(path))
+      .map((path) => ({ path, text: read(path) }));
+    expect(referenceProblems(texts, citableIn(internals))).toEqual([]);
+  });
+
+  test('links of this project', () => expect(linkProblems(pages, allFiles)).toEqual([]));
 });
 
 describe('the lock', () => {

@@ -1,6 +1,6 @@
 // The key-value port over RocksDB. Reads run here: small rows on the calling thread (a thread hop costs more than the
 // read), large ones on the library's threads. Writes go through commit-queue.ts to one committer thread.
-// The binding has no snapshots, no flush and no range delete inside a batch (protocol, L1-L4), and its iterators seek on the
+// The binding has no snapshots, no flush and no range delete inside a batch (L1 to L4), and its iterators seek on the
 // calling thread, when they are made as well: whichever thread rows are read by, a drive that hangs may stop this one. A table
 // of which a block is lost can be read around, and cleared without being read; but once it is to be merged with others the
 // database takes no more writes, neither then nor after it is opened again.

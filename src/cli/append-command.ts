@@ -1,4 +1,4 @@
-// holdfast append: adds a file, or what comes on standard input, to the end of an object (service.txt 4.2).
+// holdfast append: adds a file, or what comes on standard input, to the end of an object (service 4.2).
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { LIMITS } from '../model/limits.ts';

@@ -1,4 +1,4 @@
-// holdfast compose: makes an object of others that are there already, in their order (service.txt 4.2). No byte is copied.
+// holdfast compose: makes an object of others that are there already, in their order (service 4.2). No byte is copied.
 import { Refusal } from '../lib/refusal.ts';
 import { xmlElement, xmlText } from '../lib/xml-writer.ts';
 import { type ConnectOptions, connectS3, type TokenCliContext } from './connect.ts';

@@ -1,4 +1,4 @@
-// holdfast mv: renames an object, all that begins with a prefix, or a bucket (service.txt 4.1, 4.2). No byte moves.
+// holdfast mv: renames an object, all that begins with a prefix, or a bucket (service 4.1, 4.2). No byte moves.
 import { Refusal } from '../lib/refusal.ts';
 import { percentEncodePath, textToBytes } from '../lib/uri.ts';
 import { childOf, childrenOf, textOf, type XmlElement } from '../lib/xml.ts';

@@ -1,7 +1,7 @@
 // Puts, copies, compositions, appends, renames of keys and prefixes and deletions of few keys, mixed, in buckets of each
 // versioning state, with crashes between any two commits, some asked for again under their token, against a list of versions
 // per key: contents, ETags, order and ids of versions, usage and links are always the model's, and fsck finds nothing
-// (service.txt 4.2).
+// (service 4.2).
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

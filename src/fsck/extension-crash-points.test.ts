@@ -1,4 +1,4 @@
-// Compose, append, folding and MOVE (service.txt 4.2), cut short before each of their commits in turn. Where the client asks
+// Compose, append, folding and MOVE (service 4.2), cut short before each of their commits in turn. Where the client asks
 // again, as it may under its token, all is as if nothing had been cut: contents, versions and usage at once, links and data
 // when the background jobs have freed what was left behind (R24 to R33). Where it does not, all is as it was before, or as it
 // was to be; and fsck finds nothing.

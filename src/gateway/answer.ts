@@ -1,5 +1,5 @@
 // Sends an answer, and settles what becomes of the connection: a body that nobody read is dropped, or ends the connection,
-// and is never read as a request (s3-behaviour.md, rule 16 and "A refused upload"). It knows HTTP, not S3.
+// and is never read as a request (s3-behaviour 16, s3-behaviour "A refused upload"). It knows HTTP, not S3.
 import type { Readable } from 'node:stream';
 import { freeMemory } from '../lib/free-memory.ts';
 import { LIMITS } from '../model/limits.ts';

@@ -1,4 +1,4 @@
-// The doors beside S3, on hosts that name no bucket (architecture 7): health, metrics, the operator API. Small answers,
+// The doors beside S3, on hosts that name no bucket: health, metrics, the operator API. Small answers,
 // whole bodies. What the operator API does is operator/operator-api.ts; here it is read, verified and answered.
 import { hash } from 'node:crypto';
 import type { FairShare } from '../lib/fair-share.ts';

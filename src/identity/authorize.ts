@@ -7,7 +7,7 @@ import type { BucketRecord } from '../model/records/rows.ts';
 
 /**
  * How a pair is judged where it is not enough that the action is allowed on a resource of the request's bucket.
- * `not-denied`: it need not be allowed, but where it is denied the request is refused (extensions.md 2.1). `owner`: the
+ * `not-denied`: it need not be allowed, but where it is denied the request is refused (extensions 2.1). `owner`: the
  * same, and the bucket is the caller's account's own (2.2). `new-bucket`: of a bucket that is not there yet.
  */
 export type AccessRule = 'not-denied' | 'owner' | 'new-bucket';

@@ -1,4 +1,4 @@
-// Force delete of a bucket (service.txt 3 and 4.1; extensions.md 2.5) as its home and its worker do it: nothing is written
+// Force delete of a bucket (service 3 and 4.1; extensions 2.5) as its home and its worker do it: nothing is written
 // while it is looked at, nothing goes when something has to stay, and all goes when nothing has, whoever drives it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { inSlices } from '../../tests/support/in-slices.ts';

@@ -1,4 +1,4 @@
-// Where the bytes of an append go (service.txt 4.2). What is small goes into the blob of pieces that the object ends with:
+// Where the bytes of an append go (service 4.2). What is small goes into the blob of pieces that the object ends with:
 // one row for the piece, and the blob's own; no blob, link and body for each of a thousand, which would all have to be freed.
 // A piece that is there is never written again: who uses a blob of pieces uses its beginning, whatever comes behind it.
 import { assert, must } from '../lib/assert.ts';

@@ -1,5 +1,5 @@
 // The manifest of an object of parts: in the version itself while it has few segments, else in pages of its own, which
-// are link-counted like a blob (architecture 3). Links of parts are carried over, no row of theirs is written (R26).
+// are link-counted like a blob (design "Data model"). Links of parts are carried over, no row of theirs is written (R26).
 import { LIMITS } from '../model/limits.ts';
 import type { PartRecord } from '../model/records/rows.ts';
 import type { ManifestPage, PartBoundary } from '../model/version.ts';

@@ -1,4 +1,4 @@
-// Versions that may not go (extensions.md 2.1; service.txt 3, 4.2): neither moved nor replaced, by whatever would do so. The
+// Versions that may not go (extensions 2.1; service 3, 4.2): neither moved nor replaced, by whatever would do so. The
 // shard says why and writes nothing; the data lives on, and once the version may go the same command is done.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { beginMove, driveJob } from '../../tests/support/drive-job.ts';
@@ -67,7 +67,7 @@ async function currentOf(key: ObjectKey) {
   return found.version;
 }
 
-describe('MOVE of one key, extensions.md 2.1: what is retained neither moves nor is replaced', () => {
+describe('MOVE of one key, extensions 2.1: what is retained neither moves nor is replaced', () => {
   const move = (more: Partial<CommandOf<'move-key'>> = {}) =>
     world.execute('move-key', { bucketId: BUCKET, move: { from: a, to: b }, overwrites: true, ...more });
 
@@ -145,7 +145,7 @@ describe('MOVE of one key, extensions.md 2.1: what is retained neither moves nor
   });
 });
 
-describe('MOVE of a prefix, extensions.md 2.1: a key with a retained version is an entry, and the others go on', () => {
+describe('MOVE of a prefix, extensions 2.1: a key with a retained version is an entry, and the others go on', () => {
   const from = 'p/';
   const to = 'q/';
   const drive = async () =>

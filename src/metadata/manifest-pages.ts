@@ -1,4 +1,4 @@
-// Manifests of many segments: in pages of their own, which are rows, and link-counted as one like a blob (architecture 3).
+// Manifests of many segments: in pages of their own, which are rows, and link-counted as one like a blob (design "Data").
 import { LIMITS } from '../model/limits.ts';
 import { type BlobId, type BucketId, makeBlobId, makeLinkId } from '../model/names.ts';
 import { type BlobRecord, blobCodec, manifestPageCodec } from '../model/records/rows.ts';

@@ -1,4 +1,4 @@
-// The order in which the keys of a prefix are renamed so that no set of them need be gathered first (extensions.md 2.1),
+// The order in which the keys of a prefix are renamed so that no set of them need be gathered first (extensions 2.1),
 // also where one prefix begins with the other. With to = from + t the key from + s becomes from + t + s; beside
 // t∞ = ttt... that lies nearer to t∞ than s, on the same side. So keys above t∞ are walked upwards and those below it
 // downwards: each comes to lie where the walk has been. With from = to + t it is the other way round. Pure.

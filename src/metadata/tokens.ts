@@ -1,4 +1,4 @@
-// Idempotency tokens (extensions.md 2.1): what a request did is kept under the token that it bore, in the entry that did
+// Idempotency tokens (extensions 2.1): what a request did is kept under the token that it bore, in the entry that did
 // it, so that sending it again repeats the answer and not the deed. A command that takes one asks for it in `locks`,
 // `look` and `decide`, before it looks at anything that its first run may have changed.
 import { concatBytes, fromHex, fromUtf8, toHex, utf8 } from '../lib/bytes.ts';

@@ -6,10 +6,10 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const COMPOSITION_LIMITS = {
-  /** service.txt 8: original data objects in one composed object; appends of one object. */
+  /** service 8: original data objects in one composed object; appends of one object. */
   composeOriginalsMax: 32,
   appendCountMax: 1023,
-  /** extensions.md 6: of each original data object at least so much is charged. */
+  /** extensions 6: of each original data object at least so much is charged. */
   chargedBytesMin: 4 * KiB,
   /** Pieces of one composition, which is written by one entry: those of two of the largest multipart objects. */
   composeSegmentsMax: 20_000,

@@ -12,7 +12,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 export const LIMITS = {
-  // Contract: service.txt 8, s3-behaviour.md, AWS "Amazon S3 multipart upload limits".
+  // Contract: service 8, s3-behaviour "Sizes", AWS "Amazon S3 multipart upload limits".
   bucketsPerAccountDefault: 1000,
   /** As AWS has it of a user: enough to exchange one for another. */
   accessKeysPerAccountMax: 2,
@@ -34,7 +34,7 @@ export const LIMITS = {
   signatureSpellingsMax: 96,
   clockSkewMaxMs: 15 * MINUTE,
   completedUploadKeptMs: 7 * DAY,
-  /** extensions.md 2.1, as AWS RenameObject has its own: printable characters. */
+  /** extensions 2.1, as AWS RenameObject has its own: printable characters. */
   idempotencyTokenCharactersMax: 64,
   idempotencyTokenKeptMs: 24 * HOUR,
 

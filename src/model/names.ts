@@ -34,7 +34,7 @@ const BUCKET_NAME = /^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/;
 const IPV4_LIKE = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 const RESERVED_PREFIXES = ['xn--', 'sthree-', 'amzn-s3-demo-', 'holdfast-'];
 const RESERVED_SUFFIXES = ['-s3alias', '--ol-s3', '.mrap', '--x-s3', '--table-s3'];
-/** First path segments that belong to the service itself (architecture 7). */
+/** First path segments that belong to the service itself (design "Requests"). */
 const RESERVED_NAMES = new Set(['api', 'console', 'health', 'metrics', 'holdfast-admin']);
 
 /** The bucket name in `text`, or undefined when AWS's rules or our reserved paths forbid it. */

@@ -1,4 +1,4 @@
-// The data objects that a version was made of, as compose counts them (service.txt 4.2, compose rule 3): packed, one behind
+// The data objects that a version was made of, as compose counts them (service 4.2, compose rule 3): packed, one behind
 // the other, as many as a composition may have. Appends add more than that to an object. No composition takes it then, and
 // what is kept of them is what the next append goes on with: their number, the digest of their MD5s so far, and what is charged.
 import { hash } from 'node:crypto';
@@ -22,7 +22,7 @@ export interface ManyOriginals {
   count: number;
   /** Of their MD5s, one behind the other. */
   md5State: Md5State;
-  /** The sum of their sizes, each of LIMITS.chargedBytesMin at least (extensions.md 6, spec). */
+  /** The sum of their sizes, each of LIMITS.chargedBytesMin at least (extensions 6). */
   chargedBytes: number;
 }
 

@@ -1,5 +1,5 @@
 // An object version: metadata and a manifest. PUT, multipart, copy, compose, append and MOVE all end as one of these
-// (architecture 3). Pure types and arithmetic; the stored form is in records/version-record.ts.
+// (design "Data model"). Pure types and arithmetic; the stored form is in records/version-record.ts.
 import { assert } from '../lib/assert.ts';
 import { equalBytes } from '../lib/bytes.ts';
 import type { Checksum } from './checksums.ts';
@@ -184,7 +184,7 @@ export function growingUse(manifest: Manifest): BlobUse | undefined {
   return isEnd && use.wrappedDataKey.length === 0 ? use : undefined;
 }
 
-/** Whether it was made of other objects' data (service.txt 4.2, compose rule 6), or is a copy of what was. */
+/** Whether it was made of other objects' data (service 4.2, compose rule 6), or is a copy of what was. */
 export function isComposed({ appendCount }: Pick<VersionRecord, 'appendCount'>): boolean {
   return appendCount !== undefined;
 }

@@ -108,7 +108,7 @@ export function createRecentAppends(): RecentAppends {
 
 /**
  * As findCurrent, and what fails now is refused: what is remembered does where nobody waits to hear of that. With a token it
- * may be a request that has been answered already, whatever has become of the object since (extensions.md 2.1): that is known
+ * may be a request that has been answered already, whatever has become of the object since (extensions 2.1): that is known
  * with its body, to the shard alone.
  */
 async function findFirst(path: DataPath, input: AppendObject, remembered: Grown | undefined): Promise<Grown> {

@@ -109,7 +109,7 @@ async function partOf(world: ObjectWorld, key: string, partNumber: number) {
 }
 
 describe('limits', () => {
-  test(`rule 3 (service.txt 8): ${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
+  test(`rule 3 (service 8): ${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
     const world = await openObjectWorld();
     await putAll(world, [3]);
     const many = Array.from({ length: 31 }, () => '0');
@@ -119,7 +119,7 @@ describe('limits', () => {
     expect(await codeOf(world.get('more'))).toMatch('no-such-key');
   });
 
-  test('service.txt 8: 5 TiB and not a byte more', async () => {
+  test('service 8: 5 TiB and not a byte more', async () => {
     const world = await openObjectWorld();
     await putAll(world, [1]);
     // A row without bytes behind it, under the key of what the store has written.

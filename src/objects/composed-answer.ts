@@ -7,7 +7,7 @@ import type { OutcomeOf } from '../ports/metadata.ts';
 import type { Written } from './object-store.ts';
 import { refusedCommit } from './write-object.ts';
 
-/** EncryptionNotAllowed where a customer's key seals the object (service.txt 4.2, compose rule 5). */
+/** EncryptionNotAllowed where a customer's key seals the object (service 4.2, compose rule 5). */
 export function requireMasterKey({ kek }: Pick<VersionRecord, 'kek'>): void {
   if (kek?.by === 'customer') throw new AppError('EncryptionNotAllowed');
 }

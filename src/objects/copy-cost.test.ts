@@ -1,4 +1,4 @@
-// service.txt 4.2: a copy links to the original data, at any size up to 5 TB. What it costs does not depend on the size:
+// service 4.2: a copy links to the original data, at any size up to 5 TB. What it costs does not depend on the size:
 // an object of 5 TiB, whose parts are rows without bytes, is copied as one of 1 MiB is.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 // Keys that customers bring (SSE-C): how they wrap an object's key-encryption key, and how one is told from another.
-// Nothing here keeps a customer's key: a salt and a fingerprint are all that is written down of it (architecture 3).
+// Nothing here keeps a customer's key: a salt and a fingerprint are all that is written down of it (design "Data model").
 import { hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { KEY_BYTES, NONCE_BYTES, openBytes, sealBytes } from '../lib/aead.ts';
 import { fromHex, toHex } from '../lib/bytes.ts';

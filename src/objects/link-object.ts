@@ -60,7 +60,7 @@ export async function copyObject(path: DataPath, input: CopyObject): Promise<Wri
 /** The source under the target's name: its data, and its headers unless they are replaced. */
 async function versionOfCopy(path: DataPath, input: CopyObject, source: Source): Promise<NewVersion> {
   const { version } = source.found;
-  // No composition comes under a customer's key, by a copy either (service.txt 4.2, compose rule 5).
+  // No composition comes under a customer's key, by a copy either (service 4.2, compose rule 5).
   if (isComposed(version) && input.customerKey !== undefined) throw new AppError('EncryptionNotAllowed');
   const { sizeBytes, etag, originals, appendCount, manifest, kek, sealedHeaders, checksum } = version;
   const { headers, tags = version.tags, checksumAlgorithm, owner } = input;

@@ -1,4 +1,4 @@
-// The keys below the master key (architecture 3): a random key-encryption key per object, wrapped by the keyring or by
+// The keys below the master key (design "Data model"): a random key-encryption key per object, wrapped by the keyring or by
 // the customer's own key; under it the data key of each blob, and the object's headers. Plain keys live in memory for
 // the length of a request, those of objects, unless a customer's key wraps them, while they are among the last that were used.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';

@@ -188,9 +188,9 @@ export interface ObjectStore {
     use: (pieces: Buffer[]) => Promise<T>,
   ): Promise<T>;
   putObject(input: PutObject): Promise<Written>;
-  /** A link, any size (service.txt 4.2). A source that goes away meanwhile is NoSuchKey. */
+  /** A link, any size (service 4.2). A source that goes away meanwhile is NoSuchKey. */
   copyObject(input: CopyObject): Promise<Written & Copied>;
-  /** Links to the data of the components (service.txt 4.2); of any size, nothing is read. */
+  /** Links to the data of the components (service 4.2); of any size, nothing is read. */
   composeObject(input: ComposeObject): Promise<Written>;
   /** The body behind the bytes of the object that is there when it is committed. `sizeBytes` is the new size. */
   appendObject(input: AppendObject): Promise<Written>;

@@ -1,5 +1,5 @@
 // The commands and queries of objects that are made of others: compositions, appends, and the folding of small pieces
-// (service.txt 4.2). Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
+// (service 4.2). Part of the tables in metadata-commands.ts and metadata-queries.ts, as plain data.
 import type { Checksum, ChecksumAlgorithm } from '../model/checksums.ts';
 import type { DeleteBlocker } from '../model/delete-blocker.ts';
 import type { BlobId, BucketId, LinkId, ObjectKey } from '../model/names.ts';
@@ -52,7 +52,7 @@ export interface FoldedSegment {
 }
 
 export interface ComposeCommands {
-  /** A version of the data of others (service.txt 4.2): `body` is in order, its links are granted by `data`. */
+  /** A version of the data of others (service 4.2): `body` is in order, its links are granted by `data`. */
   'compose-version': {
     command: {
       bucketId: BucketId;
@@ -164,7 +164,7 @@ export type CompositionHolder =
 
 export interface ComposeQueries {
   /**
-   * Of a page of blobs of this home: the bytes that compositions of this shard alone hold (service.txt 4.2, compose rule
+   * Of a page of blobs of this home: the bytes that compositions of this shard alone hold (service 4.2, compose rule
    * 6), by the bucket of these, and the blobs of which other shards have to say; `next` is absent at the end.
    */
   'count-composed-only': {

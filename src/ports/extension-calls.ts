@@ -78,7 +78,7 @@ export type ClosingOutcome =
   | { kind: 'gone' };
 
 export interface ExtensionCommands extends ComposeCommands {
-  /** MOVE of one key (service.txt 4.2). */
+  /** MOVE of one key (service 4.2). */
   'move-key': {
     command: { bucketId: BucketId; move: KeyMove; overwrites: boolean; token?: IdempotencyToken };
     outcome:

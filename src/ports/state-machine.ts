@@ -1,6 +1,6 @@
 // The contract between the shard engine (src/shard) and what it replicates (src/metadata). A command's effect is a
 // pure function of (view, command, now, random): no I/O, no clock, no await inside, so it runs in transcripts and
-// under simulation (R7, architecture 4).
+// under simulation (R7, design "Shards").
 
 /** A table of the shard: a one-byte id within a column. The engine prefixes rows with shard and table. */
 export interface TableRef {

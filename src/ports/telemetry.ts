@@ -8,7 +8,7 @@ export interface Logger {
   error(fields: object, event: string): void;
 }
 
-/** Metric names begin with holdfast_; labels come from closed sets only (style 1.6). */
+/** Metric names begin with holdfast_; labels come from closed sets only (style 5). */
 export interface TelemetryPort {
   count(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
   observe(name: string, value: number, labels?: Readonly<Record<string, string>>): void;

@@ -1,5 +1,5 @@
 // How many messages of replicas an answer rests on: with those of gateways (gateway/s3/round-trips.test.ts) the table of
-// docs/design.md.
+// design "Round trips".
 import { expect, test } from 'vitest';
 import { openShardCluster } from '../../tests/support/shard-cluster.ts';
 import type { ReplicaMessage } from '../ports/replication.ts';

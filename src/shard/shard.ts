@@ -1,4 +1,4 @@
-// The engine of one shard (protocol R6-R8, R18, R19, R45): evaluates commands one after another where they touch,
+// The engine of one shard (R6-R8, R18, R19, R45): evaluates commands one after another where they touch,
 // appends their rows as entries, and answers when what they saw is committed. What commands mean is the state
 // machine's; where entries go is shard-log.ts; the shard is opened by open-shard.ts.
 

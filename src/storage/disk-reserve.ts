@@ -1,5 +1,5 @@
 // Refuses what grows before a file system is full, so that deletes, retention changes and the store's own upkeep still
-// have room (R20, architecture 5). It measures now and then, and counts what it has let through beside that.
+// have room (R20). It measures now and then, and counts what it has let through beside that.
 import { sealedBytes } from '../lib/seal.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { ClockPort } from '../ports/clock.ts';

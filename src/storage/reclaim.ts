@@ -1,5 +1,5 @@
 // Gives the room of deleted data back to the file system while the server runs, also when nothing more is written
-// (architecture 5): tells a store to turn over what it holds back, when enough has gathered or when it has waited long
+// (design "Data"): tells a store to turn over what it holds back, when enough has gathered or when it has waited long
 // enough. How a store does that is its own business; what may go at all is decided elsewhere (R31, R38).
 import type { ClockPort } from '../ports/clock.ts';
 import type { DiskReservePort } from '../ports/disk-reserve.ts';

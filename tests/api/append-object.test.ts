@@ -1,4 +1,4 @@
-// PUT ?append over HTTP (service.txt 4.2 append rules 1 to 4, 8; extensions.md 2.4): bytes behind those that are there,
+// PUT ?append over HTTP (service 4.2, append rules 1 to 4; service 8; extensions 2.4): bytes behind those that are there,
 // each acknowledged append once, and every refusal leaves the object as it was.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ const md5 = (text: string | Buffer) => createHash('md5').update(text).digest();
 const etagOf = (md5s: readonly Buffer[]) => `"${md5(Buffer.concat(md5s)).toString('hex')}-${md5s.length}"`;
 const composite = (...texts: (string | Buffer)[]) => etagOf(texts.map(md5));
 
-describe('service.txt 4.2, append rule 1: the original data plus the appended data', () => {
+describe('service 4.2, append rule 1: the original data plus the appended data', () => {
   test('the body as it is, of Content-Length bytes; with the new ETag and size in the answer, which has no body', async () => {
     await api.put(bucket, 'log', 'one ', { 'content-type': 'text/plain', 'x-amz-tagging': 'a=b' });
     const headers = { 'content-type': 'image/png', 'x-amz-meta-a': 'b' };
@@ -68,7 +68,7 @@ describe('service.txt 4.2, append rule 1: the original data plus the appended da
     expect(range.body.equals(expected.subarray(5 * MiB, 5 * MiB + 301))).toBe(true);
   });
 
-  test('no byte: the data stays, and so does its ETag (extensions.md 2.4)', async () => {
+  test('no byte: the data stays, and so does its ETag (extensions 2.4)', async () => {
     const etag = await api.put(bucket, 'same', 'same');
     const answer = await append('same', '');
     expect([answer.status, answer.headers.etag]).toEqual([200, `"${etag}"`]);
@@ -87,7 +87,7 @@ describe('service.txt 4.2, append rule 1: the original data plus the appended da
   });
 });
 
-describe('service.txt 4.2, append rule 2: versions', () => {
+describe('service 4.2, append rule 2: versions', () => {
   const put = async (into: string, text: string) =>
     versionOf(await api.send({ method: 'PUT', path: pathOf(into, 'k'), body: Buffer.from(text) }));
   const textOfVersion = async (from: string, versionId: string) =>
@@ -107,7 +107,7 @@ describe('service.txt 4.2, append rule 2: versions', () => {
     expectError(await append('k', 'c', {}, versioned), { status: 404, code: 'NoSuchKey' });
   });
 
-  test('no byte: a new version of the same data (extensions.md 2.4)', async () => {
+  test('no byte: a new version of the same data (extensions 2.4)', async () => {
     const versioned = await makeVersionedBucket(api);
     const before = await put(versioned, 'a');
     const answer = await append('k', '', {}, versioned);
@@ -139,7 +139,7 @@ describe('service.txt 4.2, append rule 2: versions', () => {
   });
 });
 
-test('50 at once: each is there, once, whole (extensions.md 2.4)', async () => {
+test('50 at once: each is there, once, whole (extensions 2.4)', async () => {
   await api.put(bucket, 'many', '');
   const lines = Array.from({ length: 50 }, (_, at) => `line ${at}\n`);
   const answers = await Promise.all(lines.map((line) => append('many', line)));
@@ -150,7 +150,7 @@ test('50 at once: each is there, once, whole (extensions.md 2.4)', async () => {
   expect(new Set(sizes).size, 'each saw another size').toBe(50);
 });
 
-test('service.txt 4.2, 8, append rule 4: 1023 appends to an object and no more; the count goes with a copy', async () => {
+test('service 4.2, 8, append rule 4: 1023 appends to an object and no more; the count goes with a copy', async () => {
   await api.put(bucket, 'often', 'x');
   let expected = 'x';
   for (let at = 0; at < 1023; at++) {
@@ -169,7 +169,7 @@ test('service.txt 4.2, 8, append rule 4: 1023 appends to an object and no more; 
   expectError(await api.send({ method: 'PUT', path, body }), refused);
 }, 120_000);
 
-describe('service.txt 4.2, append: refused, and the object stays as it was', () => {
+describe('service 4.2, append: refused, and the object stays as it was', () => {
   beforeAll(() => api.put(bucket, 'kept', 'kept'));
   const refused = async (answer: Promise<RawAnswer>, status: number, code: ErrorCode) => {
     expectError(await answer, { status, code });

@@ -1,4 +1,4 @@
-// PUT ?compose over HTTP (service.txt 2.7, 4.2 compose rules 1 to 5, 8; extensions.md 2.3): what is composed reads as its
+// PUT ?compose over HTTP (service 2.7, 4.2, compose rules 1 to 5; service 8; extensions 2.3): what is composed reads as its
 // components one after another, and every refusal leaves the target as it was. Not here: rule 6 (composed.test.ts), rule 7
 // and the largest object (large-objects.test.ts).
 import { createHash, randomBytes } from 'node:crypto';
@@ -57,7 +57,7 @@ const md5 = (text: string | Buffer) => createHash('md5').update(text).digest();
 const etagOf = (md5s: readonly Buffer[]) => `"${md5(Buffer.concat(md5s)).toString('hex')}-${md5s.length}"`;
 const composite = (...texts: (string | Buffer)[]) => etagOf(texts.map(md5));
 
-describe('service.txt 4.2, compose rule 4: the new object reads as its components one after another', () => {
+describe('service 4.2, compose rule 4: the new object reads as its components one after another', () => {
   test('with their ETag, and no body in the answer', async () => {
     const answer = await compose('both', ['one', 'two']);
     expectStatus(answer, 200);
@@ -131,7 +131,7 @@ describe('service.txt 4.2, compose rule 4: the new object reads as its component
   });
 });
 
-describe('service.txt 2.7, the ComposeRequest', () => {
+describe('service 2.7, the ComposeRequest', () => {
   test('a Component’s Key; its version ID, in either spelling, else the latest version; the answer names the new one', async () => {
     const versioned = await makeVersionedBucket(api);
     const put = (text: string) =>
@@ -156,7 +156,7 @@ describe('service.txt 2.7, the ComposeRequest', () => {
   });
 });
 
-describe('service.txt 4.2, compose: refused, and the target stays as it was', () => {
+describe('service 4.2, compose: refused, and the target stays as it was', () => {
   const refused = async (answer: ReturnType<typeof compose>, status: number, code: ErrorCode) => {
     const before = await textOf('two');
     expectError(await answer, { status, code });
@@ -194,7 +194,7 @@ describe('service.txt 4.2, compose: refused, and the target stays as it was', ()
       await refused(compose('two', ['one', key]), 404, 'NoSuchKey');
   });
 
-  test('compose rule 3, service.txt 8: more than 32 original data objects, however they come; or none', async () => {
+  test('compose rule 3, service 8: more than 32 original data objects, however they come; or none', async () => {
     await refused(send('two', '<ComposeRequest/>'), 400, 'InvalidRequest');
     const most = Array.from({ length: 32 }, () => 'one');
     await refused(compose('two', [...most, 'one']), 400, 'InvalidRequest');
@@ -218,7 +218,7 @@ describe('service.txt 4.2, compose: refused, and the target stays as it was', ()
     await refused(compose('two', [{ key: 'one', versionId: 'none' }]), 404, 'NoSuchVersion');
   });
 
-  test('conditions on a component name it (extensions.md 2.3)', async () => {
+  test('conditions on a component name it (extensions 2.3)', async () => {
     const wrong = { key: 'one', more: `<IfMatch>"${'0'.repeat(32)}"</IfMatch>` };
     const answer = await compose('two', ['two', wrong]);
     expectError(answer, { status: 412, code: 'PreconditionFailed' });

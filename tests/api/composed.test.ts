@@ -1,4 +1,4 @@
-// holdfast composed: data that compositions alone keep (service.txt 4.2, compose rule 6), in whichever shards they are.
+// holdfast composed: data that compositions alone keep (service 4.2, compose rule 6), in whichever shards they are.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { showComposed } from '../../src/cli/composed-command.ts';
 import { ownServerTest as test } from '../support/own-server-test.ts';
@@ -37,7 +37,7 @@ const component = (key: string) => `<Component><Key>${key}</Key></Component>`;
 const COMPOSITION = Buffer.from(`<ComposeRequest>${component('one')}${component('two')}</ComposeRequest>`);
 const remove = (bucket: string, key: string) => must({ method: 'DELETE', path: `/${bucket}/${key}` });
 
-test('service.txt 4.2, compose rule 6: nothing, then what is left of components that were copied to other shards, then nothing', async () => {
+test('service 4.2, compose rule 6: nothing, then what is left of components that were copied to other shards, then nothing', async () => {
   for (const bucket of BUCKETS) await must({ method: 'PUT', path: `/${bucket}` });
   for (const [key, sizeBytes] of Object.entries(SIZES)) {
     await must({ method: 'PUT', path: `/${FIRST}/${key}`, body: Buffer.alloc(sizeBytes, key) });

@@ -68,7 +68,7 @@ test('COPY ignores new headers, REPLACE takes all of them', async () => {
   expect((await get('replaced')).headers).not.toHaveProperty('x-amz-meta-colour');
 });
 
-test('service.txt 4.2: a link to the original data, which stays when the source goes, across buckets too', async () => {
+test('service 4.2: a link to the original data, which stays when the source goes, across buckets too', async () => {
   const other = await api.makeBucket();
   const body = randomBytes(2 * MiB + 1);
   await api.put(other, 'big', body);

@@ -1,4 +1,4 @@
-// ForceDeleteBucket (service.txt 3, 4.1; extensions.md 2.5): the bucket goes with all that is in it, at once for everybody.
+// ForceDeleteBucket (service 3, 4.1; extensions 2.5): the bucket goes with all that is in it, at once for everybody.
 // That it is refused whole when something has to stay, and what happens between its steps: forced-deletions.test.ts.
 import { expect, test } from 'vitest';
 import { beginUpload, putPart, uploadPath } from '../support/multipart.ts';
@@ -14,7 +14,7 @@ const statusOf = async (line: string) => {
   return (await api.send({ method, path })).status;
 };
 
-test('service.txt 4.1, force_delete: objects, versions, markers and open uploads go, and the name is free at once', async () => {
+test('service 4.1, force_delete: objects, versions, markers and open uploads go, and the name is free at once', async () => {
   const name = await makeVersionedBucket(api);
   for (const body of ['one', 'two']) await api.put(name, 'k', body);
   await api.put(name, 'large', Buffer.alloc(3 * 2 ** 20, 'l'));

@@ -1,4 +1,4 @@
-// Objects larger than one request may bring, over HTTP (service.txt 8; 4.2, compose rule 7 and copy): links of links to
+// Objects larger than one request may bring, over HTTP (service 8; 4.2, compose rule 7 and copy): links of links to
 // 64 MiB, so that they are made at once and their bytes are known.
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -93,7 +93,7 @@ describe('10 GiB', () => {
     expectStatus(await compose('ten', ['five', 'mark', 'five']), 200);
   });
 
-  test('service.txt 4.2, 8, compose rule 7: above 5 GB without a multi-part upload of all of it', async () => {
+  test('service 4.2, 8, compose rule 7: above 5 GB without a multi-part upload of all of it', async () => {
     const md5s = [
       Buffer.from(fiveETag.slice(0, 32), 'hex'),
       createHash('md5').update(MARK).digest(),
@@ -106,7 +106,7 @@ describe('10 GiB', () => {
     await expectBytes('ten', sizeBytes - 10, grain.subarray(-10));
   });
 
-  test('service.txt 4.2, 8, copy: a link above 5 GB too, in any bucket, which outlives its source', async () => {
+  test('service 4.2, 8, copy: a link above 5 GB too, in any bucket, which outlives its source', async () => {
     const other = await api.makeBucket();
     expectStatus(await compose('goes', ['five', 'mark', 'five']), 200);
     const { etag } = await headOf('goes');
@@ -120,7 +120,7 @@ describe('10 GiB', () => {
   });
 });
 
-describe('service.txt 8: 5 TB', () => {
+describe('service 8: 5 TB', () => {
   const SPARE = 'four';
   beforeAll(async () => {
     const last = { key: 'five', range: `bytes=0-${5 * GiB - SPARE.length - 1}` };
@@ -150,7 +150,7 @@ describe('service.txt 8: 5 TB', () => {
     expect((await headOf('mark')).sizeBytes).toBe(MARK.length);
   });
 
-  test('service.txt 4.2, copy: any size up to it, as a link, without a multi-part upload', async () => {
+  test('service 4.2, copy: any size up to it, as a link, without a multi-part upload', async () => {
     const { etag } = await headOf('full');
     expectStatus(await copy('full copied', 'full'), 200);
     expect(await headOf('full copied')).toEqual({ sizeBytes: 5 * TiB, etag });

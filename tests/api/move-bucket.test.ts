@@ -1,4 +1,4 @@
-// MoveBucket (service.txt 4.1, 4.5, 7.4; extensions.md 2.2): the new name at once, all that the bucket has under it, and
+// MoveBucket (service 4.1, 4.5, 7.4; extensions 2.2): the new name at once, all that the bucket has under it, and
 // every refusal, after which it has the name that it had.
 import { beforeEach, expect, test } from 'vitest';
 import { beginUpload, putPart, sendComplete } from '../support/multipart.ts';
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 
 test.each(['NAME', '/NAME'])(
-  'service.txt 4.1, MOVE: the new name leads to the bucket at once, the old one is free: Destination %s',
+  'service 4.1, MOVE: the new name leads to the bucket at once, the old one is free: Destination %s',
   async (form) => {
     await api.put(old, 'kept', 'x');
     const name = freshName();
@@ -140,7 +140,7 @@ test('a bucket that its host names (virtual-host style), and the question of bro
   expect(asked.headers['access-control-allow-methods']).toContain('MOVE');
 });
 
-test.each([undefined, ''])('service.txt 4.1, MOVE: Destination %j is refused', async (to) => {
+test.each([undefined, ''])('service 4.1, MOVE: Destination %j is refused', async (to) => {
   expectError(await move(old, to), { status: 400, code: 'InvalidArgument', ArgumentName: 'Destination' });
   expect(await statusOf(`HEAD /${old}`)).toBe(200);
 });
@@ -182,7 +182,7 @@ test('its own name is refused', async () => {
   expect(await statusOf(`HEAD /${old}`)).toBe(200);
 });
 
-test('service.txt 4.5, 7.4: a name in use is refused, whoever has it', async () => {
+test('service 4.5, 7.4: a name in use is refused, whoever has it', async () => {
   await api.put(old, 'kept', 'x');
   const own = await api.makeBucket();
   const account = await api.makeAccount();
@@ -201,7 +201,7 @@ test('a bucket that is not there, and a second try', async () => {
   expectError(await move(old, name), { status: 404, code: 'NoSuchBucket', BucketName: old });
 });
 
-test('service.txt 4.5: nobody without s3:CreateBucket renames, nor who is not the owner; nor do they learn which names are in use', async () => {
+test('service 4.5: nobody without s3:CreateBucket renames, nor who is not the owner; nor do they learn which names are in use', async () => {
   const denied = { status: 403, code: 'AccessDenied' } as const;
   const account = await api.makeAccount();
   const theirs = await api.makeBucket(account);

@@ -1,4 +1,4 @@
-// MOVE of objects and prefixes (service.txt 4.2, 7; extensions.md 2.1): what is renamed, and every refusal, which changes
+// MOVE of objects and prefixes (service 4.2, 7; extensions 2.1): what is renamed, and every refusal, which changes
 // nothing. Versions, and all else that a key has: move-versions.test.ts. The answer: move-result.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
@@ -49,7 +49,7 @@ async function bodyOf(key: string): Promise<string> {
   return answer.body.toString();
 }
 
-describe('service.txt 4.2: one object', () => {
+describe('service 4.2: one object', () => {
   test('it bears the other key, with its body, ETag and headers', async () => {
     const etag = await api.put(bucket, 'a b', 'body', { 'x-amz-meta-colour': 'blue' });
     const answer = await move('a b', encodeURIComponent('c/ä&'));
@@ -78,7 +78,7 @@ describe('service.txt 4.2: one object', () => {
     expect(resultOf(answer)).toEqual([[1]]);
   });
 
-  test('MOVE rule 4, service.txt 7.1, 7.2: a destination in use is an error, and the source stays', async () => {
+  test('MOVE rule 4, service 7.1, 7.2: a destination in use is an error, and the source stays', async () => {
     await api.put(bucket, 'a', 'A');
     await api.put(bucket, 'b', 'B');
     const answer = await move('a', 'b', { 'x-svc-quiet': 'true' });
@@ -126,7 +126,7 @@ describe('service.txt 4.2: one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['100%']);
   });
 
-  test('extensions.md 2.1: behind a leading slash stands the bucket, so a key with one is named behind it', async () => {
+  test('extensions 2.1: behind a leading slash stands the bucket, so a key with one is named behind it', async () => {
     await api.put(bucket, 'a', 'x');
     expectStatus(await move('a', `/${bucket}//x`), 200);
     expect(await api.keysOf(bucket)).toEqual(['/x']);
@@ -152,7 +152,7 @@ describe('service.txt 4.2: one object', () => {
     expect(await api.keysOf(bucket)).toEqual(['a']);
   });
 
-  test.each(['x-svc', 'x-wasabi'])('extensions.md 2.1: %s headers may be unsigned', async (vendor) => {
+  test.each(['x-svc', 'x-wasabi'])('extensions 2.1: %s headers may be unsigned', async (vendor) => {
     for (const key of ['a/1', 'a/2', 'b/1']) await api.put(bucket, key, key);
     const wanted = { method: 'MOVE', path: pathOf(bucket, 'a/') };
     const headers = {
@@ -245,7 +245,7 @@ describe('service.txt 4.2: one object', () => {
   });
 });
 
-describe('service.txt 4.2: a prefix', () => {
+describe('service 4.2: a prefix', () => {
   test('MOVE rule 2: every key that begins with it, a plain replacement of text', async () => {
     for (const key of ['a', 'ab', 'ab/c', 'ab/d/e', 'b']) await api.put(bucket, key, key);
     const answer = await move('ab', 'x/', prefixed());
@@ -266,7 +266,7 @@ describe('service.txt 4.2: a prefix', () => {
     expect(await api.keysOf(bucket)).toEqual([...keysAfter].sort());
   });
 
-  test('service.txt 7.2: conflicts are entries, and everything else moves', async () => {
+  test('service 7.2: conflicts are entries, and everything else moves', async () => {
     for (const key of ['a/1', 'a/2', 'b/2']) await api.put(bucket, key, key);
     const answer = await move('a/', 'b/', prefixed({ 'x-svc-quiet': 'true' }));
     expectStatus(answer, 200);
@@ -276,7 +276,7 @@ describe('service.txt 4.2: a prefix', () => {
     expect(await bodyOf('b/2')).toBe('a/2');
   });
 
-  test('extensions.md 2.1: 200 also where nothing begins with it', async () => {
+  test('extensions 2.1: 200 also where nothing begins with it', async () => {
     await api.put(bucket, 'a', 'x');
     const answer = await move('a/', 'b/', prefixed());
     expectStatus(answer, 200);

@@ -1,4 +1,4 @@
-// The MoveObjectResult (service.txt 2.6; extensions.md 2.1): what MOVE of an object or a prefix answers. What it does:
+// The MoveObjectResult (service 2.6; extensions 2.1): what MOVE of an object or a prefix answers. What it does:
 // move-object.test.ts, move-versions.test.ts.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
@@ -40,7 +40,7 @@ async function put(...keys: string[]): Promise<string[]> {
   return ids;
 }
 
-describe('service.txt 2.6', () => {
+describe('service 2.6', () => {
   test('SourcePrefix and DestinationPrefix stand first in prefix mode, as they were asked for, and not else', async () => {
     await put('a&/1', 'single');
     const document = await move('a&/', 'b%2F<', PREFIX);
@@ -114,7 +114,7 @@ describe('service.txt 2.6', () => {
   });
 });
 
-test('service.txt 4.2: Destination is required; Overwrite, X-Svc-Quiet and X-Svc-Prefix are false where they are absent', async () => {
+test('service 4.2: Destination is required; Overwrite, X-Svc-Quiet and X-Svc-Prefix are false where they are absent', async () => {
   await put('a', 'ab', 'b');
   const path = pathOf(bucket, 'a');
   expectStatus(await api.send({ method: 'MOVE', path }), 400);

@@ -1,4 +1,4 @@
-// What goes along when a key is renamed (service.txt 4.2; extensions.md 2.1, 2.4): versions and delete markers in every state
+// What goes along when a key is renamed (service 4.2; extensions 2.1, 2.4): versions and delete markers in every state
 // of versioning, headers, tags, checksums, customers' keys and the count of appends; and uploads under way, which do not.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -70,7 +70,7 @@ async function bodyOf(key: string, versionId?: string): Promise<string> {
   return answer.body.toString();
 }
 
-describe('service.txt 4.2: a bucket that keeps versions', () => {
+describe('service 4.2: a bucket that keeps versions', () => {
   beforeEach(() => setVersioning(api, bucket, 'Enabled'));
 
   test('MOVE rule 3: all versions of the very key, none of those that begin with it', async () => {
@@ -153,7 +153,7 @@ describe('service.txt 4.2: a bucket that keeps versions', () => {
   });
 });
 
-describe('service.txt 4.2: null versions', () => {
+describe('service 4.2: null versions', () => {
   test('MOVE rule 4, suspended: where Overwrite says so null replaces null, and other versions stay', async () => {
     await setVersioning(api, bucket, 'Enabled');
     const kept = await put('b', 'kept');
@@ -198,7 +198,7 @@ describe('service.txt 4.2: null versions', () => {
   });
 });
 
-test('extensions.md 2.1: metadata, tags, ETag, checksum and Last-Modified stay', async () => {
+test('extensions 2.1: metadata, tags, ETag, checksum and Last-Modified stay', async () => {
   const kept = {
     'content-type': 'text/x',
     'cache-control': 'no-store',
@@ -224,7 +224,7 @@ test('extensions.md 2.1: metadata, tags, ETag, checksum and Last-Modified stay',
   ]);
 });
 
-test('extensions.md 2.4: the count of appends goes along', async () => {
+test('extensions 2.4: the count of appends goes along', async () => {
   await put('a');
   // Without bytes they count as all others do, and take less time.
   const append = (key: string) =>

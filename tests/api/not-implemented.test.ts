@@ -1,4 +1,4 @@
-// What service.txt 4.6 rules out answers 501, its GETs too; what is ruled out as a header, likewise. The table says each
+// What service 4.6 rules out answers 501, its GETs too; what is ruled out as a header, likewise. The table says each
 // operation of that section once, in its words.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createMatcher } from '../../src/gateway/s3/matcher.ts';

@@ -155,7 +155,7 @@ describe('CopyObject', () => {
     expect((await api.send({ method: 'GET', path })).body.equals(BODY)).toBe(true);
   });
 
-  test('service.txt 4.2, compose rule 5: a copy of what was composed or appended to comes under no key, onto itself neither', async () => {
+  test('service 4.2, compose rule 5: a copy of what was composed or appended to comes under no key, onto itself neither', async () => {
     const composition = Buffer.from(
       '<ComposeRequest><Component><Key>plain</Key></Component></ComposeRequest>',
     );

@@ -1,5 +1,5 @@
 // Room of deleted data comes back to the file system while the store is open and nobody writes anything more
-// (architecture 5): chunks and inline bodies over real databases, each given one unit of the reclaim worker.
+// (design "Data"): chunks and inline bodies over real databases, each given one unit of the reclaim worker.
 import { randomBytes } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // Runs behind all other tests: every operation has been seen to succeed, and to end with each error that its row lists
-// (style 1.4); none ended with an error that neither its row nor the pipeline knows; and every error of the catalogue was
+// (style 3); none ended with an error that neither its row nor the pipeline knows; and every error of the catalogue was
 // the answer to some request.
 import { expect, test } from 'vitest';
 import { OPERATIONS } from '../../src/gateway/s3/registry.ts';

@@ -172,6 +172,16 @@ export const FOREIGN_MENTIONS: readonly RegExp[] = [
   /\bregistry\.[a-z0-9-]+\.(?:com|org|net|io|dev|cn)\b/i,
   /pythonhosted|pypi\.org|deb\.debian/i,
 ];
+/** Citations of texts that are not in the repository, or by the name of a file where the grammar of style 8 has its own. */
+export const CITED_ELSEWHERE: readonly RegExp[] = [
+  /\bservice\.txt\b/,
+  /\barchitecture(?:\.md,?|,)?\s\d/,
+  /\barchitecture\.md\b/,
+  /\b(?:hotpath|house|faults-r2)\.md\b/,
+  /\b(?:service|extensions|s3-behaviour|clients|style|protocol)\.md,?\s\d/,
+  /\bspec\s\d/,
+  /(?:\.\.\/)+shared\b/,
+];
 /** Files that must name the above to forbid them, and texts that are not ours. */
 export const MENTION_FREE_PASS = ['tests/tidy/rules.ts', 'tests/tidy.test.ts', 'LICENSE'];
 

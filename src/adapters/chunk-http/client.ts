@@ -1,6 +1,6 @@
-// The disks of other nodes, over HTTP/1.1 with connections that are kept (architecture 5): one pool per node, so many
-// requests at once, the rest waits in a queue with an end. It says what a disk said and never asks twice: whom to ask
-// next is src/cluster's.
+// The disks of other nodes, over HTTP/1.1 with connections that are kept (design "Chunks over machines"): one pool per node,
+// so many requests at once, the rest waits in a queue with an end. It says what a disk said and never asks twice: whom to
+// ask next is src/cluster's.
 import { crc32 } from 'node:zlib';
 import { assert } from '../../lib/assert.ts';
 import { unpackPlain } from '../../lib/record-codec.ts';

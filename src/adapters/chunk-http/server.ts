@@ -1,6 +1,6 @@
-// Serves the chunks of one node's disks to members of its cluster (architecture 5): node:http, bodies with their length and
-// checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by gates of each disk: bytes being
-// received or stored, and chunks being read and sent. Which chunks live is not its business.
+// Serves the chunks of one node's disks to members of its cluster (design "Chunks over machines"): node:http, bodies with
+// their length and checksum. A stranger gets nothing, not even the name of what is wrong. Memory is bounded by gates of each
+// disk: bytes being received or stored, and chunks being read and sent. Which chunks live is not its business.
 import { once } from 'node:events';
 import {
   createServer,

@@ -1,5 +1,5 @@
 // A composition of many parts has pages of its own, which a copy shares: of which bucket its data is told goes by who has links to
-// the pages, wherever it was composed (service.txt 4.2, compose rule 6).
+// the pages, wherever it was composed (service 4.2, compose rule 6).
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { type FsckWorld, openFsckWorld } from '../../../tests/support/fsck-world.ts';

@@ -1,4 +1,4 @@
-// What `holdfast composed` shows: the data that compositions alone keep (service.txt 4.2, compose rule 6), by bucket, a page
+// What `holdfast composed` shows: the data that compositions alone keep (service 4.2, compose rule 6), by bucket, a page
 // of blobs at a time; who asks adds the pages up. Of a blob that is held in several shards each is asked, one after the
 // other: what is copied meanwhile may be told as it was.
 import { AppError } from '../../model/errors.ts';

@@ -1,5 +1,5 @@
 // One row per call of the operator API, from which routing and answers are derived. Like S3's operation rows, but for
-// a small JSON protocol of our own; the two share no type on purpose (style 1.4).
+// a small JSON protocol of our own; the two share no type on purpose (style 3).
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { Fsck } from '../../fsck/fsck.ts';
 import type { KeyRotation } from '../../metadata/background/rotate-keys.ts';

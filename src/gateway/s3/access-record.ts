@@ -4,7 +4,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { Logger, TelemetryPort } from '../../ports/telemetry.ts';
 import { redactOptional } from '../redact.ts';
 
-/** One of several things that a request did: a key of DeleteObjects (service.txt 4.2, delete rule 2). */
+/** One of several things that a request did: a key of DeleteObjects (service 4.2, delete rule 2). */
 export interface ItemRecord {
   key: string;
   versionId?: string;

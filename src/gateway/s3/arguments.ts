@@ -92,7 +92,7 @@ export function parsePartNumber(text: string): number {
   return value;
 }
 
-/** Of a header of MOVE (extensions.md 2.1). Absent: false. InvalidArgument for anything but "true" and "false", in any case. */
+/** Of a header of MOVE (extensions 2.1). Absent: false. InvalidArgument for anything but "true" and "false", in any case. */
 export function parseBoolean(headers: Readonly<Record<string, string>>, name: string): boolean {
   const value = headers[name]?.toLowerCase() ?? 'false';
   if (value === 'true' || value === 'false') return value === 'true';

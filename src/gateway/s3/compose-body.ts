@@ -1,4 +1,4 @@
-// The body of ComposeObject (service.txt 2.7, extensions.md 2.3): the components, in order, each with what must hold of it.
+// The body of ComposeObject (service 2.7, extensions 2.3): the components, in order, each with what must hold of it.
 import type { Steps } from '../../lib/steps.ts';
 import { childrenOf, textOf, type XmlElement, XmlError } from '../../lib/xml.ts';
 import { AppError } from '../../model/errors.ts';

@@ -12,7 +12,7 @@ import type { AnswerHeaders } from './object-headers.ts';
 
 const COPY_SOURCE = 'x-amz-copy-source';
 
-/** EncryptionNotAllowed where the request brings a customer's key (service.txt 4.2, compose rule 5). */
+/** EncryptionNotAllowed where the request brings a customer's key (service 4.2, compose rule 5). */
 export function refuseCustomerKeys(headers: Readonly<Record<string, string>>): void {
   if (CUSTOMER_KEY_HEADERS.some((name) => headers[name] !== undefined))
     throw new AppError('EncryptionNotAllowed');
@@ -28,7 +28,7 @@ export function refuseCopySource(headers: Readonly<Record<string, string>>): voi
 
 /**
  * s3:PutObject. Where no version is kept, the object that is there goes: who may not delete it is refused if a rule says
- * so, and needs no right of his own (service.txt 4.2, append rule 3).
+ * so, and needs no right of his own (service 4.2, append rule 3).
  */
 export function composedAccess(resource: string, bucket: BucketRecord | undefined): AccessPair[] {
   const pairs: AccessPair[] = [['s3:PutObject', resource]];

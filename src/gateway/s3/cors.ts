@@ -1,5 +1,5 @@
 // The CORS answers: fixed and permissive, on every answer to a request with an Origin, errors included
-// (service.txt 4.4). Access policies are still enforced.
+// (service 4.4). Access policies are still enforced.
 
 const CORS_HEADERS: readonly string[] = [
   'Access-Control-Allow-Headers',

@@ -1,4 +1,4 @@
-// Where a MOVE goes to: the Destination header, and how it is read (service.txt 4.2, extensions.md 2.1).
+// Where a MOVE goes to: the Destination header, and how it is read (service 4.2, extensions 2.1).
 import { must } from '../../lib/assert.ts';
 import { bytesToText, percentDecode } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';

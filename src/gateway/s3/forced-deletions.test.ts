@@ -1,5 +1,5 @@
 // ForceDeleteBucket between its steps, over two gateways: what others see of a bucket that is closing; that it is refused
-// whole when something has to stay (service.txt 3); a gateway that is cut off between any two steps; one that joins.
+// whole when something has to stay (service 3); a gateway that is cut off between any two steps; one that joins.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   ask,

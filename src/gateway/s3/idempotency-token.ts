@@ -1,5 +1,5 @@
 // X-Svc-Idempotency-Token: the name under which an answer is kept for a day, so that the request may be sent again
-// (extensions.md 2.1; AWS RenameObject has x-amz-client-token for the same).
+// (extensions 2.1; AWS RenameObject has x-amz-client-token for the same).
 import { createHash } from 'node:crypto';
 import { LIMITS } from '../../model/limits.ts';
 import type { IdempotencyToken } from '../../ports/extension-calls.ts';

@@ -1,4 +1,4 @@
-// What clients are told where a version may not go (extensions.md 2.1, 2.5; service.txt 3, 7): 403 AccessDenied, of MOVE in
+// What clients are told where a version may not go (extensions 2.1, 2.5; service 3, 7): 403 AccessDenied, of MOVE in
 // its entry, and what they asked for has not happened. Nothing in the product protects versions yet, so the rule is the
 // test's own; from the shard's answer on all is the product's.
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
 // Which operation a request means: method and level, then sub-resources, parameters and a header. The most specific row
-// wins whatever the order of the list; rows that could tie are refused when the matcher is made (style 1.4).
+// wins whatever the order of the list; rows that could tie are refused when the matcher is made (style 3).
 import { assert } from '../../lib/assert.ts';
 import { AppError } from '../../model/errors.ts';
 import { invalidArgument } from './arguments.ts';

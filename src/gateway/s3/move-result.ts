@@ -1,4 +1,4 @@
-// The MoveObjectResult (service.txt 2.6, extensions.md 2.1): an entry for each version and delete marker that was renamed,
+// The MoveObjectResult (service 2.6, extensions 2.1): an entry for each version and delete marker that was renamed,
 // or one with an Error for a key of which nothing was, and the number of those that were.
 import { XML_DECLARATION, xmlElement, xmlText } from '../../lib/xml-writer.ts';
 import { type AppError, ERRORS } from '../../model/errors.ts';
@@ -123,7 +123,7 @@ export function moveErrorEntry(error: MoveError): string {
   );
 }
 
-/** What the request's record keeps of a key: one line of a bucket's log (extensions.md 4). */
+/** What the request's record keeps of a key: one line of a bucket's log (extensions 4). */
 export function moveItem({ from, result }: MovedKey): ItemRecord {
   if (Array.isArray(result)) return { key: from, status: 200 };
   const { code } = explainMoveRefusal(result);

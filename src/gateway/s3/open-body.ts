@@ -123,7 +123,7 @@ function readMd5(value: string): string {
   return digest.toString('hex');
 }
 
-/** One that cannot be read cannot match (s3-behaviour.md: an unparsable checksum is BadDigest). */
+/** One that cannot be read cannot match (s3-behaviour "General choices": it is BadDigest). */
 function readChecksum(algorithm: ChecksumAlgorithm, value: string): string {
   if (decodeBase64(value, CHECKSUM_BYTES[algorithm]) !== undefined) return value;
   throw new AppError('BadDigest', { message: `Value for ${checksumHeader(algorithm)} header is invalid.` });

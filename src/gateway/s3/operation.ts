@@ -1,4 +1,4 @@
-// One row per S3 operation: everything the service knows of it (style 1.4). Routes, 501 answers, authorisation, log
+// One row per S3 operation: everything the service knows of it (style 3). Routes, 501 answers, authorisation, log
 // name, metric label, event, docs and test coverage are derived from the rows; nothing else lists operations.
 import type { Readable } from 'node:stream';
 import type { Steps } from '../../lib/steps.ts';
@@ -70,7 +70,7 @@ export interface OperationResult {
 export interface OperationRow<Input, Document = undefined> {
   readonly name: string;
   readonly match: OperationMatch;
-  /** The operation field of the server access log: REST.PUT.OBJECT (spec 6, s3-behaviour 43). */
+  /** The operation field of the server access log: REST.PUT.OBJECT (service 6, s3-behaviour 43). */
   readonly logName: string;
   /** The notification event it causes when it succeeds; absent: none. */
   readonly event?: string;

@@ -1,4 +1,4 @@
-// The life of an S3 request, top to bottom: ten steps, and no other place where one hides (style 1.3). What each step
+// The life of an S3 request, top to bottom: ten steps, and no other place where one hides (style 2). What each step
 // consists of is in pipeline-steps.ts.
 import type { Exchange } from '../exchange.ts';
 import {

@@ -1,5 +1,5 @@
 // Answer headers that the reader chooses: AWS's six response-* query parameters, of signed requests only, and any
-// request header that begins with "response-" (service.txt 4.2, extensions 2.7) but those of one closed list, which are
+// request header that begins with "response-" (service 4.2, extensions 2.7) but those of one closed list, which are
 // passed over: what they say is the server's to say.
 import { textToBytes } from '../../lib/uri.ts';
 import { AppError } from '../../model/errors.ts';

@@ -1,5 +1,5 @@
-// How many questions a request asks of shards and of the chunk store: the table of docs/design.md. In a cluster each is a
-// round trip, so one more is a decision and not an accident.
+// How many questions a request asks of shards and of the chunk store: the table of design "Round trips". In a cluster each
+// is a round trip, so one more is a decision and not an accident.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type GatewayWorld, openGatewayWorld } from '../../../tests/support/gateway-world.ts';
 import { CHUNK_BYTES } from '../../../tests/support/object-world.ts';

@@ -20,7 +20,7 @@ interface Screen {
   readonly code?: ErrorCode;
 }
 
-/** All that AWS names; only STANDARD is kept, and all are shown as it (extensions.md 5). */
+/** All that AWS names; only STANDARD is kept, and all are shown as it (extensions 5). */
 const STORAGE_CLASSES = [
   'STANDARD',
   'REDUCED_REDUNDANCY',

@@ -1,5 +1,5 @@
-// The closed list of sub-resources that S3 and its extensions know, in scope or not (s3-behaviour.md, "Known
-// sub-resources"). A request that names one which its operation does not claim is refused; other query keys are not.
+// The closed list of sub-resources that S3 and its extensions know, in scope or not (s3-behaviour
+// "Known sub-resources"). A request that names one which its operation does not claim is refused; other query keys are not.
 
 /** Names that choose an operation. Two of them at once are a contradiction. */
 const SELECTORS = [

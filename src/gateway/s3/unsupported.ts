@@ -1,5 +1,5 @@
 // The operations of S3 that are not there, as rows of the same form: each answers 501 NotImplemented instead of being
-// taken for another operation. The first list is for good (service.txt 4.6), the second shrinks as features are built. To
+// taken for another operation. The first list is for good (service 4.6), the second shrinks as features are built. To
 // read what can never have been set is there all the same (operations/bucket/unset-configurations.ts).
 import type { Level, OperationMatch } from './operation.ts';
 
@@ -31,7 +31,7 @@ function numbered(query: string, noun: string): UnsupportedOperation[] {
   ];
 }
 
-/** service.txt 4.6. */
+/** service 4.6. */
 const NEVER: readonly UnsupportedOperation[] = [
   ...subResource('bucket', 'accelerate', {
     GET: 'GetBucketAccelerateConfiguration',

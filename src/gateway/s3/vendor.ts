@@ -1,11 +1,11 @@
 // The vendor names of the protocol, only here: the header prefixes that mean the same, and the XML namespace.
-// service.txt writes "std" and "svc" for the prefixes; extensions.md says which spellings are taken.
+// Which spellings of the two prefixes are taken: extensions "What the contract leaves open, settled".
 import { XML_DECLARATION } from '../../lib/xml-writer.ts';
 
-/** The namespace of every S3 document (service.txt: {xml_namespace}). */
+/** The namespace of every S3 document (service 2.3). */
 export const XML_NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
-/** The one region there is (service.txt 1). */
+/** The one region there is (service 1). */
 export const REGION = 'us-east';
 
 /** A whole S3 document around parts that are XML already. */

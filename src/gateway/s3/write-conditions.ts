@@ -41,7 +41,7 @@ export function parseDeleteConditions(headers: Headers): WriteConditions | undef
   return parseHeaders(headers, OF_DELETES);
 }
 
-/** On the destination of a MOVE (extensions.md 2.1): the same under names of their own. */
+/** On the destination of a MOVE (extensions 2.1): the same under names of their own. */
 export function parseTargetConditions(headers: Headers): WriteConditions | undefined {
   return parseHeaders(headers, OF_WRITES, TARGET_PREFIX);
 }

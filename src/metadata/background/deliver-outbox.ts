@@ -18,7 +18,7 @@ type RenameBucket = Extract<OutboxRecord, { kind: 'rename-bucket' }>;
 
 /** How far the outbox of a shard has been gone through. Kept in memory: after a restart it is gone through anew. */
 interface Progress {
-  /** Everything before is done (protocol B11). */
+  /** Everything before is done (B11). */
   doneBeforeMs: number;
   /** Everything before has had its turn: what is left of it waits for one of `waitedFor`. */
   seenBeforeMs: number;

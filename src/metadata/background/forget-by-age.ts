@@ -1,5 +1,5 @@
 // What is kept for some time after its end and then forgotten: answers of Completes for seven days (s3-behaviour 29),
-// idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions.md 2.1); and of jobs
+// idempotency tokens for a day, and jobs for as long as somebody may ask for their outcome (extensions 2.1); and of jobs
 // that nobody asks for any more those that newer ones have taken the place of.
 import { LIMITS } from '../../model/limits.ts';
 import type { MetadataPort } from '../../ports/metadata.ts';

@@ -108,7 +108,7 @@ export function doneValue<T>(reply: Reply<T>): T {
 }
 
 /**
- * Looks into each shard's queue, a page in each unit (protocol B11): what cannot be done holds up nothing that is behind it,
+ * Looks into each shard's queue, a page in each unit (B11): what cannot be done holds up nothing that is behind it,
  * and the next look begins with it. Kept in memory: after a restart a look begins at the queue's start once.
  */
 export function createQueueWalks<Place>(): {
@@ -139,7 +139,7 @@ export function createQueueWalks<Place>(): {
 }
 
 /**
- * Where the next look into each shard's queue begins (protocol B11). Kept in memory: after a restart a look begins at
+ * Where the next look into each shard's queue begins (B11). Kept in memory: after a restart a look begins at
  * the queue's start once.
  */
 export function createQueueCursors(): {

@@ -1,4 +1,4 @@
-// service.txt 4.2, append: the version that is current when it is evaluated grows, whoever else appends meanwhile.
+// service 4.2, append: the version that is current when it is evaluated grows, whoever else appends meanwhile.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER, driveJob } from '../../../tests/support/drive-job.ts';
 import {

@@ -1,4 +1,4 @@
-// Append: the version that is current in this moment, with one more piece behind its bytes (service.txt 4.2). Where the
+// Append: the version that is current in this moment, with one more piece behind its bytes (service 4.2). Where the
 // bucket keeps versions it stays, and the new one has links of its own to its data; else the new one takes its links over.
 import { type Checksum, isCrc } from '../../model/checksums.ts';
 import { joinChecksums } from '../../model/join-checksums.ts';

@@ -1,4 +1,4 @@
-// MOVE of one key that has more than one entry may hold begins (service.txt 4.2): its latest version bears the new key from
+// MOVE of one key that has more than one entry may hold begins (service 4.2): its latest version bears the new key from
 // here on, and its null version; those below follow by a job (step-key-move.ts). Until that has ended nothing else changes
 // the two keys, and their bucket's row says so.
 import { assert } from '../../lib/assert.ts';

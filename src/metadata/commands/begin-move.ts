@@ -1,4 +1,4 @@
-// MOVE of a prefix begins (service.txt 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
+// MOVE of a prefix begins (service 4.2): a job of the bucket's home, which goes on whoever drives it. Repeated under
 // its token it is the same job.
 import { equalBytes } from '../../lib/bytes.ts';
 import { LIMITS } from '../../model/limits.ts';

@@ -1,4 +1,4 @@
-// Force delete, first step (service.txt 3): the bucket takes no more writes, so that what is looked at stays as it is. Its
+// Force delete, first step (service 3): the bucket takes no more writes, so that what is looked at stays as it is. Its
 // job brings it to its end, whatever becomes of the gateway. Asking again gives the same job.
 import { makeJobId } from '../../model/names.ts';
 import type { EmptyBucketJob } from '../../model/records/job-record.ts';

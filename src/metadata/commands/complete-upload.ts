@@ -92,7 +92,7 @@ function versionOf(
     kek: upload.kek,
     sealedHeaders: upload.sealedHeaders,
     ...(upload.tags && { tags: upload.tags }),
-    // However many parts it has, an object of a multipart upload counts as one (architecture 2).
+    // However many parts it has, an object of a multipart upload counts as one (design "Data model").
     originals: packOriginals({ sizeBytes, md5: etag.slice(0, 32) }),
     manifest,
   };

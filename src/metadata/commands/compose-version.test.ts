@@ -1,4 +1,4 @@
-// service.txt 4.2, compose: links of its own on the data of others, in one entry; what is deleted before or after, in any
+// service 4.2, compose: links of its own on the data of others, in one entry; what is deleted before or after, in any
 // order, frees nothing that is linked.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {

@@ -1,5 +1,5 @@
 // Compose: one entry writes a version whose bytes are those of others, one behind the other, and links of its own to
-// their data (service.txt 4.2). Components may be deleted later, or be the version that this one replaces.
+// their data (service 4.2). Components may be deleted later, or be the version that this one replaces.
 import { checkWriteConditions } from '../../model/preconditions.ts';
 import type { ComposedVersion } from '../../ports/compose-calls.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';

@@ -83,7 +83,7 @@ function findEmptying(view: View, jobId: Command['jobId']): Emptying | undefined
 
 const REGION_OF = { older: REGION.version, current: REGION.current, markers: REGION.marker } as const;
 
-/** Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11). `isAll`: none is behind them. */
+/** Behind what earlier steps took out, whose traces a scan would crawl over (B11). `isAll`: none is behind them. */
 function nextRows(emptying: Emptying, view: View): { rows: Row[]; isAll: boolean } {
   const { after } = emptying.job;
   const rows: Row[] = [];

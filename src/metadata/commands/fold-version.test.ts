@@ -1,4 +1,4 @@
-// A run of small pieces of the current version becomes one blob of the same bytes (service.txt 4.2, append): whatever was
+// A run of small pieces of the current version becomes one blob of the same bytes (service 4.2, append): whatever was
 // appended, versioned, copied or deleted since it was read.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {

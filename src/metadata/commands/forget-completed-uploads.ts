@@ -1,4 +1,4 @@
-// Forgets what a Complete answered once it has been kept long enough (s3-behaviour: 7 days).
+// Forgets what a Complete answered once it has been kept long enough (s3-behaviour "Repeated completion").
 import { LIMITS } from '../../model/limits.ts';
 import { completedUploadCodec } from '../../model/records/rows.ts';
 import type { CommandOf, OutcomeOf } from '../../ports/metadata.ts';

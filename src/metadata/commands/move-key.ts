@@ -1,4 +1,4 @@
-// MOVE of one key (service.txt 4.2): all of its versions and delete markers bear another key from one entry on, with the
+// MOVE of one key (service 4.2): all of its versions and delete markers bear another key from one entry on, with the
 // ids, times and data that they have.
 import { assert } from '../../lib/assert.ts';
 import { LIMITS } from '../../model/limits.ts';

@@ -1,4 +1,4 @@
-// Force delete, from its first look to its decision (service.txt 3): what a look has found is noted, so that another
+// Force delete, from its first look to its decision (service 3): what a look has found is noted, so that another
 // driver can go on from there; behind the last one the bucket is deleted for good (R42), or open again.
 import { assert } from '../../lib/assert.ts';
 import type { EmptyBucketJob } from '../../model/records/job-record.ts';

@@ -161,7 +161,7 @@ function olderRows(
   const older: Uint8Array[] = [];
   let leftBytes: number = LIMITS.moveBytesMax;
   let { gte, ...range } = versionRange({ bucketId, key, limit: 1 });
-  // Behind what earlier steps took out, whose traces a scan would crawl over (protocol B11).
+  // Behind what earlier steps took out, whose traces a scan would crawl over (B11).
   if (within?.below !== undefined) gte = behind(versionRow(bucketId, key, within.below).key);
   for (;;) {
     const wanted = Math.min(PAGE_VERSIONS, limit - older.length);

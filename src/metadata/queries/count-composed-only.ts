@@ -1,4 +1,4 @@
-// What compositions alone keep: blobs without a link that anything else holds (service.txt 4.2, compose rule 6), for
+// What compositions alone keep: blobs without a link that anything else holds (service 4.2, compose rule 6), for
 // whoever charges for it. What other shards hold of a blob they alone know: its home says which ones to ask
 // (find-compositions), and who asks puts the answers together (gateway/operator/composed-report.ts).
 import { toHex } from '../../lib/bytes.ts';

@@ -1,4 +1,4 @@
-// Idempotency tokens by age (extensions.md 2.1), oldest first.
+// Idempotency tokens by age (extensions 2.1), oldest first.
 import type { QueryOf, ResultOf } from '../../ports/metadata.ts';
 import type { QuerySpec } from '../../ports/state-machine.ts';
 import { readU48 } from '../key-parts.ts';

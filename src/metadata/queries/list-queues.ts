@@ -1,4 +1,4 @@
-// What waits in a shard for background work, in the order of time (protocol B11: from where the last look ended).
+// What waits in a shard for background work, in the order of time (B11: from where the last look ended).
 import { toHex } from '../../lib/bytes.ts';
 import type { BlobId, LinkId, OutboxId, UploadId } from '../../model/names.ts';
 import { blobCodec, foreignCodec, linkCodec, outboxCodec } from '../../model/records/rows.ts';

@@ -1,4 +1,4 @@
-// Whether all of a bucket may go: of every version and every marker it is asked what keeps it (service.txt 3, 4.2), unless
+// Whether all of a bucket may go: of every version and every marker it is asked what keeps it (service 3, 4.2), unless
 // nothing in the bucket can be kept at all.
 import { must } from '../../lib/assert.ts';
 import { fromHex, toHex } from '../../lib/bytes.ts';

@@ -37,7 +37,7 @@ export interface KeyInSteps {
   below?: number;
 }
 
-/** MOVE with X-Svc-Prefix, or of one key with more than one entry may hold (service.txt 4.2). */
+/** MOVE with X-Svc-Prefix, or of one key with more than one entry may hold (service 4.2). */
 export interface MovePrefixJob extends JobProgress {
   kind: 'move-prefix';
   /** Of the bucket; absent where it began before this was noted. */
@@ -69,7 +69,7 @@ export const EMPTYING_STAGES = ['older', 'current', 'markers', 'tokens'] as cons
 export type EmptyingStage = (typeof EMPTYING_STAGES)[number];
 
 /**
- * DELETE with force_delete (service.txt 4.1). `look`: the bucket is closing, and it is looked whether all that is in it
+ * DELETE with force_delete (service 4.1). `look`: the bucket is closing, and it is looked whether all that is in it
  * may go. `older` to `tokens`: it is deleted, and these go. `emptied`, `refused`: ended; something had to stay, and the
  * bucket is open again.
  */

@@ -18,7 +18,7 @@ import type {
 import type { Tag } from '../tags.ts';
 import type { BlobLayout, ManifestBody, ManifestPage, WrappedKek } from '../version.ts';
 
-/** extensions.md 1.4: trial, paid, suspended. */
+/** extensions 1.4: trial, paid, suspended. */
 export type AccountState = 'trial' | 'paid' | 'suspended';
 
 export interface AccountRecord {
@@ -124,7 +124,7 @@ export interface PartRecord extends ManifestBody {
   partNumber: number;
   sizeBytes: number;
   modifiedAtMs: number;
-  /** 32 hex digits: the part's MD5, or derived for a part made by copy (architecture 3). */
+  /** 32 hex digits: the part's MD5, or derived for a part made by copy (design "Data model"). */
   etag: ETag;
   checksum?: Omit<Checksum, 'type'>;
 }
@@ -154,7 +154,7 @@ export const completedUploadCodec = defineRecord<CompletedUploadRecord>({
  */
 export interface BlobRecord extends BlobLayout {
   kind: 'data' | 'manifest';
-  /** CRC32 of each chunk's plaintext, 4 bytes each, big-endian, so that ranges combine (architecture 3). */
+  /** CRC32 of each chunk's plaintext, 4 bytes each, big-endian, so that ranges combine (design "Data model"). */
   chunkCrc32?: Uint8Array;
   /** More CRCs by algorithm, as the client's checksum asked for. */
   chunkCrcs?: { algorithm: ChecksumAlgorithm; values: Uint8Array };
@@ -205,7 +205,7 @@ export interface LinkRecord {
   state: 'own' | 'pending' | 'confirmed';
   /** The claiming shard; for `own` the home itself. */
   shard: number;
-  /** What holds it is a composition of this bucket, or was appended to (service.txt 4.2, compose rule 6). */
+  /** What holds it is a composition of this bucket, or was appended to (service 4.2, compose rule 6). */
   composedIn?: BucketId;
   /**
    * A page of this manifest, a composition's, of this shard: whoever has links to it holds this one. Absent in rows of earlier

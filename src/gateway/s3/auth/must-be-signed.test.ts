@@ -107,7 +107,7 @@ describe('a presigned URL of version 2, which signs no such header,', () => {
   });
 });
 
-test('extensions.md 2.1: with the Authorization header they may be unsigned, in both versions', async () => {
+test('extensions 2.1: with the Authorization header they may be unsigned, in both versions', async () => {
   const more = { Destination: 'b', Overwrite: 'true', 'X-Svc-Prefix': 'true', 'If-Match': '*' };
   expect(await unsignedOf(adding(signed({ method: 'MOVE' }), more))).toBe('account');
   const resource = '/examplebucket/k';

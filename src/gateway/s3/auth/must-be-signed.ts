@@ -11,7 +11,7 @@ import type { SigV2Claim } from './sigv2-claim.ts';
 /** What the head says: all that is signed but the digest of the body. */
 type HeadParts = Omit<SignedParts, 'payloadHash'>;
 
-/** Headers beside those of the vendor that say what is done and to what (extensions.md 2.1). */
+/** Headers beside those of the vendor that say what is done and to what (extensions 2.1). */
 const DECISIVE = new Set(['destination', 'overwrite']);
 /** Extension headers; what answers carry (a shared cache would keep it under the URL of the maker). */
 const DECISIVE_PREFIXES = ['x-svc-', 'response-'];

@@ -1,4 +1,4 @@
-// Which rights the extensions ask for, and of what: data of the registry's rows (service.txt 4.1, 4.2, 4.5; extensions.md 2).
+// Which rights the extensions ask for, and of what: data of the registry's rows (service 4.1, 4.2, 4.5; extensions 2).
 import { expect, test } from 'vitest';
 import { finishAtOnce } from '../../../lib/steps.ts';
 import type { AccountId, BucketId, BucketName, ObjectKey } from '../../../model/names.ts';
@@ -97,7 +97,7 @@ test('composition, with tags of its own: these are a right of their own', () => 
   ]);
 });
 
-test('forced deletion (extensions.md 2.5): s3:DeleteBucket, and the deletion of every object and version', () => {
+test('forced deletion (extensions 2.5): s3:DeleteBucket, and the deletion of every object and version', () => {
   expect(accessOf('ForceDeleteBucket')).toEqual([
     ['s3:DeleteBucket', ARN],
     ['s3:DeleteObject', `${ARN}/*`],

@@ -31,7 +31,7 @@ export const createBucket = defineOperation({
 
 function checkConfiguration(root: XmlElement): void {
   textOf(root, 'LocationConstraint');
-  // Bucket tagging is not there (service.txt 4.6).
+  // Bucket tagging is not there (service 4.6).
   if (childrenOf(root, 'Tags').some((tags) => tags.children.length > 0)) throw new AppError('NotImplemented');
 }
 

@@ -9,7 +9,7 @@ export const deleteBucket = defineOperation({
   match: { method: 'DELETE', on: 'bucket' },
   logName: 'REST.DELETE.BUCKET',
   body: 'none',
-  // Any value but "true", which is another operation, means that the flag is absent (extensions.md 2.5).
+  // Any value but "true", which is another operation, means that the flag is absent (extensions 2.5).
   claims: ['force_delete'],
   errors: ['BucketNotEmpty'],
   parse: ({ bucket }) => ({ resource: bucketArn(bucket) }),

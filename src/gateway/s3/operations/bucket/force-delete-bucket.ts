@@ -1,4 +1,4 @@
-// ForceDeleteBucket (service.txt 3, 4.1; extensions.md 2.5): whether all that is in the bucket may go is looked at twice,
+// ForceDeleteBucket (service 3, 4.1; extensions 2.5): whether all that is in the bucket may go is looked at twice,
 // while it is open, so that most refusals disturb nobody, and while it is closing, when nothing can come behind the look.
 // Then it is deleted for everybody, or open again; should this gateway not get that far, the shard's own node does. What
 // was in it goes afterwards (metadata/background/empty-buckets.ts).

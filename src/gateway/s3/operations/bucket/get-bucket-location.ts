@@ -1,4 +1,4 @@
-// GetBucketLocation: always the one region (service.txt 1).
+// GetBucketLocation: always the one region (service 1).
 import { bucketArn, defineOperation } from '../../operation.ts';
 import { presentBucket } from '../../present-bucket.ts';
 import { REGION, s3Document } from '../../vendor.ts';

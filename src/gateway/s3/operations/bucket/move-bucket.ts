@@ -1,4 +1,4 @@
-// MoveBucket (service.txt 4.1, extensions.md 2.2): the system shard lets both names lead to the bucket, its home changes
+// MoveBucket (service 4.1, extensions 2.2): the system shard lets both names lead to the bucket, its home changes
 // the name that it bears, the system shard drops the old one (R43). Each step may be repeated, and the outbox finishes
 // what a gateway leaves behind. All that a bucket has hangs on its id, so nothing else moves.
 import { AppError } from '../../../../model/errors.ts';
@@ -86,7 +86,7 @@ function parseDestination({ bucket, headers }: OperationRequest): BucketName {
   const text = destination.startsWith('/') ? destination.slice(1) : destination;
   const name = parseBucketName(text);
   if (name === undefined) throw new AppError('InvalidBucketName', { fields: { BucketName: text } });
-  // As for objects (extensions.md 2.1): the name is in use, but by nothing that stands in the way.
+  // As for objects (extensions 2.1): the name is in use, but by nothing that stands in the way.
   if (name === bucket) {
     throw new AppError('InvalidRequest', { message: 'The bucket has the name in the header Destination.' });
   }

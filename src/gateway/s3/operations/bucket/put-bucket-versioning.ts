@@ -1,4 +1,4 @@
-// PutBucketVersioning: enabled or suspended, never off again. MfaDelete is read in both spellings (extensions.md 5);
+// PutBucketVersioning: enabled or suspended, never off again. MfaDelete is read in both spellings (extensions 5);
 // it can be set to Disabled only, because no account has a second factor that could enable it.
 import { textOf, type XmlElement, XmlError } from '../../../../lib/xml.ts';
 import { AppError } from '../../../../model/errors.ts';

@@ -1,4 +1,4 @@
-// PUT ?append: more bytes behind those of an object that is there (service.txt 4.2). The story goes on in
+// PUT ?append: more bytes behind those of an object that is there (service 4.2). The story goes on in
 // objects/append-object.ts.
 import { LIMITS } from '../../../../model/limits.ts';
 import type { ObjectKey } from '../../../../model/names.ts';

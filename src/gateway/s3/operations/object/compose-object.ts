@@ -1,4 +1,4 @@
-// PUT ?compose: an object of the data of others, in the same bucket (service.txt 4.2). The story goes on in
+// PUT ?compose: an object of the data of others, in the same bucket (service 4.2). The story goes on in
 // objects/compose-object.ts.
 import { must } from '../../../../lib/assert.ts';
 import { AppError } from '../../../../model/errors.ts';
@@ -66,7 +66,7 @@ export const composeObject = defineOperation({
     ...taggingAccess(resource, tags),
   ],
   parseDocument: (xmlBody) => parseComposeBody(xmlBody),
-  // Of components the rule asks for no right (service.txt 4.2, compose rule 1): who is denied to read one is refused.
+  // Of components the rule asks for no right (service 4.2, compose rule 1): who is denied to read one is refused.
   documentAccess: ({ bucket }, components) =>
     components.map(({ key, versionId }): AccessPair => {
       const action = versionId === undefined ? 's3:GetObject' : 's3:GetObjectVersion';

@@ -1,4 +1,4 @@
-// PUT of an object from another one: a link to its data, whatever its size (service.txt 4.2). The story goes on in
+// PUT of an object from another one: a link to its data, whatever its size (service 4.2). The story goes on in
 // objects/copy-object.ts.
 
 import { isoSeconds } from '../../../../lib/http-dates.ts';

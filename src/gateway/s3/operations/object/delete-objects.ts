@@ -1,5 +1,5 @@
 // Deletes up to 1000 keys or versions: in one commit of the bucket's shard, or in several where they have too many
-// pieces for one. Each key is authorised, answered and recorded by itself (service.txt 4.2, delete rule 2).
+// pieces for one. Each key is authorised, answered and recorded by itself (service 4.2, delete rule 2).
 import { assert, must } from '../../../../lib/assert.ts';
 import { xmlElement, xmlText } from '../../../../lib/xml-writer.ts';
 import { AppError, ERRORS, type ErrorCode } from '../../../../model/errors.ts';

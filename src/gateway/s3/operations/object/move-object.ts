@@ -1,4 +1,4 @@
-// MOVE of an object, or of all whose keys begin with a prefix (service.txt 2.6, 4.2; extensions.md 2.1): every version and
+// MOVE of an object, or of all whose keys begin with a prefix (service 2.6, 4.2; extensions 2.1): every version and
 // delete marker of a key bears another one from one commit on, and no data is touched.
 import { AppError } from '../../../../model/errors.ts';
 import { explainMoveRefusal } from '../../../../model/move-refusals.ts';

@@ -1,4 +1,4 @@
-// OPTIONS on every level: the fixed CORS answer (service.txt 4.4), for whoever asks and whether the bucket is there or
+// OPTIONS on every level: the fixed CORS answer (service 4.4), for whoever asks and whether the bucket is there or
 // not. The headers themselves are on every answer to a request with an Origin (cors.ts).
 import { AppError } from '../../../../model/errors.ts';
 import { CLAIMS_EVERYTHING } from '../../matcher.ts';
