@@ -307,6 +307,7 @@ describe('references', () => {
     ['// extensions.md 2.1', 'cites extensions.md 2'],
     ['// see ../shared/house.md', 'cites house.md'],
     ['// spec 4.2', 'cites spec 4'],
+    ["test('rule 16: refused', () => {});", 'cites rule 1'],
   ])('%j', (text, problem) => {
     expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
   });

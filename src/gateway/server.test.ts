@@ -62,7 +62,7 @@ describe('Expect: 100-continue', () => {
     [404, 'no-such-bucket', () => root, { via: '1.1 proxy' }],
   ];
   test.each(refusals)(
-    'rule 16: a refused request gets %i instead, and its body is not executed when it comes (%s)',
+    's3-behaviour 16: a refused request gets %i instead, and its body is not executed when it comes (%s)',
     async (status, bucket, as, fields) => {
       const canary = '/bucket/canary';
       await send(root, { method: 'PUT', path: canary, body: Buffer.from('here') });
@@ -121,7 +121,7 @@ describe('Expect: 100-continue', () => {
     await socket.closed;
   });
 
-  test('rule 16: other expectations are ignored', async () => {
+  test('s3-behaviour 16: other expectations are ignored', async () => {
     const socket = await openSocket(root);
     socket.write(`${putHead('unexpected', { expect: '200-ok', 'content-length': '5' })}hello`);
     expect((await socket.answer())?.status).toBe(200);

@@ -109,7 +109,7 @@ async function partOf(world: ObjectWorld, key: string, partNumber: number) {
 }
 
 describe('limits', () => {
-  test(`rule 3 (service 8): ${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
+  test(`compose rule 3 (service 8): ${LIMITS.composeOriginalsMax} originals, not one more, however they come`, async () => {
     const world = await openObjectWorld();
     await putAll(world, [3]);
     const many = Array.from({ length: 31 }, () => '0');
@@ -178,7 +178,7 @@ test('CRCs of whole objects combine; others are left out', async () => {
   expect(await compose(world, 'mixed', ['64 0', '32 1'])).not.toHaveProperty('checksum');
 });
 
-test('rule 5: an object under a customer’s key is no component', async () => {
+test('compose rule 5: an object under a customer’s key is no component', async () => {
   const world = await openObjectWorld();
   await putAll(world, [10]);
   const customerKey = createSecretKey(randomBytes(32));

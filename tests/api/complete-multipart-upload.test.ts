@@ -112,7 +112,7 @@ test('a single small part is enough', async () => {
   expect(fieldsOf(answer).ETag).toMatch(/-1"$/);
 });
 
-test('rule 29: it is repeatable, also after the object is another one', async () => {
+test('s3-behaviour 29: it is repeatable, also after the object is another one', async () => {
   const { upload, parts } = await prepare('again', COMPOSITE, crcHeader);
   const first = await sendComplete(api, upload, withSums(parts));
   expectStatus(first, 200);
@@ -129,7 +129,7 @@ test('rule 29: it is repeatable, also after the object is another one', async ()
 });
 
 describe('checksums', () => {
-  test('rule 30: a composite one of the parts', async () => {
+  test('s3-behaviour 30: a composite one of the parts', async () => {
     const { upload, parts } = await prepare('composite', COMPOSITE, crcHeader);
     const answer = await sendComplete(api, upload, withSums(parts), {
       'x-amz-checksum-crc32': COMPOSITE_SUM,
@@ -315,7 +315,7 @@ const BAD_CHECKSUMS: [
   ['a checksum of the whole that is none', FULL_OBJECT, withSums, { 'x-amz-checksum-crc32': 'x' }],
 ];
 
-test.each(BAD_CHECKSUMS)('rule 30: %s: BadDigest', async (name, headers, list, completeHeaders) => {
+test.each(BAD_CHECKSUMS)('s3-behaviour 30: %s: BadDigest', async (name, headers, list, completeHeaders) => {
   const { upload, parts } = await prepare(name, headers, crcHeader);
   expectError(await sendComplete(api, upload, list(parts), completeHeaders), {
     status: 400,
@@ -355,7 +355,7 @@ test('an upload that is not there is refused before a long document is read', as
   });
 });
 
-test('rule 29: a long document is repeatable, too', async () => {
+test('s3-behaviour 29: a long document is repeatable, too', async () => {
   const { upload, parts } = await prepare('long and again');
   const first = await sendBody(upload, padded(parts));
   expectStatus(first, 200);

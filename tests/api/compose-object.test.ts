@@ -1,6 +1,6 @@
 // PUT ?compose over HTTP (service 2.7, 4.2, compose rules 1 to 5; service 8; extensions 2.3): what is composed reads as its
-// components one after another, and every refusal leaves the target as it was. Not here: rule 6 (composed.test.ts), rule 7
-// and the largest object (large-objects.test.ts).
+// components one after another, and every refusal leaves the target as it was. Not here: compose rule 6 (composed.test.ts),
+// compose rule 7 and the largest object (large-objects.test.ts).
 import { createHash, randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { toBase64 } from '../../src/lib/bytes.ts';

@@ -1,4 +1,4 @@
-// Conditions on writes, copies and deletes: the rules 25 to 28 of the S3 behaviour that others get wrong.
+// Conditions on writes, copies and deletes: s3-behaviour 25 to 28, which others get wrong.
 import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ const remove = (key: string, headers: Headers = {}, query = '', where = bucket) 
 const get = (key: string, where = bucket) => api.send({ method: 'GET', path: pathOf(where, key) });
 const textOfKey = async (key: string) => (await get(key)).body.toString();
 
-describe('rule 25: DELETE with If-Match', () => {
+describe('s3-behaviour 25: DELETE with If-Match', () => {
   test('another ETag is 412, the ETag and * delete, and what is not there is deleted', async () => {
     const etag = await api.put(bucket, 'd', 'one');
     const refused = await remove('d', { 'if-match': '"0"' });
@@ -53,7 +53,7 @@ describe('rule 25: DELETE with If-Match', () => {
   });
 });
 
-describe('rule 26: deletes by time, size and key', () => {
+describe('s3-behaviour 26: deletes by time, size and key', () => {
   test('x-amz-if-match-last-modified-time and x-amz-if-match-size', async () => {
     await api.put(bucket, 'd', 'four');
     const modified = String((await get('d')).headers['last-modified']);
@@ -92,7 +92,7 @@ describe('rule 26: deletes by time, size and key', () => {
   });
 });
 
-describe('rule 27: writes with If-Match and If-None-Match', () => {
+describe('s3-behaviour 27: writes with If-Match and If-None-Match', () => {
   test('PUT', async () => {
     expectError(await put('p', 'x', { 'if-match': '*' }), MISSING);
     expectError(await put('p', 'x', { 'if-match': '"0"' }), MISSING);
@@ -223,7 +223,7 @@ describe('conditions on the source of a copy', () => {
   });
 });
 
-describe('rule 28: races are decided by the commit', () => {
+describe('s3-behaviour 28: races are decided by the commit', () => {
   test('readers see the old object while a conditional PUT streams; of two with one ETag the first to commit wins', async () => {
     const etag = `"${await api.put(bucket, 'race', 'old')}"`;
     const body = new PassThrough();

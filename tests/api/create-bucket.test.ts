@@ -25,7 +25,7 @@ test('a bucket is there at once', async () => {
   expect(await api.keysOf(name)).toEqual([]);
 });
 
-test('rule 39: creating it again is 200 and changes nothing', async () => {
+test('s3-behaviour 39: creating it again is 200 and changes nothing', async () => {
   const name = freshName();
   expectStatus(await create(name), 200);
   await api.put(name, 'kept', 'x');
@@ -88,7 +88,7 @@ test.each<[string, string, Record<string, string>, Parameters<typeof expectError
   expect(await exists(name)).toBe(false);
 });
 
-test('rule 39: the bucket of another account', async () => {
+test('s3-behaviour 39: the bucket of another account', async () => {
   const name = await api.makeBucket(await api.makeAccount());
   expectError(await create(name), { status: 409, code: 'BucketAlreadyExists', BucketName: name });
 });

@@ -42,7 +42,7 @@ test.each([
   ['CRC64NVME', undefined, 'FULL_OBJECT'],
   ['SHA1', undefined, 'COMPOSITE'],
   ['SHA256', 'COMPOSITE', 'COMPOSITE'],
-])('rule 30: sums with %s, %s', async (algorithm, type, resolved) => {
+])('s3-behaviour 30: sums with %s, %s', async (algorithm, type, resolved) => {
   const answer = await create('sums', {
     'x-amz-checksum-algorithm': algorithm,
     ...(type !== undefined && { 'x-amz-checksum-type': type }),

@@ -155,7 +155,7 @@ test('a 304 says what is still valid and has no body', async () => {
   expect(answer.headers).not.toHaveProperty('content-type');
 });
 
-test('rule 30: checksums only for those who ask', async () => {
+test('s3-behaviour 30: checksums only for those who ask', async () => {
   expect((await get('ten')).headers).not.toHaveProperty('x-amz-checksum-crc32');
   const answer = await get('ten', { 'x-amz-checksum-mode': 'ENABLED' });
   expect(answer.headers).toMatchObject({
@@ -191,7 +191,7 @@ test('parts that were uploaded as 3 and 77 are read by these numbers', async () 
   }
 });
 
-test('rule 31: parts of a multipart object, and part 1 of a plain one', async () => {
+test('s3-behaviour 31: parts of a multipart object, and part 1 of a plain one', async () => {
   const parts = [randomBytes(5 * MiB), randomBytes(MiB)];
   const whole = await completeUpload(api, { bucket, key: 'parts', parts });
   for (const [index, part] of parts.entries()) {

@@ -38,7 +38,7 @@ test('the head of the object', async () => {
   expect(answer.headers).not.toHaveProperty('x-amz-version-id');
 });
 
-test('rule 31: a range, a part, and what the reader chooses', async () => {
+test('s3-behaviour 31: a range, a part, and what the reader chooses', async () => {
   expect(await head('ten', { range: 'bytes=2-4' })).toMatchObject({
     status: 206,
     headers: { 'content-length': '3', 'content-range': 'bytes 2-4/10' },
@@ -56,7 +56,7 @@ test.each<[string, string, Record<string, string>, number]>([
   ['a missing version: NoSuchVersion', `ten?versionId=${'A'.repeat(32)}`, {}, 404],
   ['an empty version id: InvalidArgument', 'ten?versionId=', {}, 400],
   ['part 0: InvalidArgument', 'ten?partNumber=0', {}, 400],
-  ['rule 31: a part beyond the last: InvalidPart', 'ten?partNumber=2', {}, 400],
+  ['s3-behaviour 31: a part beyond the last: InvalidPart', 'ten?partNumber=2', {}, 400],
   ['a part and a range: InvalidRequest', 'ten?partNumber=1', { range: 'bytes=0-1' }, 400],
   ['a range behind the end: InvalidRange', 'ten', { range: 'bytes=10-' }, 416],
   ['a failed condition: PreconditionFailed', 'ten', { 'if-match': '"0"' }, 412],

@@ -64,7 +64,7 @@ test('prefix', async () => {
   expect(fields.Prefix).toBe('beta');
 });
 
-test.each([1, 2, 3, 4])('rule 37: pages of %i', async (max) => {
+test.each([1, 2, 3, 4])('s3-behaviour 37: pages of %i', async (max) => {
   const found: (string | undefined)[] = [];
   let token = '';
   do {
@@ -83,7 +83,7 @@ test('the SDK', async () => {
   expect(answer.Owner?.ID).toBe(account.canonicalId);
 });
 
-test('rule 37: an empty token says nothing', async () => {
+test('s3-behaviour 37: an empty token says nothing', async () => {
   expect((await list('continuation-token=&prefix=beta')).names).toEqual(NAMES.slice(1, 3));
 });
 

@@ -26,7 +26,7 @@ async function list(query = '') {
 }
 const ALL = () => KEYS.map((key, index) => [key, ids[index]]);
 
-test('rule 33: all uploads by key and by the time they were begun, and who began them', async () => {
+test('s3-behaviour 33: all uploads by key and by the time they were begun, and who began them', async () => {
   const { root, uploads, fields } = await list();
   expect(root.name).toBe('ListMultipartUploadsResult');
   expect(uploads).toEqual(ALL());
@@ -42,7 +42,7 @@ test('rule 33: all uploads by key and by the time they were begun, and who began
   expect(first && textOf(first, 'Initiated')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
 });
 
-test('rule 33: initiator and owner of each upload, with ID and DisplayName', async () => {
+test('s3-behaviour 33: initiator and owner of each upload, with ID and DisplayName', async () => {
   const account = await api.makeAccount();
   const theirs = await api.makeBucket(account);
   expectStatus(await api.send({ method: 'POST', path: `/${theirs}/k?uploads` }, account), 200);
@@ -112,7 +112,7 @@ test('prefix and delimiter', async () => {
   });
 });
 
-test('rule 36: encoding-type=url', async () => {
+test('s3-behaviour 36: encoding-type=url', async () => {
   const { uploads, fields } = await list('encoding-type=url&max-uploads=1&prefix=a%20&');
   expect(uploads.map(([key]) => key)).toEqual(['a%20b']);
   expect(fields).toMatchObject({ EncodingType: 'url', Prefix: 'a%20' });

@@ -134,7 +134,7 @@ describe('pages', () => {
     expect(rest.map(({ key }) => key)).toEqual(['z', 'z', 'z', 'é+ b']);
   });
 
-  test('rule 36: names are percent-encoded when asked for', async () => {
+  test('s3-behaviour 36: names are percent-encoded when asked for', async () => {
     const query = 'encoding-type=url&prefix=%C3%A9%2B&delimiter=%20&key-marker=%C3%A9';
     const answer = await listVersions(api, bucket, query);
     expect(fieldsOf(answer)).toMatchObject({

@@ -72,7 +72,7 @@ test('start-after, which a token outweighs', async () => {
   expect((await list(`start-after=a&continuation-token=${token}`)).keys).toEqual(['ö']);
 });
 
-test('rule 37: an empty token is taken and given back', async () => {
+test('s3-behaviour 37: an empty token is taken and given back', async () => {
   const { keys, fields } = await list('continuation-token=');
   expect(keys).toEqual(KEYS);
   expect(fields.ContinuationToken).toBe('');
@@ -81,7 +81,7 @@ test('rule 37: an empty token is taken and given back', async () => {
   );
 });
 
-test('rule 36: encoding-type=url', async () => {
+test('s3-behaviour 36: encoding-type=url', async () => {
   const { keys, fields } = await list('encoding-type=url&start-after=a%20&prefix=a%20');
   expect(keys).toEqual(['a%20b']);
   expect(fields).toMatchObject({ EncodingType: 'url', StartAfter: 'a%20', Prefix: 'a%20' });

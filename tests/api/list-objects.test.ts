@@ -112,7 +112,7 @@ test('max-keys: none at all, and a thousand at most', async () => {
   expect((await list('max-keys=5000')).fields.MaxKeys).toBe('1000');
 });
 
-test('rule 36: encoding-type=url encodes names and what the request gave', async () => {
+test('s3-behaviour 36: encoding-type=url encodes names and what the request gave', async () => {
   const { keys, fields } = await list('encoding-type=url&delimiter=%20&prefix=a%20b%2B&marker=a%20');
   expect(keys).toEqual(['a%20b%2Bc']);
   expect(fields).toMatchObject({
@@ -126,7 +126,7 @@ test('rule 36: encoding-type=url encodes names and what the request gave', async
   expect(grouped.fields.NextMarker).toBe('a%20b%2B');
 });
 
-test('rule 36: keys that XML cannot hold as they are', async () => {
+test('s3-behaviour 36: keys that XML cannot hold as they are', async () => {
   const other = await api.makeBucket();
   const keys = ['\u0001&<>"', 'a\rb\nc', 'tab\t'];
   for (const key of keys) await api.put(other, key, 'x');

@@ -31,7 +31,7 @@ test.each(PATHS)('OPTIONS %s', async (path) => {
   expect(answer.body).toHaveLength(0);
 });
 
-test.each(PATHS)('rule 13: OPTIONS %s without an Origin is 400', async (path) => {
+test.each(PATHS)('s3-behaviour 13: OPTIONS %s without an Origin is 400', async (path) => {
   const answer = await api.sendAnonymous({ method: 'OPTIONS', path });
   expectError(answer, { status: 400, code: 'BadRequest' });
   expect(answer.headers).not.toHaveProperty('access-control-allow-origin');

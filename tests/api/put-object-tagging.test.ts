@@ -115,13 +115,13 @@ describe('sets that are none', () => {
     await api.put(bucket, 'target', 'bytes', { 'x-amz-tagging': 'kept=1' });
   });
 
-  test.each(cases)('rule 44: %s is InvalidTag, and the tags stay', async (_name, tags, fields) => {
+  test.each(cases)('s3-behaviour 44: %s is InvalidTag, and the tags stay', async (_name, tags, fields) => {
     const answer = await sendTags(api, { bucket, key: 'target' }, tags);
     expectError(answer, { status: 400, code: 'InvalidTag', ...fields });
     expect(await tagsOf(api, { bucket, key: 'target' })).toEqual([['kept', '1']]);
   });
 
-  test('rule 44: ten tags of the greatest length are taken', async () => {
+  test('s3-behaviour 44: ten tags of the greatest length are taken', async () => {
     await api.put(bucket, 'greatest', 'bytes');
     const tags: Tags = manyTags(10).map(([key, value]) => [key.padEnd(128, 'ä'), value.padEnd(256, '日')]);
     expectStatus(await sendTags(api, { bucket, key: 'greatest' }, tags), 200);
@@ -192,7 +192,7 @@ describe('tags that come with the object', () => {
     ['11 tags', manyTags(11)],
     ['a key of 129 characters', [['k'.repeat(129), '']]],
     ['a value of 257 characters', [['k', 'v'.repeat(257)]]],
-  ] as [string, Tags][])('rule 44: %s in the header', async (_name, tags) => {
+  ] as [string, Tags][])('s3-behaviour 44: %s in the header', async (_name, tags) => {
     const header = tags.map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
     expectError(await put('refused', header), { status: 400, code: 'InvalidTag' });
   });

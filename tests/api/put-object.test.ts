@@ -63,7 +63,7 @@ test.each([
   ['aws-chunked,gzip,br', 'gzip,br'],
   ['gzip,AWS-Chunked , br', 'gzip,br'],
   ['aws-chunked', undefined],
-])('rule 35: Content-Encoding: %s', async (sent, kept) => {
+])('s3-behaviour 35: Content-Encoding: %s', async (sent, kept) => {
   await put('encoded', 'x', { 'content-encoding': sent });
   expect((await get('encoded')).headers['content-encoding']).toBe(kept);
 });

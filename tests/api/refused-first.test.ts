@@ -34,7 +34,7 @@ function anonymousHead(method: string, path: string, headers: Record<string, str
 describe.each(BODIES)('%s %s', (method, rest) => {
   const continued = { 'content-length': String(MALFORMED.length), expect: '100-continue' };
 
-  test('rule 11: a bucket that is not there comes before permissions and before the body', async () => {
+  test('s3-behaviour 11: a bucket that is not there comes before permissions and before the body', async () => {
     const path = `/no-such-bucket-here${rest}`;
     for (const as of [undefined, stranger]) {
       const socket = await openSocket(api.server);
@@ -49,7 +49,7 @@ describe.each(BODIES)('%s %s', (method, rest) => {
     }
   });
 
-  test('rule 16: whoever may not is refused before a body is asked for, and the connection ends', async () => {
+  test('s3-behaviour 16: whoever may not is refused before a body is asked for, and the connection ends', async () => {
     const path = `/${bucket}${rest}`;
     for (const as of [undefined, stranger]) {
       const socket = await openSocket(api.server);

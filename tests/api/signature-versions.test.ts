@@ -123,14 +123,14 @@ describe('presigned URLs', () => {
     }
   });
 
-  test('rule 12: an expiry of zero, negative, beyond seven days or in the past is 403', async () => {
+  test('s3-behaviour 12: an expiry of zero, negative, beyond seven days or in the past is 403', async () => {
     for (const seconds of [0, -1, 7 * 86_400 + 1]) expectError(await get(urlV4(seconds)), denied);
     expectError(await get(urlV4(60, Date.now() - 61_000)), denied);
     for (const expires of [0, -1, nowSeconds() - 1, 2 ** 31])
       expectError(await get(urlV2('GET', expires)), denied);
   });
 
-  test('rule 13: OPTIONS on one needs an Origin', async () => {
+  test('s3-behaviour 13: OPTIONS on one needs an Origin', async () => {
     for (const path of [urlV2('GET', nowSeconds() + 60), urlV4(60)]) {
       expectError(await api.sendAnonymous({ method: 'OPTIONS', path }), { status: 400, code: 'BadRequest' });
       const headers = { origin: 'https://example.com' };

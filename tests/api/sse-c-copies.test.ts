@@ -76,7 +76,7 @@ describe('CopyObject', () => {
     ['a key to the same', 'sealed', FIRST, FIRST],
     ['a key to another', 'sealed', FIRST, SECOND],
     ['none to none', 'plain', undefined, undefined],
-  ])('rule 34: %s: only what wraps the key changes', async (name, from, sourceKey, targetKey) => {
+  ])('s3-behaviour 34: %s: only what wraps the key changes', async (name, from, sourceKey, targetKey) => {
     const to = `copied ${name}`;
     const headers = { ...headersOfKey(sourceKey, 'source'), ...headersOfKey(targetKey) };
     const answer = await copy(to, from, headers);
@@ -272,7 +272,7 @@ describe('multipart', () => {
   test.each([
     ['under a key', SECOND],
     ['without one', undefined],
-  ])('rule 34: parts that are copied from under any key, %s', async (name, own) => {
+  ])('s3-behaviour 34: parts that are copied from under any key, %s', async (name, own) => {
     const key = `of copies ${name}`;
     const checksum = { 'x-amz-checksum-algorithm': 'SHA256' };
     const upload = await beginUpload(api, { bucket, key }, { ...checksum, ...headersOfKey(own) });

@@ -102,7 +102,7 @@ describe('what is told', () => {
     expect(bare.headers).not.toHaveProperty('etag');
   });
 
-  test('rule 34: another key than the object’s is 400, not 403', async () => {
+  test('s3-behaviour 34: another key than the object’s is 400, not 403', async () => {
     invalidRequest(await get('sealed', keyHeaders(OTHER)), WRONG);
     expectStatus(await request('HEAD', 'sealed', keyHeaders(OTHER)), 400);
   });

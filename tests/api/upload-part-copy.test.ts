@@ -106,13 +106,13 @@ test('an empty object is a part', async () => {
 test.each<[string, Parameters<typeof copyPart>[1], Parameters<typeof expectError>[1]]>([
   ...['bytes=0-', 'bytes=-5', '0-5', 'bytes=5-0', 'bytes=0-1,3-4', 'bytes=a-b', ''].map(
     (range): [string, Parameters<typeof copyPart>[1], Parameters<typeof expectError>[1]] => [
-      `rule 32: the range ${JSON.stringify(range)}`,
+      `s3-behaviour 32: the range ${JSON.stringify(range)}`,
       { range },
       { status: 400, code: 'InvalidArgument', ArgumentName: 'x-amz-copy-source-range' },
     ],
   ),
   [
-    'rule 32: a range beyond the source',
+    's3-behaviour 32: a range beyond the source',
     { range: `bytes=0-${source.length}` },
     { status: 400, code: 'InvalidRange', ActualObjectSize: source.length },
   ],

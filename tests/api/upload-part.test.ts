@@ -38,7 +38,7 @@ test('a part answers with its MD5; the same number again takes its place', async
   ]);
 });
 
-test('rule 30: checksums are answered', async () => {
+test('s3-behaviour 30: checksums are answered', async () => {
   const upload = await beginUpload(api, { bucket, key: 'sums' }, { 'x-amz-checksum-algorithm': 'CRC32' });
   const answer = await sendPart(api, upload, {
     partNumber: 1,

@@ -1,4 +1,4 @@
-// What reads and deletes say of versions and markers: the rules 38 and 40 of the S3 behaviour that others get wrong.
+// What reads and deletes say of versions and markers: s3-behaviour 38 and 40, which others get wrong.
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { childrenOf, textOf } from '../../src/lib/xml.ts';
@@ -19,7 +19,7 @@ function deleteObjects(bucket: string, objects: string) {
   return api.send({ method: 'POST', path: `/${bucket}?delete`, headers, body });
 }
 
-test('rule 38: 404 tells a delete marker from a key that does not exist, also in a suspended bucket', async () => {
+test('s3-behaviour 38: 404 tells a delete marker from a key that does not exist, also in a suspended bucket', async () => {
   const bucket = await makeVersionedBucket(api);
   await api.put(bucket, 'k', 'one');
   const marked = async (key: string, isMarked: string) => {
@@ -42,7 +42,7 @@ test('rule 38: 404 tells a delete marker from a key that does not exist, also in
   }
 });
 
-test('rule 38: DeleteObjects of a key that never existed makes the marker that it answers', async () => {
+test('s3-behaviour 38: DeleteObjects of a key that never existed makes the marker that it answers', async () => {
   const bucket = await makeVersionedBucket(api);
   const answer = await deleteObjects(bucket, '<Object><Key>never</Key></Object>');
   const [deleted] = childrenOf(xmlOf(answer), 'Deleted');
@@ -52,7 +52,7 @@ test('rule 38: DeleteObjects of a key that never existed makes the marker that i
   ]);
 });
 
-test('rule 40: concurrent DeleteObjects of the same versions all succeed', async () => {
+test('s3-behaviour 40: concurrent DeleteObjects of the same versions all succeed', async () => {
   const bucket = await makeVersionedBucket(api);
   for (let index = 0; index < 20; index++) await api.put(bucket, `k${index % 5}`, 'x');
   const objects = versionsIn(await listVersions(api, bucket)).map(

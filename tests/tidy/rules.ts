@@ -180,6 +180,7 @@ export const CITED_ELSEWHERE: readonly RegExp[] = [
   /\b(?:hotpath|house|faults-r2)\.md\b/,
   /\b(?:service|extensions|s3-behaviour|clients|style|protocol)\.md,?\s\d/,
   /\bspec\s\d/,
+  /(?<!(?:MOVE|compose|append|delete)\s+)\brules?\s\d/,
   /(?:\.\.\/)+shared\b/,
 ];
 /** Files that must name the above to forbid them, and texts that are not ours. */

@@ -66,7 +66,7 @@ test('a part of a copy by ETag is never taken from what replaced the source', as
   expect(anything.status).toBe(200);
 });
 
-test('rule 34: a source that is put under a key meanwhile asks for that key', async () => {
+test('s3-behaviour 34: a source that is put under a key meanwhile asks for that key', async () => {
   const ask = await openAccount('keys');
   await ask(world.endpoint, 'PUT /sealed');
   const first = keyHeaders(Buffer.alloc(32, 1));

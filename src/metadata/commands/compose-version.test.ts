@@ -105,7 +105,7 @@ describe.each(['unversioned', 'enabled', 'suspended'] as const)('in a bucket tha
   });
 });
 
-describe('links (rule 4)', () => {
+describe('links (compose rule 4)', () => {
   beforeEach(() => world.createBucket());
 
   test.each([
@@ -130,7 +130,7 @@ describe('links (rule 4)', () => {
     await expect(current()).rejects.toThrow('no-such-key');
   });
 
-  test('rule 6: what compositions alone hold is told by bucket, until the last of them is deleted', async () => {
+  test('compose rule 6: what compositions alone hold is told by bucket, until the last of them is deleted', async () => {
     const parts = await putSome(3);
     await compose('whole', parts);
     await removeAll(['part 0']);

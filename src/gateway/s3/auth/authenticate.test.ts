@@ -143,7 +143,7 @@ describe('what clients send, in every spelling', () => {
   });
 
   test.each(['Fri, 24 May 2013 00:00:00 GMT', 'Fri, 24 May 2013 00:00:00 -0000', '20130524T000000Z'])(
-    'rule 14: dated by Date alone: %s',
+    's3-behaviour 14: dated by Date alone: %s',
     async (date) => {
       const headers = { host: HOST, 'x-amz-content-sha256': EMPTY_SHA256, date };
       expect(await outcome(signed({ headers }))).toBe('account');

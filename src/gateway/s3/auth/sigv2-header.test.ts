@@ -206,7 +206,7 @@ describe('what clients send', () => {
   });
 });
 
-test('rule 15: the resource of a bucket ends in a slash although its path does not', async () => {
+test('s3-behaviour 15: the resource of a bucket ends in a slash although its path does not', async () => {
   const bucket = { hostBucket: null, uri: '/bucket?versioning' };
   expect(await outcome(signedV2({ ...bucket, resource: '/bucket/?versioning' }))).toBe('account');
   // What AWS itself computes.
@@ -224,7 +224,7 @@ test('rule 15: the resource of a bucket ends in a slash although its path does n
   });
 });
 
-describe('rule 15: dates', () => {
+describe('s3-behaviour 15: dates', () => {
   test.each([
     ['', '403 AccessDenied'],
     ['Bad Date', '403 AccessDenied'],

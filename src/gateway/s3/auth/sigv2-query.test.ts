@@ -47,7 +47,7 @@ describe('until when it is good', () => {
     ['soon', '403 AccessDenied'],
     ['1e9', '403 AccessDenied'],
     ['Fri, 24 May 2013 00:00:00 GMT', '403 AccessDenied'],
-  ])('rule 12: Expires of %j', async (expires, expected) => {
+  ])('s3-behaviour 12: Expires of %j', async (expires, expected) => {
     expect(await outcome(presigned(expires))).toBe(expected);
   });
 

@@ -22,11 +22,11 @@ describe('presigned URLs', () => {
     [604_801, '403 AccessDenied'],
     ['soon', '400 AuthorizationQueryParametersError'],
     ['', '400 AuthorizationQueryParametersError'],
-  ])('rule 12: good for %j seconds', async (seconds, expected) => {
+  ])('s3-behaviour 12: good for %j seconds', async (seconds, expected) => {
     expect(await outcome(presigned(seconds))).toBe(expected);
   });
 
-  test('rule 12: in the past and in the future', async () => {
+  test('s3-behaviour 12: in the past and in the future', async () => {
     expect(await outcome(presigned(60, { nowMs: DAY_MS - 60_000 }))).toBe('account');
     expect(await outcome(presigned(60, { nowMs: DAY_MS - 61_000 }))).toBe('403 AccessDenied');
     expect(await outcome(presigned(60, { nowMs: DAY_MS + 14 * 60_000 }))).toBe('account');

@@ -41,7 +41,7 @@ function documentAccessOf(name: string, xml: string) {
   return row?.documentAccess?.(input, document);
 }
 
-test('MOVE, rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on what goes is refused', () => {
+test('MOVE rule 1: s3:PutObject on both ends; who is denied s3:DeleteObject on what goes is refused', () => {
   const both: AccessPair[] = [
     ['s3:PutObject', `${ARN}/key`],
     ['s3:PutObject', `${ARN}/other`],
